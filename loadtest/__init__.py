@@ -1,0 +1,1 @@
+"""The rush, the verdict, and the local stack they run against; the parts talk to the shop over HTTP only."""

@@ -1,0 +1,80 @@
+"""A guardian process that cleans up when this process ends in whatever way, kill -9 included.
+
+It holds the reading end of a pipe whose only writing end is here. When the pipe closes, the guardian kills every
+process group it was told of, frozen ones too, and removes every directory it was told of. Unlike Linux's parent death
+signal, this also works on macOS, for grandchildren, and when the thread that started a process has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_KILL_GRACE_S = 5.0
+_lock = threading.Lock()
+_guardians: dict[int, subprocess.Popen[bytes]] = {}  # by process id: a forked child needs one of its own
+
+
+def watch(kind: str, target: int | Path) -> None:
+    """Clean `target` up when this process ends: kind "group" (a process group id) or "directory"."""
+    _tell(f"watch {kind} {target}")
+
+
+def forget(kind: str, target: int | Path) -> None:
+    """Take `target` back from the guardian: it is gone already."""
+    _tell(f"forget {kind} {target}")
+
+
+def _tell(line: str) -> None:
+    with _lock:
+        guardian = _guardians.get(os.getpid()) or _start_guardian()
+        assert guardian.stdin is not None
+        guardian.stdin.write(f"{line}\n".encode())
+
+
+def _start_guardian() -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C and the closing of the terminal do not reach it.
+    _guardians[os.getpid()] = guardian = subprocess.Popen(
+        [sys.executable, "-I", "-S", __file__],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    return guardian
+
+
+def main() -> None:
+    """Keep book until the pipe closes, then clean up what is left in it."""
+    watched: set[tuple[str, str]] = set()
+    for line in sys.stdin:
+        order, kind, target = line.rstrip("\n").split(" ", 2)
+        (watched.add if order == "watch" else watched.discard)((kind, target))
+    _kill_groups([int(target) for kind, target in watched if kind == "group"])
+    for kind, target in watched:
+        if kind == "directory":
+            shutil.rmtree(target, ignore_errors=True)
+
+
+def _kill_groups(groups: Iterable[int]) -> None:
+    left = set(groups)
+    deadline = time.monotonic() + _KILL_GRACE_S
+    while left and time.monotonic() < deadline:
+        for group in list(left):
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):  # macOS refuses to signal a group of zombies
+                left.discard(group)
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""A local process with a log file, a readiness check, and no way to outlive the one that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from loadtest import guardian
+from loadtest.ports import is_occupied
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_POLL_S = 0.02
+
+
+class ServerError(Exception):
+    """A server of the local stack could not be brought up; the message is one line that says what to do."""
+
+
+class PortOccupied(ServerError):
+    """Somebody else listens on the port that was asked for."""
+
+
+class StartFailed(ServerError):
+    """The process ended, or stayed silent, before it was ready."""
+
+
+class Process:
+    """One process, leader of its own session; its output goes to DIRECTORY/NAME.log.
+
+    As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
+    """
+
+    def __init__(self, name: str, directory: Path, *, port: int) -> None:
+        self.name = name
+        self.directory = directory
+        self.port = port
+        self.log = directory / f"{name}.log"
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def pid(self) -> int:
+        """Process id, also that of its process group; raises ServerError before the first start."""
+        if self._popen is None:
+            raise ServerError(f"{self.name} was not started")
+        return self._popen.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs or was never started, else as subprocess has it: -9 after a kill."""
+        return None if self._popen is None else self._popen.poll()
+
+    @property
+    def running(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    def start(self, *, timeout: float = 30.0) -> None:
+        """Launch and wait until ready, at most `timeout` seconds; raises PortOccupied or StartFailed."""
+        self.launch()
+        self.wait_ready(timeout=timeout)
+
+    def launch(self) -> None:
+        """Start the process without waiting for it; raises PortOccupied."""
+        if self.running:
+            return
+        if is_occupied(self.port):
+            raise PortOccupied(f"port {self.port}, wanted for {self.name}, is occupied")
+        # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(self._spawn).result()
+
+    def _spawn(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment(),
+                start_new_session=True,
+            )
+        guardian.watch("group", self._popen.pid)
+
+    def wait_ready(self, *, timeout: float = 30.0) -> None:
+        """Wait until `is_ready`, at most `timeout` seconds; raises StartFailed with the log's last line."""
+        deadline = time.monotonic() + timeout
+        while not self.is_ready():
+            if not self.running:
+                raise StartFailed(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise StartFailed(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
+            time.sleep(_POLL_S)
+
+    def last_log_line(self) -> str:
+        lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
+
+    def stop(self, *, timeout: float = 15.0) -> None:
+        """Ask it to end (SIGTERM), wait for `timeout` seconds, then kill what is left of it; idempotent."""
+        if self._popen is None:
+            return
+        if self.running:
+            self.resume()
+            self._popen.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to it and all its children at once; idempotent."""
+        if self._popen is None:
+            return
+        self._signal_group(signal.SIGKILL)
+        self._popen.wait()
+        guardian.forget("group", self._popen.pid)
+
+    def pause(self) -> None:
+        """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would."""
+        self._signal_group(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Thaw what `pause` froze."""
+        self._signal_group(signal.SIGCONT)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
+            os.killpg(self.pid, number)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A temporary directory that is gone afterwards, even if this process is killed."""
+    with tempfile.TemporaryDirectory(prefix="stock-flash-sale-", ignore_cleanup_errors=True) as name:
+        guardian.watch("directory", Path(name))
+        try:
+            yield Path(name)
+        finally:
+            guardian.forget("directory", Path(name))

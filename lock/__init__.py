@@ -1,0 +1,50 @@
+"""A fair, fenced, observable lock on etcd, in the queue of Go's client, `etcdctl lock` and jetcd.
+
+>>> from lock import connect, Mutex, Session
+>>> with connect("127.0.0.1:2379") as client, Session(client, ttl=10) as session:
+...     with Mutex(session, "flash-sale/stock").acquire(timeout=5) as hold:
+...         write_with(hold.token)
+"""
+
+from lock.client import Client, connect
+from lock.contender import Contender
+from lock.errors import (
+    EtcdDenied,
+    EtcdError,
+    EtcdUnavailable,
+    ForkedError,
+    InvalidName,
+    LeaseNotFound,
+    LockCancelled,
+    LockError,
+    LockLost,
+    LockTimeout,
+    NotHeld,
+    SessionLost,
+)
+from lock.hold import Hold
+from lock.mutex import Mutex
+from lock.session import Session
+from lock.transport import Tls
+
+__all__ = [
+    "Client",
+    "Contender",
+    "EtcdDenied",
+    "EtcdError",
+    "EtcdUnavailable",
+    "ForkedError",
+    "Hold",
+    "InvalidName",
+    "LeaseNotFound",
+    "LockCancelled",
+    "LockError",
+    "LockLost",
+    "LockTimeout",
+    "Mutex",
+    "NotHeld",
+    "Session",
+    "SessionLost",
+    "Tls",
+    "connect",
+]

@@ -1,0 +1,244 @@
+"""What a lock needs of etcd: leases, conditional writes, lists and watches, with deadlines and typed results.
+
+Error handling: every call ends before its deadline, with a result or with an `EtcdError`. Each write is conditional
+on a key that nobody else writes, so a call whose answer was lost can be repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lock.errors import EtcdError, LeaseNotFound
+from lock.model import Event, KeyValue, Lease, LeaseStatus, Snapshot
+from lock.transport import Endpoint, Stream, Tls, Transport, rpc
+
+
+def connect(
+    endpoints: str = "127.0.0.1:2379",
+    *,
+    timeout: float = 2.0,
+    tls: Tls | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    namespace: str = "",
+) -> Client:
+    """A client for one etcd cluster; nothing is sent before its first call.
+
+    Args:
+        endpoints: ``HOST:PORT``, or several separated by commas; when one does not answer, the next is asked.
+        timeout: seconds one call may take over all endpoints.
+        tls: certificates, where etcd speaks TLS.
+        user: together with `password`, where etcd asks for them; an expired token is renewed by itself.
+        password: see `user`.
+        namespace: put in front of every key, so that several applications can share a cluster.
+
+    Raises:
+        ValueError: no endpoint, one that is not ``HOST:PORT``, or a user without a password.
+        OSError: a certificate file cannot be read.
+    """
+    if (user is None) != (password is None):
+        raise ValueError("an etcd user and its password are given together or not at all")
+    login = (user, password) if user is not None and password is not None else None
+    return Client(Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login), namespace)
+
+
+def parse_endpoints(text: str) -> list[str]:
+    """``HOST:PORT`` of each endpoint in a comma-separated list; a scheme in front is ignored.
+
+    Raises:
+        ValueError: the list is empty, or one is not ``HOST:PORT``.
+    """
+    addresses = [part.strip().rpartition("://")[2].rstrip("/") for part in text.split(",") if part.strip()]
+    if not addresses:
+        raise ValueError("no etcd endpoint given: name at least one, such as 127.0.0.1:2379")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError(f"etcd endpoint {address!r} is not HOST:PORT, such as 127.0.0.1:2379")
+    return addresses
+
+
+class Client:
+    """One etcd cluster, shared by all threads of one process; made by `connect`.
+
+    Every method raises `EtcdUnavailable` where no endpoint answers in time, `EtcdDenied` where etcd refuses the user,
+    and `ForkedError` in a child process. `timeout` is in seconds, and the client's own where it is None.
+    """
+
+    def __init__(self, transport: Transport, namespace: str = "") -> None:
+        self._transport = transport
+        self._namespace = namespace.encode()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; close the sessions first, or their leases are left to expire."""
+        self._transport.close()
+
+    def check_process(self) -> None:
+        """Raise `ForkedError` anywhere but in the process that made this client."""
+        self._transport.check_process()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds one call may take."""
+        return self._transport.timeout
+
+    # Leases
+
+    def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
+        """A new lease of at least `ttl` seconds."""
+        response = self._transport.call(lambda to: to.lease.LeaseGrant, rpc.LeaseGrantRequest(TTL=ttl), timeout)
+        return Lease(response.ID, response.TTL)
+
+    def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
+        """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
+        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
+        return max(int(self._transport.call(_first_answer, request, timeout).TTL), 0)
+
+    def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
+        """What is left of a lease; asking does not renew it."""
+        request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
+        response = self._transport.call(lambda to: to.lease.LeaseTimeToLive, request, timeout)
+        return LeaseStatus(response.TTL, response.grantedTTL)
+
+    def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
+        """End a lease and delete its keys; fine where it is gone already."""
+        with contextlib.suppress(LeaseNotFound):
+            self._transport.call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), timeout)
+
+    # Keys
+
+    def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
+        """Write `key` unless it exists; the key as it stands now.
+
+        Raises:
+            LeaseNotFound: the lease is gone.
+        """
+        absent = self._compare_created(key, 0)
+        return self._create_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout)
+
+    def create_alone(
+        self, prefix: str, key: str, value: bytes, lease_id: int, *, timeout: float | None = None
+    ) -> KeyValue | None:
+        """Write `key` if nothing stands under `prefix`, in one atomic step; None if something does.
+
+        Raises:
+            LeaseNotFound: the lease is gone.
+        """
+        # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
+        start, end = self._range(prefix)
+        empty = rpc.Compare(
+            key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
+        )
+        return self._create_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout)
+
+    def delete(self, key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
+        """Delete `key` if it was created at `create_revision` (at any, if None); whether it was there.
+
+        Without the comparison, a late repetition of an old release could free a newer hold (etcd issue 22082).
+        """
+        condition = [] if create_revision is None else [self._compare_created(key, create_revision)]
+        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
+        response = self._txn(condition, delete, None, timeout)
+        return bool(response.succeeded and response.responses[0].response_delete_range.deleted)
+
+    def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
+        """All keys under `prefix`, by a linearizable read."""
+        start, end = self._range(prefix)
+        response = self._transport.call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), timeout)
+        keys = sorted(map(self._decode, response.kvs), key=lambda kv: kv.create_revision)
+        return Snapshot(response.header.revision, keys)
+
+    def watch(self, prefix: str) -> Watch:
+        """The changes under `prefix` from now on."""
+        start, end = self._range(prefix)
+        create = rpc.WatchCreateRequest(key=start, range_end=end)
+        stream = self._transport.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create))
+        return Watch(stream, self._decode)
+
+    def status(self, *, timeout: float | None = None) -> str:
+        """The version of the etcd server that answers."""
+        return str(self._transport.call(lambda to: to.maintenance.Status, rpc.StatusRequest(), timeout).version)
+
+    def _create_if(self, condition: Any, wanted: KeyValue, timeout: float | None) -> KeyValue | None:
+        name = self._encode(wanted.key)
+        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
+        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
+        response = self._txn([condition], put, get, timeout)
+        if response.succeeded:
+            revision = response.header.revision
+            return wanted._replace(create_revision=revision, mod_revision=revision)
+        found = response.responses[0].response_range.kvs
+        return self._decode(found[0]) if found else None
+
+    def _txn(self, condition: list[Any], then: Any, otherwise: Any | None, timeout: float | None) -> Any:
+        failure = [] if otherwise is None else [otherwise]
+        request = rpc.TxnRequest(compare=condition, success=[then], failure=failure)
+        return self._transport.call(lambda to: to.kv.Txn, request, timeout)
+
+    def _compare_created(self, key: str, revision: int) -> Any:
+        return rpc.Compare(
+            key=self._encode(key), target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=revision
+        )
+
+    # A key that is not UTF-8 is a stranger's; surrogates carry its bytes through unharmed.
+
+    def _range(self, prefix: str) -> tuple[bytes, bytes]:
+        start = self._encode(prefix)
+        return start, start[:-1] + bytes([start[-1] + 1])  # every prefix ends with "/"
+
+    def _encode(self, key: str) -> bytes:
+        return self._namespace + key.encode("utf-8", "surrogateescape")
+
+    def _decode(self, kv: Any) -> KeyValue:
+        key = kv.key[len(self._namespace) :].decode("utf-8", "surrogateescape")
+        return KeyValue(key, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
+
+
+class Watch:
+    """Changes under one prefix, read by one thread and closed by any."""
+
+    def __init__(self, stream: Stream, decode: Callable[[Any], KeyValue]) -> None:
+        self._stream = stream
+        self._decode = decode
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Each batch of changes, until `close`; a batch never splits a revision.
+
+        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
+        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
+
+        Raises:
+            EtcdError: the watch is over, by a broken connection, a compaction or the server's decision: list again.
+        """
+        for response in self._stream:
+            if response.canceled:
+                raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
+            yield [self._event(event) for event in response.events]
+
+    def close(self) -> None:
+        """End the watch; its reader stops."""
+        self._stream.close()
+
+    def _event(self, event: Any) -> Event:
+        return Event(event.type == event.DELETE, self._decode(event.kv))
+
+
+def _first_answer(to: Endpoint) -> Callable[..., Any]:
+    """The keepalive stream as a call with one answer: a beat every few seconds is not worth a stream to look after."""
+
+    def beat(request: Any, **options: Any) -> Any:
+        stream = to.lease.LeaseKeepAlive(iter((request,)), **options)
+        try:
+            return next(stream)
+        finally:
+            stream.cancel()
+
+    return beat

@@ -1,0 +1,64 @@
+"""Who holds and who waits, in words that an operator can act upon."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from lock.model import KeyValue
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One key of a queue.
+
+    Attributes:
+        key: its name in etcd.
+        token: its create revision: its place in the queue, and the fencing token once it holds.
+        lease_id: the lease it is bound to, 0 for none.
+        owner: the session's name, host, process and thread; for a key of another client, what little it tells.
+        session: the session's name alone, None for a key of another client.
+        queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
+        ttl_s: seconds until its lease ends if it is not renewed, None where that was not asked for.
+    """
+
+    key: str
+    token: int
+    lease_id: int
+    owner: str
+    session: str | None = None
+    queued_s: float | None = None
+    ttl_s: int | None = None
+
+    def __str__(self) -> str:
+        left = "" if self.ttl_s is None else f" with {max(self.ttl_s, 0)} s of its TTL left"
+        return f"{self.owner}, key {self.key!r}, lease {self.lease_id:x}{left}"
+
+
+def identity(session: str) -> bytes:
+    """The value of a queue key: who put it there, from which host, process and thread, and when (JSON)."""
+    who = {
+        "session": session,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "thread": threading.current_thread().name,
+        "since": round(time.time(), 3),
+    }
+    return json.dumps(who).encode()
+
+
+def describe(kv: KeyValue, ttl_s: int | None = None) -> Contender:
+    """A queue key as a contender, whichever client wrote it."""
+    try:
+        who = json.loads(kv.value)
+        owner = f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"
+        queued_s = max(time.time() - float(who["since"]), 0.0)
+        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, str(who["session"]), queued_s, ttl_s)
+    except (ValueError, KeyError, TypeError):  # Go's client and etcdctl leave the value empty
+        value = kv.value.decode("utf-8", "replace")
+        owner = f"another client ({value!r})" if value else "another client"
+        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)

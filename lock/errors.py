@@ -1,0 +1,90 @@
+"""What can go wrong, as types.
+
+LockError
+├── InvalidName           the name of a lock would make queues overlap        (also a ValueError)
+├── LockTimeout           the lock was not acquired in the time given         (also a TimeoutError)
+├── LockCancelled         the wait was cancelled from another thread
+├── LockLost              the hold, or the place in the queue, is gone
+│   └── SessionLost       ... because its lease expired, was revoked or could not be kept alive
+├── NotHeld               release of a hold that was released already
+├── ForkedError           used in a child process of the one that made it
+└── EtcdError             etcd answered with an error
+    ├── EtcdUnavailable   no endpoint answered before the deadline            (also a ConnectionError)
+    ├── EtcdDenied        wrong user, password or permission                  (also a PermissionError)
+    └── LeaseNotFound     the lease has expired or was revoked
+
+Every message says what happened, to which key, and what to do. A caller that serves others usually needs three cases::
+
+    try:
+        with mutex.acquire(timeout=5) as hold:
+            ...
+    except LockTimeout as busy:       # somebody else holds it: busy.holder, busy.ttl
+        ...
+    except LockLost:                  # write nothing more: the lock may be somebody else's by now
+        ...
+    except EtcdUnavailable:           # nobody knows; try again later
+        ...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lock.contender import Contender
+
+
+class LockError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class InvalidName(LockError, ValueError):
+    """The name of a lock is empty, or has an empty part, so that its queue would overlap with another name's."""
+
+
+class LockTimeout(LockError, TimeoutError):
+    """The lock was not acquired in time; the key that queued for it is deleted.
+
+    Attributes:
+        holder: who stood at the head of the queue, or None where etcd did not say.
+    """
+
+    def __init__(self, message: str, *, holder: Contender | None = None) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class LockCancelled(LockError):
+    """Another thread cancelled the wait; the key that queued is deleted."""
+
+
+class LockLost(LockError):
+    """The hold or the place in the queue is gone: the key was deleted, its lease ended, or `max_hold` has passed."""
+
+
+class SessionLost(LockLost):
+    """The session's lease has expired, was revoked, or could not be kept alive: make a new Session."""
+
+
+class NotHeld(LockError):
+    """The hold was released before."""
+
+
+class ForkedError(LockError):
+    """A client, session or hold crossed a fork; the child has to connect for itself (gRPC does not survive a fork)."""
+
+
+class EtcdError(LockError):
+    """etcd refused a call; the message carries its words."""
+
+
+class EtcdUnavailable(EtcdError, ConnectionError):
+    """No endpoint answered before the deadline. A write may have happened all the same."""
+
+
+class EtcdDenied(EtcdError, PermissionError):
+    """etcd does not let this user in, or not to this key."""
+
+
+class LeaseNotFound(EtcdError):
+    """etcd no longer knows the lease."""

@@ -1,0 +1,74 @@
+"""A fair, fenced mutex: one holder per name over all processes, first come first served.
+
+Error handling: `acquire` either returns a hold or raises, so the body of ``with`` never runs unlocked. A wait that ends
+early leaves no key behind (see `lock.acquisition`).
+
+A lock service alone cannot keep a paused holder from writing after its lease has ended, for nobody can tell it so in
+time. What can is the resource: let it refuse a token lower than the highest it has seen (M. Kleppmann, "How to do
+distributed locking", 2016), when it is read as well as when it is written.
+"""
+
+from __future__ import annotations
+
+from lock.acquisition import Acquisition
+from lock.contender import Contender, describe
+from lock.hold import Hold
+from lock.names import queue_prefix
+from lock.session import Session
+
+
+class Mutex:
+    """One name, to be locked by any thread; costs nothing until used and may be shared.
+
+    Each acquisition queues with a key of its own, so threads of one process compete like strangers. It is not
+    reentrant: a thread that acquires twice waits for itself.
+
+    Args:
+        session: the process's session.
+        name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.names`.
+
+    Raises:
+        InvalidName: the name has an empty part, or is empty.
+    """
+
+    def __init__(self, session: Session, name: str) -> None:
+        self.session = session
+        self.name = name
+        self._prefix = queue_prefix(name)
+
+    def acquire(self, *, timeout: float | None = None) -> Hold:
+        """Wait for the lock; use the result in ``with``, or release it.
+
+        Args:
+            timeout: seconds to wait; None waits for as long as the session lives.
+
+        Raises:
+            LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
+            LockCancelled: the wait was cancelled from another thread.
+            LockLost: the key that queued was deleted by somebody else.
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not confirm a place in the queue in time.
+        """
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout is seconds, 0 or more, or None; got {timeout!r}")
+        return Acquisition(self.session, self.name, self._prefix, timeout).run()
+
+    def try_acquire(self) -> Hold | None:
+        """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
+
+        Raises:
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        return Acquisition(self.session, self.name, self._prefix, None).attempt()
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits, holder first, with the seconds that their leases have left; asks etcd.
+
+        Raises:
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        client = self.session.client
+        keys = client.get_prefix(self._prefix).keys
+        ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
+        return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]

@@ -1,0 +1,24 @@
+"""Names of locks, and the key prefix that is the queue of a name."""
+
+from lock.errors import InvalidName
+
+
+def queue_prefix(name: str) -> str:
+    """``NAME/``, under which the keys of the queue stand.
+
+    A lock on ``a`` waits for everything under ``a/``, so also for the holder of ``a/b``; ``ab`` is another name. A name
+    with an empty part would be a different queue than it seems: ``a/`` is not ``a`` for Go's client.
+
+    Raises:
+        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), or is not text.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidName("the name of a lock is a text that is not empty, such as 'flash-sale/stock'")
+    if "" in name.removeprefix("/").split("/"):
+        raise InvalidName(f"lock name {name!r} has an empty part: write {_tidy(name)!r}")
+    return f"{name}/"
+
+
+def _tidy(name: str) -> str:
+    leading = "/" if name.startswith("/") else ""
+    return leading + "/".join(part for part in name.split("/") if part) or "flash-sale/stock"

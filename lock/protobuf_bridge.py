@@ -1,0 +1,60 @@
+"""Let etcd3 0.12 run on current protobuf.
+
+etcd3's generated modules (``kv_pb2``, ``auth_pb2``, ``rpc_pb2``) predate protobuf 4, which refuses to import them. The
+schema they carry is sound, so it is read out of them as data and handed to the installed protobuf's own builder; the
+modules built that way take the generated ones' place before anything imports them. No generated code is executed.
+
+The descriptors live in a pool of their own: the files are named ``kv.proto`` and ``rpc.proto``, and another package in
+the same process may bring a different file under such a common name.
+"""
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from google.protobuf import descriptor_pool
+from google.protobuf.internal import builder
+
+_PACKAGE = "etcd3.etcdrpc"
+_MODULES = ("kv_pb2", "auth_pb2", "rpc_pb2")  # in the order of their imports
+
+
+def install() -> None:
+    """Register the bridged modules; does nothing where they are registered already.
+
+    Raises:
+        ImportError: etcd3 is not installed, or it is a release whose generated modules look different.
+    """
+    pool = descriptor_pool.DescriptorPool()
+    for name in _MODULES:
+        qualified = f"{_PACKAGE}.{name}"
+        if qualified not in sys.modules:
+            sys.modules[qualified] = _build(pool, qualified, _serialized_schema(name))
+
+
+def _build(pool: descriptor_pool.DescriptorPool, qualified: str, schema: bytes) -> ModuleType:
+    module = ModuleType(qualified)
+    descriptor = pool.AddSerializedFile(schema) or pool.FindFileByName(qualified.rpartition(".")[2])
+    module.DESCRIPTOR = descriptor  # type: ignore[attr-defined]
+    builder.BuildMessageAndEnumDescriptors(descriptor, vars(module))
+    builder.BuildTopDescriptorsAndMessages(descriptor, qualified, vars(module))
+    return module
+
+
+def _serialized_schema(name: str) -> bytes:
+    """The ``serialized_pb`` literal of one generated module, read from its source text."""
+    for node in ast.walk(ast.parse(_source(name))):
+        if isinstance(node, ast.keyword) and node.arg == "serialized_pb" and isinstance(node.value, ast.Call):
+            literal = ast.literal_eval(node.value.args[0])
+            return bytes(literal.encode("latin-1"))
+    raise ImportError(f"{_PACKAGE}.{name} carries no serialized schema: this bridge is written for etcd3 0.12")
+
+
+def _source(name: str) -> str:
+    spec = importlib.util.find_spec("etcd3")  # finds the package without importing it
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("etcd3 is not installed: pip install etcd3==0.12.0")
+    directory = Path(next(iter(spec.submodule_search_locations)))
+    return (directory / "etcdrpc" / f"{name}.py").read_text(encoding="utf-8")

@@ -1,0 +1,226 @@
+"""How a call reaches etcd: endpoints, deadlines, authentication, and gRPC's errors made ours.
+
+This module alone imports etcd3, and only its stubs and messages: etcd3's `Lock` enters ``with`` unlocked on a timeout,
+its `Watcher` spins while the server is away, and not every call of its client has a deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from lock import protobuf_bridge
+from lock.clock import now
+from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, ForkedError, LeaseNotFound
+
+protobuf_bridge.install()
+
+from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
+
+__all__ = ["Endpoint", "Stream", "Tls", "Transport", "rpc"]
+
+_CHANNEL_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.keepalive_time_ms", 10_000),  # etcd closes connections that ping more often than every 5 s
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.max_receive_message_length", -1),  # the list of a very long queue
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
+_TRY_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+_CLOSED = "this etcd client was closed"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Paths of PEM files: the authority that signed the server, and the client's own certificate with its key."""
+
+    ca_cert: str
+    cert: str | None = None
+    key: str | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """The files' contents for gRPC.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: a certificate without its key, or a key without its certificate.
+        """
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("a client certificate and its key are given together or not at all")
+        ca_cert, cert, key = (Path(path).read_bytes() if path else None for path in (self.ca_cert, self.cert, self.key))
+        return grpc.ssl_channel_credentials(root_certificates=ca_cert, private_key=key, certificate_chain=cert)
+
+
+class Endpoint:
+    """One address of the cluster, with its channel and stubs."""
+
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
+        self.address = address
+        self.channel = (
+            grpc.secure_channel(address, credentials, options=_CHANNEL_OPTIONS)
+            if credentials
+            else grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        )
+        self.kv = rpc.KVStub(self.channel)
+        self.lease = rpc.LeaseStub(self.channel)
+        self.watch = rpc.WatchStub(self.channel)
+        self.auth = rpc.AuthStub(self.channel)
+        self.maintenance = rpc.MaintenanceStub(self.channel)
+
+
+class Transport:
+    """Calls to one cluster, from all threads of one process."""
+
+    def __init__(
+        self, addresses: list[str], *, timeout: float, tls: Tls | None = None, login: tuple[str, str] | None = None
+    ) -> None:
+        self.timeout = timeout
+        self._pid = os.getpid()
+        self._login = login
+        self._token: str | None = None
+        credentials = tls.credentials() if tls else None
+        self.endpoints = [Endpoint(address, credentials) for address in addresses]
+        self._current = 0
+        self._lock = threading.Lock()
+
+    def call(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any, timeout: float | None) -> Any:
+        """Ask one endpoint after the other, each for its share of the time that is left.
+
+        Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it.
+        """
+        self.check_process()
+        deadline = now() + (self.timeout if timeout is None else timeout)
+        failures = []
+        for endpoints_left in range(len(self.endpoints), 0, -1):
+            position = self._current
+            endpoint = self.endpoints[position]
+            try:
+                return self._ask(endpoint, select(endpoint), request, max(deadline - now(), 0.0) / endpoints_left)
+            except grpc.RpcError as error:
+                if error.code() not in _TRY_ELSEWHERE:
+                    raise _translate(error) from error
+                failures.append(f"{endpoint.address}: {_words(error)}")
+            except ValueError as error:  # gRPC's word for a closed channel
+                raise EtcdUnavailable(_CLOSED) from error
+            self._leave(position)
+        raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
+
+    def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
+        """A stream of answers to one request; it fails while it is read, not here."""
+        self.check_process()
+        position = self._current
+        endpoint = self.endpoints[position]
+        return Stream(lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)), request)
+
+    def check_process(self) -> None:
+        """Raise `ForkedError` anywhere but in the process that made this client."""
+        if os.getpid() != self._pid:
+            raise ForkedError(f"this etcd client belongs to process {self._pid}: call connect() after the fork")
+
+    def close(self) -> None:
+        """Close all channels; calls under way end with `EtcdUnavailable`."""
+        if os.getpid() == self._pid:  # closing gRPC's objects in a forked child can hang
+            for endpoint in self.endpoints:
+                endpoint.channel.close()
+
+    def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, timeout: float) -> Any:
+        metadata = self._metadata(endpoint, timeout)
+        try:
+            return method(request, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            if self._login is None or not _token_expired(error):
+                raise
+        self._forget_token(metadata)
+        return method(request, timeout=timeout, metadata=self._metadata(endpoint, timeout))
+
+    def _metadata(self, endpoint: Endpoint, timeout: float | None = None) -> tuple[tuple[str, str], ...]:
+        if self._login is None:
+            return (_HAS_LEADER,)
+        with self._lock:
+            if self._token is None:
+                request = rpc.AuthenticateRequest(name=self._login[0], password=self._login[1])
+                self._token = endpoint.auth.Authenticate(request, timeout=timeout or self.timeout).token
+            return (_HAS_LEADER, ("token", self._token))
+
+    def _forget_token(self, metadata: tuple[tuple[str, str], ...]) -> None:
+        with self._lock:
+            if ("token", self._token) in metadata:  # not if another thread has got a new one already
+                self._token = None
+
+    def _leave(self, position: int) -> None:
+        with self._lock:
+            if self._current == position:  # not if another thread has moved on already
+                self._current = (position + 1) % len(self.endpoints)
+
+
+class Stream:
+    """Answers to one request, read by one thread and closed by any."""
+
+    def __init__(self, start: Callable[[Iterator[Any]], Any], request: Any) -> None:
+        self._closed = threading.Event()
+        self._start = start
+        self._request = request
+        self._call: Any = None
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every answer until `close`.
+
+        Raises:
+            EtcdError: the stream broke; `EtcdUnavailable` if it was the connection.
+        """
+        try:
+            with self._lock:
+                if self._closed.is_set():
+                    return
+                self._call = self._start(self._requests())
+            yield from self._call
+        except grpc.RpcError as error:
+            if not self._closed.is_set():
+                raise _translate(error) from error
+        except ValueError as error:
+            raise EtcdUnavailable(_CLOSED) from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the stream; its reader stops."""
+        self._closed.set()
+        with self._lock:
+            if self._call is not None:
+                self._call.cancel()
+
+    def _requests(self) -> Iterator[Any]:
+        yield self._request
+        self._closed.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end
+
+
+def _translate(error: grpc.RpcError) -> EtcdError:
+    code, words = error.code(), _words(error)
+    if code in _TRY_ELSEWHERE:
+        return EtcdUnavailable(f"etcd did not answer: {words}")
+    if code == grpc.StatusCode.CANCELLED:
+        return EtcdUnavailable(_CLOSED)
+    if code == grpc.StatusCode.NOT_FOUND and "lease" in words:
+        return LeaseNotFound(words)
+    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED) or "authentication failed" in words:
+        return EtcdDenied(f"{words}: check the etcd user, its password and its roles")
+    return EtcdError(words)
+
+
+def _words(error: grpc.RpcError) -> str:
+    return str(error.details() or error.code().name.lower())
+
+
+def _token_expired(error: grpc.RpcError) -> bool:
+    return "invalid auth token" in _words(error) or "revision of auth store is old" in _words(error)

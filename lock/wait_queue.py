@@ -1,0 +1,198 @@
+"""Who waits for a name: one list and one watch of its prefix, however many threads of this process wait.
+
+The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC: a key each under ``NAME/``, bound to
+a lease; the smallest create revision holds. Whoever becomes head learns it from the watch, or from the deletion of
+the key before it where this very process deleted it. Nothing on that path costs more when the queue is longer.
+
+Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader), the queue is
+listed again and watched from there; meanwhile the keys keep their places in etcd. A waiter learns of nothing but its
+turn, the loss of its key or session, and its cancellation.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from lock.client import Client, Watch
+from lock.clock import now
+from lock.errors import EtcdError, LockError, LockLost
+from lock.model import Event, KeyValue, Snapshot
+from lock.queue_view import QueueView
+from lock.ticket import Ticket
+
+logger = logging.getLogger(__name__)
+
+_AUDIT_S = 5.0  # how often those who wait check the view against a list
+_IDLE_S = 5.0  # how long a queue is followed after its last ticket, for the next one is often soon
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class WaitQueue:
+    """One name's queue as this process sees it, and this process's tickets in it. Thread-safe.
+
+    A thread of its own lists and watches; it starts with the queue and ends with `close`.
+    """
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self.prefix = prefix
+        self.trouble: EtcdError | None = None  # why the view may be out of date
+        self._client = client
+        self._view = QueueView()
+        self._tickets: dict[str, Ticket] = {}
+        self._watch: Watch | None = None
+        self._failures = 0
+        self._closed = threading.Event()
+        self._idle_since = now()
+        self._audited_at = now()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._follow, name=f"lock-queue {prefix}", daemon=True)
+        self._thread.start()
+
+    # Tickets
+
+    def enlist(self, ticket: Ticket) -> None:
+        """Tell `ticket` from now on when its turn comes or its key goes; to be called before the key is written."""
+        with self._lock:
+            self._tickets[ticket.key] = ticket
+
+    def strike(self, ticket: Ticket) -> None:
+        """Tell `ticket` nothing more; to be called before its key is deleted on purpose."""
+        with self._lock:
+            self._tickets.pop(ticket.key, None)
+            self._idle_since = now()
+
+    def written(self, ticket: Ticket, create_revision: int) -> None:
+        """The write of the ticket's key is acknowledged."""
+        with self._lock:
+            ticket.written_at = create_revision
+            gone = self._vanished(ticket)
+        if gone:
+            self._fail([ticket])
+
+    def deleted(self, key: str, create_revision: int) -> None:
+        """A key was deleted by this process: wake the next one without waiting for the watch to tell."""
+        with self._lock:
+            self._view.discard(key, create_revision)
+            self._call_head()
+
+    def cancel(self, failure: Callable[[], LockError], *, of: Callable[[Ticket], bool]) -> None:
+        """End the wait of every ticket that waits and that `of` selects."""
+        with self._lock:
+            waiting = [ticket for ticket in self._tickets.values() if ticket.token is None and of(ticket)]
+        for ticket in waiting:
+            ticket.fail(failure())
+
+    # Looking
+
+    def holder(self) -> KeyValue | None:
+        """Who stands at the head, as far as this process knows."""
+        with self._lock:
+            return self._view.head()
+
+    def audit(self, *, timeout: float) -> None:
+        """Check the view against a list, if that was not done lately; called by those who wait.
+
+        A difference means that the watch is late or has gone silent, so it is opened anew.
+        """
+        with self._lock:
+            if now() - self._audited_at < _AUDIT_S:
+                return
+            self._audited_at = now()
+        try:
+            snapshot = self._client.get_prefix(self.prefix, timeout=timeout)
+        except EtcdError as error:
+            self.trouble = error
+            return
+        if self._take(snapshot) and self._watch is not None:
+            logger.debug("the watch of %s was behind: watching anew", self.prefix)
+            self._watch.close()
+
+    def idle(self) -> bool:
+        """Whether nobody of this process has stood in this queue for some time."""
+        with self._lock:
+            return not self._tickets and now() - self._idle_since > _IDLE_S
+
+    # Following
+
+    def close(self, failure: Callable[[], LockError]) -> None:
+        """Stop following; every ticket fails. Does not wait for the thread: see `join`."""
+        self._closed.set()
+        with self._lock:
+            tickets, self._tickets = list(self._tickets.values()), {}
+            watch = self._watch
+        if watch is not None:
+            watch.close()
+        for ticket in tickets:
+            ticket.fail(failure())
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread to end; `timeout` in seconds."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _follow(self) -> None:
+        while not self._closed.is_set():
+            watch = self._client.watch(self.prefix)
+            try:
+                self._read(watch)
+            except EtcdError as error:
+                self.trouble = error
+                logger.info("following %s again after: %s", self.prefix, error)
+                self._closed.wait(_RETRY_S[min(self._failures, len(_RETRY_S) - 1)])
+                self._failures += 1
+            finally:
+                watch.close()
+
+    def _read(self, watch: Watch) -> None:
+        with self._lock:
+            self._watch = watch
+        if self._closed.is_set():  # close() may have come before it could see this watch
+            return
+        for position, events in enumerate(watch):
+            if position == 0:
+                self._take(self._client.get_prefix(self.prefix))
+                self.trouble, self._failures = None, 0
+            self._apply(events)
+
+    def _apply(self, events: list[Event]) -> None:
+        with self._lock:
+            self._view.apply(events)
+            gone = [self._tickets[kv.key] for deleted, kv in events if deleted and kv.key in self._tickets]
+            self._call_head()
+        self._fail(gone)
+
+    def _take(self, snapshot: Snapshot) -> bool:
+        """Take a list for the truth; whether it told anything new."""
+        with self._lock:
+            before = self._view.in_order()
+            taken = self._view.replace(snapshot)
+            gone = [t for t in self._tickets.values() if self._vanished(t) or self._overtaken(t)] if taken else []
+            self._call_head()
+        self._fail(gone)
+        return taken and before != snapshot.keys
+
+    # With the lock held
+
+    def _call_head(self) -> None:
+        head = self._view.head()
+        ticket = self._tickets.get(head.key) if head is not None else None
+        if head is not None and ticket is not None and ticket.token is None:
+            ticket.grant(head.create_revision)
+
+    def _vanished(self, ticket: Ticket) -> bool:
+        """Whether its key was written before the view's revision and yet is not in the view."""
+        return (
+            ticket.written_at is not None and ticket.written_at <= self._view.revision and ticket.key not in self._view
+        )
+
+    def _overtaken(self, ticket: Ticket) -> bool:
+        """Whether it was called, yet does not stand at the head; never so while etcd keeps its promises."""
+        head = self._view.head()
+        return ticket.token is not None and ticket.key in self._view and head is not None and head.key != ticket.key
+
+    @staticmethod
+    def _fail(tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            ticket.fail(LockLost(f"key {ticket.key!r} was deleted by somebody else: the lock is not ours any more"))

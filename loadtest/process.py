@@ -47,6 +47,7 @@ class Process:
         self.port = port
         self.log = directory / f"{name}.log"
         self._popen: subprocess.Popen[bytes] | None = None
+        self._group: int | None = None  # None again as soon as it may name somebody else's processes
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -82,6 +83,7 @@ class Process:
         """Start the process without waiting for it; raises PortOccupied."""
         if self.running:
             return
+        self.kill()  # children of one that ended by itself
         if is_occupied(self.port):
             raise PortOccupied(f"port {self.port}, wanted for {self.name}, is occupied")
         # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
@@ -99,7 +101,8 @@ class Process:
                 env=self.environment(),
                 start_new_session=True,
             )
-        guardian.watch("group", self._popen.pid)
+        self._group = self._popen.pid
+        guardian.watch("group", self._group)
 
     def wait_ready(self, *, timeout: float = 30.0) -> None:
         """Wait until `is_ready`, at most `timeout` seconds; raises StartFailed with the log's last line."""
@@ -129,11 +132,12 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL to it and all its children at once; idempotent."""
-        if self._popen is None:
+        if self._popen is None or self._group is None:
             return
         self._signal_group(signal.SIGKILL)
         self._popen.wait()
-        guardian.forget("group", self._popen.pid)
+        guardian.forget("group", self._group)
+        self._group = None
 
     def pause(self) -> None:
         """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would."""
@@ -144,8 +148,10 @@ class Process:
         self._signal_group(signal.SIGCONT)
 
     def _signal_group(self, number: signal.Signals) -> None:
+        if self._group is None:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
-            os.killpg(self.pid, number)
+            os.killpg(self._group, number)
 
     def __enter__(self) -> Self:
         try:

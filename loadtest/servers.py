@@ -95,7 +95,7 @@ class EtcdCluster:
             member.wait_ready()
 
     def stop(self) -> None:
-        """Kill all members: asked to end, each would spend seconds on handing its leadership to another that ends too."""
+        """Kill all members: asked to end, each would spend seconds on handing leadership to another that ends too."""
         for member in self.members:
             member.kill()
 

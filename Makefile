@@ -1,0 +1,45 @@
+# Two commands are enough: make demo, make test. Both set up .venv the first time. Nothing here needs Docker or root.
+# PYTHON=/path/to/python3.13 chooses the interpreter; without it, it is the newest on PATH.
+
+export PYTHON
+ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
+RUN := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test lint format requirements docker-test clean setup-loadtest setup-dev
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+
+demo: setup-loadtest ## Run the sale under every guard and compare: oversold without a lock, exact with one
+	@$(RUN) -m loadtest demo
+
+up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
+	@$(RUN) -m loadtest up
+
+test: lint ## Run all checks and tests
+	@$(RUN) -m pytest
+
+lint: setup-dev ## Run the checks alone: ruff and mypy
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
+
+format: setup-dev ## Format the code and mend what ruff can mend
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+docker-test: ## Bring the Compose stack up, buy one item from each shop, take it down
+	@scripts/docker_test.sh
+
+requirements: ## Pin the newest versions of all dependencies (needs uv)
+	@command -v uv > /dev/null || { echo "make requirements needs uv: pip install uv" >&2; exit 1; }
+	@scripts/pin_requirements.sh
+
+clean: ## Remove what the other commands made, except reports/
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
+	find app lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup-loadtest setup-dev:
+	@$(or $(ANY_PYTHON),$(error Python 3.10 or newer is needed and python3 is not on PATH (or use docker compose up))) \
+		scripts/setup_venv.py $(@:setup-%=%)

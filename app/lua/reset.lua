@@ -1,0 +1,19 @@
+-- Starts a sale afresh. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an etcd
+-- that was wiped, and counts from one, can sell.
+-- KEYS     initial, stock, lucky, orders, fence, generation, answers
+-- ARGV     items for sale, 'always' or 'if closed'
+-- Returns  1 if the sale was started, 0 if there was one already
+if ARGV[2] == 'if closed' and redis.call('EXISTS', KEYS[2]) == 1 then
+  return 0
+end
+-- From the clock, not by counting: a Redis that lost its data must not come back to a generation that somebody has read.
+local now = redis.call('TIME')
+local generation = now[1] * 1000000 + now[2]
+local before = tonumber(redis.call('GET', KEYS[6]) or 0)
+if generation <= before then
+  generation = before + 1
+end
+redis.call('DEL', KEYS[4], KEYS[7])
+redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[1], KEYS[3], 0, KEYS[5], 0,
+           KEYS[6], string.format('%.0f', generation))
+return 1

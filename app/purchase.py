@@ -1,0 +1,126 @@
+"""One purchase: what was asked for, how long its parts took, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Outcome(str, Enum):
+    """How a purchase ended. The five are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
+
+    SOLD = "sold"
+    SOLD_OUT = "sold_out"
+    LOCK_TIMEOUT = "lock_timeout"
+    LOCK_LOST = "lock_lost"
+    UNAVAILABLE = "unavailable"
+
+
+class LossCause(str, Enum):
+    """How a lock was found to be lost, before or after the write."""
+
+    SESSION_LOST = "session_lost"
+    HOLD_LOST = "hold_lost"
+    FENCED_OFF = "fenced_off"
+    SALE_RESET = "sale_reset"
+    RELEASED_LATE = "released_late"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer to a buyer.
+
+    Attributes:
+        stock: items left as this purchase saw them; None where it did not get to see them.
+        token: the fencing token under which it was decided; None under a guard without one.
+        replayed: it is the first answer to this idempotency key, given again.
+        detail: for a refusal, what happened and what to do.
+        in_doubt: the write was sent and its answer never came; the same idempotency key tells.
+    """
+
+    outcome: Outcome
+    guard: str
+    order: str | None = None
+    stock: int | None = None
+    token: int | None = None
+    replayed: bool = False
+    detail: str = ""
+    in_doubt: bool = False
+
+
+@dataclass(slots=True)
+class Purchase:
+    """A buyer's click, and a stopwatch for it. One thread at a time may use it.
+
+    Attributes:
+        hold_s: think time inside the critical section, in seconds; it widens the race.
+        key: the buyer's Idempotency-Key.
+        order: the id that the order will have if there is one.
+        token: the fencing token, once a lock that has one is held.
+        loss: how the lock was lost, if it was.
+        read_s, commit_s: seconds that the critical section's read and its write took.
+    """
+
+    buyer: str
+    guard: str
+    hold_s: float = 0.0
+    key: str | None = None
+    order: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: int | None = None
+    loss: LossCause | None = None
+    read_s: float = 0.0
+    commit_s: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    entered: float | None = None
+    left: float | None = None
+
+    @contextmanager
+    def inside(self, *, token: int | None = None) -> Iterator[None]:
+        """The critical section, once or again: all the time before it was waiting.
+
+        Letting the lock go is not part of it, so leave this first.
+        """
+        self.entered, self.token = time.monotonic(), token
+        try:
+            yield
+        finally:
+            self.left = time.monotonic()
+
+    def end(self) -> None:
+        """The purchase is over; for one that never got in, so is the wait."""
+        self.left = self.left or time.monotonic()
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds until the critical section began; for a purchase that never got in, until it gave up."""
+        return (self.entered or self.left or time.monotonic()) - self.began
+
+    @property
+    def held_s(self) -> float:
+        """Seconds inside the critical section."""
+        return (self.left or time.monotonic()) - self.entered if self.entered else 0.0
+
+    def think(self) -> None:
+        """The buyer's think time, between the read and the write."""
+        if self.hold_s:
+            time.sleep(self.hold_s)
+
+    def entry(self, instance: str) -> str:
+        """The line of the ledger that records this order."""
+        return json.dumps(
+            {
+                "order": self.order,
+                "buyer": self.buyer,
+                "instance": instance,
+                "guard": self.guard,
+                "token": self.token,
+                "at_ms": time.time_ns() // 1_000_000,
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )

@@ -1,0 +1,76 @@
+"""The connection to Redis: every call has a deadline, and nothing is ever sent twice.
+
+redis-py repeats a command whose answer was lost, ten times by default. It cannot know whether the first one was
+executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost answer is an error,
+and the shop tells the buyer that the purchase is in doubt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+TIMEOUT = 2.0
+CONNECT_TIMEOUT = 1.0
+
+
+class NotSent(redis.ConnectionError):
+    """There was no connection to Redis, so the command was surely not executed."""
+
+
+class Pool(redis.BlockingConnectionPool):
+    """A pool that tells "no connection" from "no answer"; a stale connection is replaced before anything is sent."""
+
+    def get_connection(self, *args: Any, **kwargs: Any) -> Any:
+        """A connection that is open.
+
+        Raises:
+            NotSent: Redis cannot be reached, or no connection became free in time.
+        """
+        try:
+            return super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise NotSent(str(error)) from error
+
+
+def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
+    """A client of the Redis at `url`; nothing is sent before its first command.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://``.
+        connections: most connections at once; one for each thread that uses the client.
+        timeout: seconds until a command without an answer fails.
+    """
+    pool = Pool.from_url(
+        url,
+        max_connections=connections,
+        timeout=timeout,
+        socket_timeout=timeout,
+        socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
+        # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks to be tried again.
+        retry=Retry(NoBackoff(), 0, supported_errors=()),
+        decode_responses=True,
+        # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
+        protocol=2,
+        driver_info=None,
+    )
+    return redis.Redis(connection_pool=pool)
+
+
+def warm_up(client: redis.Redis) -> None:
+    """Open all connections now, so that the first buyers of a rush do not wait for them.
+
+    Raises:
+        NotSent: Redis cannot be reached.
+    """
+    pool = client.connection_pool
+    opened = []
+    try:
+        for _ in range(pool.max_connections):
+            opened.append(pool.get_connection())
+    finally:
+        for connection in opened:
+            pool.release(connection)

@@ -1,0 +1,30 @@
+"""The guards: what stands around a purchase, one in each module."""
+
+from __future__ import annotations
+
+from app.guards.base import Guard, Promise, Tools
+from app.guards.etcd import EtcdGuard
+from app.guards.etcd_unfenced import EtcdUnfencedGuard
+from app.guards.none import NoGuard
+from app.guards.redis_lock import RedisLockGuard
+from app.guards.redis_lua import RedisLuaGuard
+from app.guards.redis_watch import RedisWatchGuard
+from app.guards.thread import ThreadGuard
+
+__all__ = ["DEFAULT", "GUARDS", "Guard", "Promise", "Tools", "make_guards"]
+
+GUARDS: tuple[type[Guard], ...] = (
+    NoGuard,
+    ThreadGuard,
+    EtcdGuard,
+    EtcdUnfencedGuard,
+    RedisLockGuard,
+    RedisWatchGuard,
+    RedisLuaGuard,
+)
+DEFAULT = EtcdGuard.name
+
+
+def make_guards(tools: Tools) -> dict[str, Guard]:
+    """Every guard by its name, in the order in which they are shown."""
+    return {guard.name: guard(tools) for guard in GUARDS}

@@ -1,0 +1,76 @@
+"""What all guards have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from redis.client import Pipeline
+
+from app.coordination import Coordination
+from app.inventory import Inventory
+from app.purchase import Purchase, Receipt
+from app.sale import Sale
+
+
+class Promise(str, Enum):
+    """What a guard promises about a sale; a run in which it does not hold has failed."""
+
+    NONE = "none"
+    EXACT_UNTIL_PAUSED = "exact_until_paused"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a guard may use.
+
+    Attributes:
+        lock_timeout: seconds to wait for one's turn.
+        lease_ttl: seconds until a lock is freed whose holder died.
+    """
+
+    sale: Sale
+    inventory: Inventory
+    coordination: Coordination
+    lock_timeout: float
+    lease_ttl: int
+
+
+class Guard(ABC):
+    """One way to make the same purchase.
+
+    Attributes:
+        name: what buyers ask for; part of the API.
+        promise: see `Promise`.
+        description: one sentence for people.
+    """
+
+    name: ClassVar[str]
+    promise: ClassVar[Promise]
+    description: ClassVar[str]
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+        self.inventory = tools.inventory
+
+    @abstractmethod
+    def buy(self, purchase: Purchase) -> Receipt:
+        """Sell one item; raises one of `app.refusals.EXPECTED` where that is not possible."""
+
+
+def read_modify_write(inventory: Inventory, purchase: Purchase, pipe: Pipeline | None = None) -> Receipt:
+    """The unprotected purchase: anybody may come in between its read and its write.
+
+    Args:
+        inventory: where to buy.
+        purchase: what to buy; its critical section has begun.
+        pipe: a pipeline that watches the stock, if there is one.
+    """
+    reading = inventory.read(purchase, pipe)
+    if reading.receipt is not None:
+        return reading.receipt
+    purchase.think()
+    return inventory.write(purchase, reading, pipe)

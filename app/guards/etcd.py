@@ -1,0 +1,24 @@
+"""The etcd mutex with the fencing token checked by the resource: exact, whatever happens to the holder."""
+
+from __future__ import annotations
+
+from app.guards.base import Guard, Promise
+from app.guards.holding import holding
+from app.purchase import Purchase, Receipt
+
+
+class EtcdGuard(Guard):
+    """One acquisition per purchase, first come first served over all instances."""
+
+    name = "etcd"
+    promise = Promise.EXACT
+    description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with holding(self.tools, purchase) as hold:
+            reading = self.inventory.fenced_read(purchase)
+            if reading.receipt is not None:
+                return reading.receipt
+            purchase.think()
+            hold.ensure()
+            return self.inventory.fenced_write(purchase, reading)

@@ -1,0 +1,18 @@
+"""Nothing stands around the purchase: the baseline."""
+
+from __future__ import annotations
+
+from app.guards.base import Guard, Promise, read_modify_write
+from app.purchase import Purchase, Receipt
+
+
+class NoGuard(Guard):
+    """Read, think, write, while everybody else does the same."""
+
+    name = "none"
+    promise = Promise.NONE
+    description = "No lock at all: two buyers read the same stock and both get the item. It oversells."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        with purchase.inside():
+            return read_modify_write(self.inventory, purchase)

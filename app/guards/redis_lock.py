@@ -1,0 +1,45 @@
+"""redis-py's own lock with its defaults: a key with a life span, asked for ten times a second."""
+
+from __future__ import annotations
+
+import logging
+
+import redis
+from redis.exceptions import LockNotOwnedError
+from redis.lock import Lock
+
+from app.guards.base import Guard, Promise, read_modify_write
+from app.purchase import LossCause, Purchase, Receipt
+from app.refusals import GaveUp
+
+logger = logging.getLogger(__name__)
+
+
+class RedisLockGuard(Guard):
+    """Has no fencing token: what the holder writes after its key has expired lands, and the sale may be oversold."""
+
+    name = "redis-lock"
+    promise = Promise.EXACT_UNTIL_PAUSED
+    description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        key, wait = self.tools.sale.keys.lock, self.tools.lock_timeout
+        lock = self.tools.sale.client.lock(key, timeout=self.tools.lease_ttl, blocking_timeout=wait)
+        if not lock.acquire():
+            raise GaveUp(f"the Redis lock {key!r} was not free within {wait:g} s")
+        try:
+            with purchase.inside():
+                return read_modify_write(self.inventory, purchase)
+        finally:
+            _release(lock, purchase)
+
+
+def _release(lock: Lock, purchase: Purchase) -> None:
+    """Let go, whatever comes of it: how the purchase ended is decided by its write, which is over."""
+    try:
+        lock.release()
+    except LockNotOwnedError:
+        purchase.loss = LossCause.RELEASED_LATE
+        logger.warning("order %s: the Redis lock had expired before it was released", purchase.order)
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        logger.warning("the Redis lock is left to expire: %s", error)

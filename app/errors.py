@@ -1,0 +1,50 @@
+"""Whatever goes wrong is answered as a problem (RFC 9457); nothing ever answers in HTML."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from app.answers import problem
+from app.refusals import AWAY
+
+logger = logging.getLogger(__name__)
+
+ADVICE = {
+    404: "There is no such address. People use POST /stock/reduce, GET /stock, POST /stock/reset, GET /guards and "
+    "GET /lock; machines use GET /livez, /readyz and /metrics.",
+    413: "The body is too large. A purchase needs none; the longest that is read has {limit} bytes.",
+}
+# They describe a body that is not sent on, so they must not be either.
+DROPPED_HEADERS = frozenset({"content-type", "content-length"})
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error as a problem."""
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _defect)
+    for error in AWAY:
+        app.register_error_handler(error, _away)
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    detail = ADVICE.get(status, error.description or "").format(limit=request.max_content_length)
+    if isinstance(error, MethodNotAllowed):
+        detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
+    response = problem(status, detail)
+    for name, value in error.get_headers():
+        if name.lower() not in DROPPED_HEADERS:
+            response.headers[name] = value
+    return response
+
+
+def _away(error: Exception) -> Response:
+    return problem(503, f"{str(error).rstrip('.')}. Try again in a moment.", kind="unavailable")
+
+
+def _defect(error: Exception) -> Response:
+    logger.exception("%s %s failed", request.method, request.path, exc_info=error)
+    return problem(500, "That is a defect of the shop, not of your request: the log of this instance says more.")

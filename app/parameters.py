@@ -1,0 +1,89 @@
+"""What a request asks for, checked. Every complaint is a 400 that says what to give instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from flask import Request
+from werkzeug.exceptions import BadRequest, UnsupportedMediaType
+
+LONGEST_TEXT = 200
+LARGEST_BODY = 16 * 1024
+
+
+class Parameters:
+    """The parameters of one request: its query, and the members of its JSON body where the query has none.
+
+    Args:
+        request: the request; its body is read.
+        names: the parameters that it may have.
+
+    Raises:
+        BadRequest: the body is not a JSON object, or there are other parameters.
+        RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
+        UnsupportedMediaType: there is a body, and it is not said to be JSON.
+    """
+
+    def __init__(self, request: Request, *names: str) -> None:
+        self._values: dict[str, Any] = {**_body(request), **request.args}
+        unknown = self._values.keys() - set(names)
+        if unknown:
+            raise BadRequest(f"There is no parameter {min(unknown)!r} here: use {_listed(names)}.")
+
+    def whole(self, name: str, default: int, *, most: int) -> int:
+        """A whole number from 0 to `most`."""
+        value = self._values.get(name, default)
+        # str.isdigit alone also likes other scripts' digits, and bool is an int.
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= most:
+            raise BadRequest(f"{name} is {_shown(value)}: give a whole number from 0 to {most}.")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        """Any text of 1 to `LONGEST_TEXT` characters."""
+        return checked_text(name, self._values.get(name, default))
+
+    def choice(self, name: str, default: str, valid: Iterable[str]) -> str:
+        """One of `valid`."""
+        value = self._values.get(name, default)
+        if not isinstance(value, str) or value not in valid:
+            raise BadRequest(f"{name} is {_shown(value)}: give one of {_listed(valid)}.")
+        return value
+
+
+def checked_text(name: str, value: Any) -> str:
+    """`value`, if it is a text of 1 to `LONGEST_TEXT` characters that UTF-8 can encode; or else raises `BadRequest`."""
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TEXT:
+        raise BadRequest(f"{name} is {_shown(value)}: give a text of 1 to {LONGEST_TEXT} characters.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(f"{name} has half a character (a lone surrogate) in it: give whole ones.") from None
+    return value
+
+
+def _body(request: Request) -> dict[str, Any]:
+    data = request.get_data(cache=False)
+    if not data:
+        return {}
+    if not request.is_json:
+        raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")
+    try:
+        members = json.loads(data)
+    except (ValueError, RecursionError):
+        raise BadRequest('The body is not JSON: send an object such as {"stock": 300}, or no body at all.') from None
+    if not isinstance(members, dict):
+        raise BadRequest('The body is not a JSON object: send one such as {"stock": 300}, or no body at all.')
+    return members
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _shown(value: Any) -> str:
+    """The value as it can be repeated in an answer: whole characters, and not too many."""
+    return ascii(value)[:80]

@@ -1,0 +1,79 @@
+"""What one process of the shop is made of, and how it begins and ends."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import redis
+from flask import Flask
+
+from app.coordination import Coordination
+from app.guards import Tools, make_guards
+from app.health import Health
+from app.inventory import Inventory
+from app.metrics import Metrics
+from app.redis_client import connect, warm_up
+from app.sale import Sale
+from app.settings import Settings
+from app.shop import Shop
+from lock import LockError
+
+logger = logging.getLogger(__name__)
+
+
+class Services:
+    """Everything that the routes need; nothing is connected before it is used or warmed up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.redis = connect(settings.redis_url, connections=settings.threads)
+        self.coordination = Coordination(
+            settings.etcd_endpoints,
+            f"flash-sale/{settings.sale}",
+            ttl=settings.lease_ttl,
+            instance=settings.instance,
+        )
+        sale = Sale(self.redis, settings.sale, stock=settings.stock)
+        guards = make_guards(
+            Tools(
+                sale=sale,
+                inventory=Inventory(sale, instance=settings.instance),
+                coordination=self.coordination,
+                lock_timeout=settings.lock_timeout,
+                lease_ttl=settings.lease_ttl,
+            )
+        )
+        self.metrics = Metrics(settings.instance, guards)
+        self.shop = Shop(settings, sale, self.coordination, guards, self.metrics)
+        self.health = Health(settings.redis_url, self.coordination)
+
+    def warm_up(self) -> None:
+        """Connect now rather than at the first purchase; whoever is away is tried again then."""
+        try:
+            warm_up(self.redis)
+            self.coordination.session()
+        except (redis.RedisError, LockError) as error:
+            logger.warning("not ready yet: %s", error)
+
+    def drain(self) -> None:
+        """Send everybody away who waits for the etcd mutex; whoever holds it goes on."""
+        self.coordination.drain()
+
+    def close(self) -> None:
+        """Revoke the lease and hang up."""
+        self.coordination.close()
+        self.health.close()
+        self.redis.close()
+
+
+def init_app(app: Flask, settings: Settings | None = None) -> Services:
+    """Make the services of `app`; `of` finds them again."""
+    settings = settings or Settings.from_environment()
+    app.config["INSTANCE"] = settings.instance
+    made = app.extensions["services"] = Services(settings)
+    return made
+
+
+def of(app: Flask) -> Services:
+    """The services of `app`."""
+    return cast(Services, app.extensions["services"])

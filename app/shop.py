@@ -1,0 +1,155 @@
+"""The sale over HTTP."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import Forbidden, Unauthorized, UnprocessableEntity
+
+from app.answers import answer, problem
+from app.coordination import Coordination
+from app.guards import DEFAULT, Guard
+from app.metrics import Metrics
+from app.parameters import LARGEST_BODY, Parameters, checked_text
+from app.purchase import Outcome, Purchase, Receipt
+from app.refusals import EXPECTED, KeyReused, refuse
+from app.sale import Sale
+from app.settings import MOST_ITEMS, Settings
+
+LONGEST_HOLD_MS = 60_000
+STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
+
+
+class Shop:
+    """The routes that buyers, and people who watch them, use."""
+
+    def __init__(
+        self, settings: Settings, sale: Sale, coordination: Coordination, guards: dict[str, Guard], metrics: Metrics
+    ) -> None:
+        self._settings = settings
+        self._sale = sale
+        self._coordination = coordination
+        self._guards = guards
+        self._metrics = metrics
+
+    def reduce(self) -> Response:
+        """``POST /stock/reduce``: buy one item."""
+        purchase = self._requested()
+        try:
+            receipt = self._guards[purchase.guard].buy(purchase)
+        except EXPECTED as error:
+            receipt = refuse(purchase, error)
+        except KeyReused as error:
+            raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
+        purchase.end()
+        self._metrics.count(purchase, receipt)
+        return _answered(purchase, receipt)
+
+    def _requested(self) -> Purchase:
+        asked = Parameters(request, "guard", "hold_ms", "buyer")
+        key = request.headers.get("Idempotency-Key")
+        return Purchase(
+            buyer=asked.text("buyer", "anonymous"),
+            guard=asked.choice("guard", DEFAULT, self._guards),
+            hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
+            key=None if key is None else checked_text("Idempotency-Key", key),
+        )
+
+    def stock(self) -> Response:
+        """``GET /stock``: what is left, what was sold, and whether that adds up."""
+        now = self._sale.snapshot()
+        return answer(
+            {
+                "initial": now.initial,
+                "stock": now.stock,
+                "lucky": now.lucky,
+                "orders": now.orders,
+                "lost_updates": now.lost_updates,
+                "verdict": now.verdict,
+            }
+        )
+
+    def reset(self) -> Response:
+        """``POST /stock/reset``: begin the sale again."""
+        self._authorize()
+        self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
+        return self.stock()
+
+    def _authorize(self) -> None:
+        """Anybody may reset a sale that only this machine can reach; otherwise it takes the administrator's token."""
+        token = self._settings.admin_token
+        if token is None and self._settings.on_loopback:
+            return
+        if token is None:
+            raise Forbidden("Other machines can reach this instance: set FLASHSALE_ADMIN_TOKEN to allow resets.")
+        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {token}".encode()):
+            raise Unauthorized(
+                "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
+                www_authenticate=WWWAuthenticate("bearer"),
+            )
+
+    def guards(self) -> Response:
+        """``GET /guards``: what can be asked for."""
+        listed = [
+            {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
+            for guard in self._guards.values()
+        ]
+        return answer({"guards": listed, "default": DEFAULT})
+
+    def lock(self) -> Response:
+        """``GET /lock``: who holds the etcd mutex of the sale, and who waits, in order."""
+        queue = [
+            {
+                "instance": contender.session,
+                "owner": contender.owner,
+                "key": contender.key,
+                "token": contender.token,
+                "age_s": contender.queued_s,
+                "ttl_s": contender.ttl_s,
+            }
+            for contender in self._coordination.contenders()
+        ]
+        return answer({"name": self._coordination.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+
+
+def _answered(purchase: Purchase, receipt: Receipt) -> Response:
+    members: dict[str, Any] = {
+        "outcome": receipt.outcome.value,
+        "order": receipt.order,
+        "stock": receipt.stock,
+        "guard": receipt.guard,
+        "token": receipt.token,
+        "waited_ms": _milliseconds(purchase.waited_s),
+        "held_ms": _milliseconds(purchase.held_s),
+    }
+    if receipt.outcome is Outcome.SOLD:
+        response = answer(members)
+    else:
+        if receipt.outcome is Outcome.UNAVAILABLE:
+            members["in_doubt"] = receipt.in_doubt
+        status = STATUS.get(receipt.outcome, 503)
+        response = problem(status, receipt.detail, kind=receipt.outcome.value, **members)
+    if receipt.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    response.headers["Server-Timing"] = (
+        f"wait;dur={_milliseconds(purchase.waited_s)}, "
+        f"read;dur={_milliseconds(purchase.read_s)}, commit;dur={_milliseconds(purchase.commit_s)}"
+    )
+    return response
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def init_app(app: Flask, shop: Shop) -> None:
+    """Register the routes of the sale."""
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
+    app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
+    app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
+    app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])
+    app.add_url_rule("/lock", view_func=shop.lock, methods=["GET"])

@@ -1,0 +1,98 @@
+"""How gunicorn runs one instance: ``gunicorn -c app/gunicorn.conf.py 'app:create_app()'``.
+
+The access log is off; ``--access-logfile -`` turns it on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
+
+from app.settings import Settings, SettingsError
+
+try:
+    settings = Settings.from_environment()
+except SettingsError as error:
+    sys.exit(str(error))
+
+bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
+worker_class = "gthread"
+workers = settings.workers
+threads = settings.threads
+preload_app = False  # gRPC does not survive a fork
+backlog = 4096  # a rush knocks all at once
+keepalive = 5
+graceful_timeout = 8  # Compose kills after 10
+control_socket_disable = True  # there is one per HOME, and two instances would fight over it
+if Path("/dev/shm").is_dir():
+    worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
+
+# A worker that runs out of file descriptors while accepting dies, so it accepts no more than it has.
+_, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+files = 8192 if most_files == resource.RLIM_INFINITY else min(8192, most_files)
+resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
+worker_connections = max(files - threads - 128, threads + 1)
+
+line_format = f"%(asctime)s {settings.instance.replace('%', '%%')} [%(process)d] %(levelname)s %(message)s"
+logging.basicConfig(level=logging.INFO, format=line_format)
+
+
+class InstanceLogger(Logger):  # type: ignore[misc]
+    """gunicorn's log, with the instance's name in every line."""
+
+    error_fmt = line_format
+    access_fmt = line_format
+
+
+logger_class = InstanceLogger
+
+if settings.workers > 1:
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
+
+
+def post_worker_init(worker: Any) -> None:
+    """Connect to etcd and Redis, and be ready for SIGTERM: whoever waits for the lock is sent away at once."""
+    from app import services
+
+    made = services.of(worker.wsgi)
+    stop = signal.getsignal(signal.SIGTERM)
+
+    def stop_and_drain(signum: int, frame: Any) -> None:
+        # In a thread, because a signal handler must not wait for locks.
+        threading.Thread(target=made.drain, name="drain", daemon=True).start()
+        stop(signum, frame)  # type: ignore[operator, misc]
+
+    signal.signal(signal.SIGTERM, stop_and_drain)
+    made.warm_up()
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Revoke the lease, so that nobody has to wait until it expires."""
+    from app import services
+
+    if hasattr(worker, "wsgi"):
+        services.of(worker.wsgi).close()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Forget the gauges of a worker that is gone."""
+    if settings.workers > 1:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+
+def on_exit(server: Any) -> None:
+    """Remove the workers' metrics."""
+    if settings.workers > 1:
+        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)

@@ -1,5 +1,5 @@
 # Two commands are enough: make demo, make test. Both set up .venv the first time. Nothing here needs Docker or root.
-# PYTHON=/path/to/python3.13 chooses the interpreter; without it, it is the newest on PATH.
+# PYTHON=/path/to/python3.13 chooses the interpreter; without it, it is the newest on PATH. ARGS=... reaches the command.
 
 export PYTHON
 ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
@@ -12,13 +12,13 @@ help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 demo: setup-loadtest ## Run the sale under every guard and compare: oversold without a lock, exact with one
-	@$(RUN) -m loadtest demo
+	@$(RUN) -m loadtest demo $(ARGS)
 
 up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
-	@$(RUN) -m loadtest up
+	@$(RUN) -m loadtest up $(ARGS)
 
 test: lint ## Run all checks and tests
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest $(ARGS)
 
 lint: setup-dev ## Run the checks alone: ruff and mypy
 	@$(RUN) -m ruff check .

@@ -8,14 +8,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from loadtest import guardian
-from loadtest.ports import is_occupied
+from loadtest.ports import free_port, is_occupied
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,12 +39,13 @@ class Process:
     """One process, leader of its own session; its output goes to DIRECTORY/NAME.log.
 
     As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
+    Port 0 means a free one.
     """
 
     def __init__(self, name: str, directory: Path, *, port: int) -> None:
         self.name = name
         self.directory = directory
-        self.port = port
+        self.port = port or free_port()
         self.log = directory / f"{name}.log"
         self._popen: subprocess.Popen[bytes] | None = None
         self._group: int | None = None  # None again as soon as it may name somebody else's processes
@@ -84,8 +85,7 @@ class Process:
         if self.running:
             return
         self.kill()  # children of one that ended by itself
-        if is_occupied(self.port):
-            raise PortOccupied(f"port {self.port}, wanted for {self.name}, is occupied")
+        require_free_ports([self])
         # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(self._spawn).result()
@@ -165,6 +165,13 @@ class Process:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def require_free_ports(processes: Iterable[Process]) -> None:
+    """Raise PortOccupied, naming them all, if somebody else listens on ports of these processes."""
+    taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
+    if taken:
+        raise PortOccupied(f"already in use: {', '.join(taken)}")
 
 
 @contextlib.contextmanager

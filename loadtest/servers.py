@@ -35,7 +35,7 @@ class Etcd(Process):
     """One etcd member. Ready means that it has a leader; a restart keeps data, ports and leases."""
 
     def __init__(self, directory: Path, port: int = 0, *, name: str = "etcd") -> None:
-        super().__init__(name, directory, port=port or free_port())
+        super().__init__(name, directory, port=port)
         self._peer_url = f"http://{LOOPBACK}:{free_port()}"
         self._cluster = self.peer
 
@@ -62,7 +62,7 @@ class Etcd(Process):
             "listen-peer-urls": self._peer_url,
             "initial-advertise-peer-urls": self._peer_url,
             "initial-cluster": self._cluster,
-            "log-level": "warn",
+            "log-level": "error",
         }
         return [str(programs.etcd()), *(f"--{flag}={value}" for flag, value in flags.items())]
 
@@ -120,7 +120,7 @@ class Redis(Process):
     """
 
     def __init__(self, directory: Path, port: int = 0, *, appendonly: bool = False, name: str = "redis") -> None:
-        super().__init__(name, directory, port=port or free_port())
+        super().__init__(name, directory, port=port)
         self._appendonly = appendonly
 
     @property

@@ -1,0 +1,30 @@
+"""The command: python -m loadtest COMMAND."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from loadtest.process import ServerError
+from loadtest.up import up
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Run the flash sale on this machine, without Docker."""
+
+
+cli.add_command(up)
+
+
+def main() -> None:
+    """Run a command; a server that cannot be brought up is one line and exit code 1."""
+    try:
+        cli(prog_name="python -m loadtest")
+    except ServerError as error:
+        sys.exit(f"Error: {error}")
+
+
+if __name__ == "__main__":
+    main()

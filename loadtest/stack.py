@@ -1,0 +1,125 @@
+"""The stack of docker-compose.yml without Docker: etcd, Redis and several instances of the shop, as local processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from loadtest.ports import LOOPBACK
+from loadtest.process import Process, require_free_ports
+from loadtest.servers import Etcd, Redis, answers_ok
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ETCD_PORT = 2379
+REDIS_PORT = 6379
+INSTANCE_PORTS = range(8080, 8180, 10)
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+class Instance(Process):
+    """One instance of the shop under gunicorn; ready when it reaches etcd and Redis."""
+
+    def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
+        super().__init__("instance", directory, port=port)
+        self.name = f"instance-{self.port}"
+        self.log = directory / f"{self.name}.log"
+        self._env = env
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "gunicorn", "-c", str(_REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
+
+    def environment(self) -> Mapping[str, str]:
+        own = {
+            "FLASHSALE_HOST": LOOPBACK,
+            "FLASHSALE_PORT": str(self.port),
+            "FLASHSALE_INSTANCE": self.name,
+            "PYTHONPATH": str(_REPOSITORY),
+            "PYTHONUNBUFFERED": "1",
+        }
+        return {**os.environ, **own, **self._env}
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"{self.url}/readyz")
+
+
+class Stack:
+    """etcd, Redis and `instances` shops, with data and logs in `directory`.
+
+    Args:
+        directory: made if missing, and left in place at the end.
+        ports: "default" are those of docker-compose.yml; "free" are any that nobody listens on.
+        port_offset: is added to the default ports.
+        instances: how many shops.
+        env: FLASHSALE_* settings for all shops, over those of the environment.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        ports: Literal["default", "free"] = "default",
+        port_offset: int = 0,
+        instances: int = 2,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        def port(default: int) -> int:
+            return 0 if ports == "free" else default + port_offset
+
+        self.etcd = Etcd(directory, port(ETCD_PORT))
+        self.redis = Redis(directory, port(REDIS_PORT))
+        services = {"FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint, "FLASHSALE_REDIS_URL": self.redis.url}
+        self.instances = [
+            Instance(directory, port(default), env={**services, **(env or {})})
+            for default in INSTANCE_PORTS[:instances]
+        ]
+        self.processes: list[Process] = [self.etcd, self.redis, *self.instances]
+
+    @property
+    def urls(self) -> list[str]:
+        """Where the shops answer."""
+        return [instance.url for instance in self.instances]
+
+    def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
+        """Start everything at once and wait until each process is ready, telling `on_ready` of it.
+
+        Raises:
+            PortOccupied: names all ports that somebody else listens on; nothing was started.
+            StartFailed: a process ended or stayed silent.
+        """
+        require_free_ports(self.processes)
+        for process in self.processes:
+            process.launch()
+        for process in self.processes:
+            process.wait_ready()
+            on_ready(process)
+
+    def stop(self) -> None:
+        """Stop the shops while etcd and Redis still answer them, so that they finish their purchases; idempotent."""
+        with ThreadPoolExecutor(len(self.instances)) as threads:
+            list(threads.map(Instance.stop, self.instances))
+        self.redis.stop()
+        self.etcd.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

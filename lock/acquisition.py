@@ -8,11 +8,10 @@ same key.
 from __future__ import annotations
 
 import logging
-import math
 
 from lock.clock import now
 from lock.contender import describe
-from lock.errors import EtcdError, EtcdUnavailable, LockTimeout
+from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockTimeout
 from lock.hold import Hold
 from lock.session import Session
 
@@ -24,76 +23,90 @@ _GLANCE_S = 1.0  # how often a waiting thread looks whether an audit is due
 
 
 class Acquisition:
-    """One way from nothing to a hold; whichever way it ends, no key is left that nobody looks after."""
+    """One key on its way from nothing to a hold, by a thread at a time.
 
-    def __init__(self, session: Session, name: str, prefix: str, timeout: float | None) -> None:
+    Whoever starts one either gets a `hold` from it or calls `withdraw`, so that no key is left that nobody looks after.
+    Deadlines are times of `lock.clock`, `math.inf` for none.
+    """
+
+    def __init__(self, session: Session, name: str, prefix: str) -> None:
         self._session = session
         self._client = session.client
         self._name = name
         self._prefix = prefix
         self._started = now()
-        self._deadline = math.inf if timeout is None else self._started + timeout
         self._ticket = session.new_ticket(prefix)
         self._queue = session.enlist(prefix, self._ticket)
 
-    def run(self) -> Hold:
+    def run(self, deadline: float) -> Hold:
+        """Queue, wait and hold; or withdraw and raise."""
         try:
-            self._join_queue()
-            self._await_turn()
+            self.join(deadline)
+            return self.wait(deadline)
         except BaseException:
-            self._withdraw()
+            self.withdraw()
             raise
-        return self._hold()
 
     def attempt(self) -> Hold | None:
+        """Hold at once, if nobody else holds or waits."""
         key = self._ticket.key
         try:
             kv = self._client.create_alone(self._prefix, key, self._session.identity(), self._session.lease_id)
         except BaseException:
-            self._withdraw()
+            self.withdraw()
             raise
         if kv is None:
             self._queue.strike(self._ticket)
             return None
         self._queue.written(self._ticket, kv.create_revision)
         self._ticket.grant(kv.create_revision)
-        return self._hold()
+        return self._hold(kv.create_revision)
 
-    def _left(self) -> float:
-        return self._deadline - now()
+    def join(self, deadline: float) -> None:
+        """Write the key, again and again while etcd does not answer and there is time.
 
-    def _hold(self) -> Hold:
-        assert self._ticket.token is not None
-        return Hold(self._session, self._name, self._queue, self._ticket, self._ticket.token)
-
-    def _join_queue(self) -> None:
-        """Write the key, again and again while etcd does not answer and there is time."""
+        Raises:
+            EtcdUnavailable: etcd did not confirm it before the deadline.
+            SessionLost: the lease is gone.
+        """
         who = self._session.identity()
-        while not self._ticket.turn.is_set():  # it may be lost or cancelled, or its turn may come before the answer
-            timeout = min(self._client.timeout, max(self._left(), _FAREWELL_S))
+        # While the answer is out it may be lost or cancelled, and even its turn may come.
+        while self._ticket.written_at is None and not self._ticket.turn.is_set():
+            timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
             try:
                 kv = self._client.create(self._ticket.key, who, self._session.lease_id, timeout=timeout)
             except EtcdUnavailable as error:
-                if self._left() <= _RETRY_S:
+                if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
                 self._ticket.turn.wait(_RETRY_S)
+            except LeaseNotFound:
+                self._session.lease_gone()
             else:
                 assert kv is not None
                 self._queue.written(self._ticket, kv.create_revision)
                 return
 
-    def _await_turn(self) -> None:
+    def wait(self, deadline: float) -> Hold:
+        """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it.
+
+        Raises:
+            LockTimeout: the turn had not come at the deadline.
+            LockLost: the key was deleted by somebody else, or the session is over.
+            LockCancelled: the wait was cancelled.
+        """
         turn = self._ticket.turn
-        while not turn.wait(max(min(self._left(), _GLANCE_S), 0.0)):
+        while not turn.wait(max(min(deadline - now(), _GLANCE_S), 0.0)):
             self._session.ensure()
-            if self._left() <= 0:
-                raise self._timed_out()
-            self._queue.audit(timeout=min(self._client.timeout, max(self._left(), _FAREWELL_S)))
+            if now() >= deadline:
+                raise self.timed_out()
+            self._queue.audit(timeout=min(self._client.timeout, max(deadline - now(), _FAREWELL_S)))
         if self._ticket.failure is not None:
             raise self._ticket.failure
+        assert self._ticket.token is not None
+        return self._hold(self._ticket.token)
 
-    def _withdraw(self) -> None:
-        """Delete the key that was or may have been written; quickly here, or else by the janitor."""
+    def withdraw(self) -> None:
+        """Delete the key that was or may have been written: quickly here, or else by the janitor."""
         self._queue.strike(self._ticket)
         key, written_at = self._ticket.key, self._ticket.written_at or self._ticket.token
         try:
@@ -103,21 +116,21 @@ class Acquisition:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, key, error)
         self._session.sweep(key, written_at)
 
-    def _timed_out(self) -> LockTimeout:
+    def _hold(self, token: int) -> Hold:
+        return Hold(self._session, self._name, self._queue, self._ticket, token)
+
+    def timed_out(self) -> LockTimeout:
+        """An error that says who holds the lock; asks etcd briefly for what is left of the holder's lease."""
         waited = now() - self._started
         kv = self._queue.holder()
         if kv is None:
             trouble = f": {self._queue.trouble}" if self._queue.trouble else ""
             return LockTimeout(f"lock {self._name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
         holder = describe(kv, self._ttl_left(kv.lease_id))
-        nested = (
-            ""
-            if "/" not in kv.key.removeprefix(self._prefix)
-            else (f". That key belongs to a name below {self._name!r}: a name waits for all that is below it")
-        )
-        return LockTimeout(
-            f"lock {self._name!r} not acquired within {waited:.1f} s; held by {holder}{nested}", holder=holder
-        )
+        message = f"lock {self._name!r} not acquired within {waited:.1f} s; held by {holder}"
+        if "/" in kv.key.removeprefix(self._prefix):
+            message += f". That key belongs to a name below {self._name!r}: a name waits for all that is below it"
+        return LockTimeout(message, holder=holder)
 
     def _ttl_left(self, lease_id: int) -> int | None:
         try:

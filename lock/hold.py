@@ -66,6 +66,10 @@ class Hold:
         if self._ticket.failure is not None:
             raise LockLost(str(self._ticket.failure))
 
+    def contended(self) -> bool:
+        """Whether anybody waits behind, as far as this process knows; asks nobody."""
+        return self._queue.length() > 1
+
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
         self._ticket.on_lost(callback)

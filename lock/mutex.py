@@ -11,6 +11,7 @@ distributed locking", 2016), when it is read as well as when it is written.
 from __future__ import annotations
 
 from lock.acquisition import Acquisition
+from lock.clock import deadline
 from lock.contender import Contender, describe
 from lock.hold import Hold
 from lock.names import queue_prefix
@@ -43,15 +44,14 @@ class Mutex:
             timeout: seconds to wait; None waits for as long as the session lives.
 
         Raises:
+            ValueError: `timeout` is negative.
             LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
             LockCancelled: the wait was cancelled from another thread.
             LockLost: the key that queued was deleted by somebody else.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not confirm a place in the queue in time.
         """
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout is seconds, 0 or more, or None; got {timeout!r}")
-        return Acquisition(self.session, self.name, self._prefix, timeout).run()
+        return self.new_acquisition().run(deadline(timeout))
 
     def try_acquire(self) -> Hold | None:
         """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
@@ -60,7 +60,7 @@ class Mutex:
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not answer in time.
         """
-        return Acquisition(self.session, self.name, self._prefix, None).attempt()
+        return self.new_acquisition().attempt()
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits, holder first, with the seconds that their leases have left; asks etcd.
@@ -72,3 +72,7 @@ class Mutex:
         keys = client.get_prefix(self._prefix).keys
         ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
         return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]
+
+    def new_acquisition(self) -> Acquisition:
+        """One attempt, not begun; for the recipes that stand on a mutex."""
+        return Acquisition(self.session, self.name, self._prefix)

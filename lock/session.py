@@ -44,6 +44,7 @@ class Session:
         lease_id: the lease in etcd.
         ttl: seconds that the server granted.
         lost: set when the lease is gone or has to be taken for gone.
+        draining: whether `cancel_waiters` was called.
 
     Raises:
         ValueError: `ttl` is not a positive whole number.
@@ -60,7 +61,7 @@ class Session:
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.lost = threading.Event()
         self._failure: SessionLost | None = None
-        self._draining = False
+        self.draining = False
         self._stopping = threading.Event()
         self._queues: dict[str, WaitQueue] = {}
         self._serial = itertools.count(1)
@@ -90,7 +91,7 @@ class Session:
 
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop."""
-        self._draining = True
+        self.draining = True
         for queue in self._followed():
             queue.cancel(self._cancelled, of=lambda ticket: True)
 
@@ -127,7 +128,7 @@ class Session:
             LockCancelled: the session is draining.
         """
         self.ensure()
-        if self._draining:
+        if self.draining:
             raise self._cancelled()
         with self._lock:
             queue = self._queues.get(prefix)
@@ -136,13 +137,17 @@ class Session:
             queue.enlist(ticket)
         if self._failure is not None:  # lost in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
-        if self._draining:
+        if self.draining:
             queue.cancel(self._cancelled, of=lambda waiting: waiting is ticket)
         return queue
 
     def identity(self) -> bytes:
         """What stands in a key of this session and thread."""
         return identity(self.name)
+
+    def lease_gone(self) -> None:
+        """etcd told somebody else than the keeper that the lease is gone."""
+        self._lose("has expired or was revoked")
 
     def sweep(self, key: str, create_revision: int | None = None) -> None:
         """Have the janitor delete a key; returns at once."""
@@ -172,7 +177,7 @@ class Session:
         sent = now()
         ttl = self.client.keep_alive(self.lease_id, timeout=min(self.client.timeout, self.remaining()))
         if ttl == 0:
-            self._lose("has expired or was revoked")
+            self.lease_gone()
         elif now() < self._deadline:
             self._deadline = sent + ttl
         return ttl / 3 - (now() - sent)

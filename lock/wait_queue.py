@@ -91,6 +91,11 @@ class WaitQueue:
         with self._lock:
             return self._view.head()
 
+    def length(self) -> int:
+        """How many hold and wait, as far as this process knows."""
+        with self._lock:
+            return len(self._view)
+
     def audit(self, *, timeout: float) -> None:
         """Check the view against a list, if that was not done lately; called by those who wait.
 

@@ -1,0 +1,249 @@
+"""A mutex that threads of one process hand to each other without asking etcd.
+
+Between processes a hold passes as with `Mutex`: first come, first served. Inside the process that holds it, it passes
+from thread to thread, first come first served too, for as long as nobody else waits; once a stranger waits, for at
+most `batch` turns or `slice` seconds. So a stranger at the head of the queue waits for at most `slice`, one critical
+section and one hand-over, and one hand-over over etcd is paid for many turns.
+
+The idea is that of cohort locks (D. Dice, V. Marathe, N. Shavit, "Lock Cohorting", PPoPP 2012).
+
+Error handling: as `Mutex`. The process queues with one key, and one of its threads, the leader, waits for it. A
+leader that gives up leaves the key to the next one, so the process keeps its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple
+
+from lock.acquisition import Acquisition
+from lock.clock import deadline, now
+from lock.contender import Contender
+from lock.errors import LockError, LockTimeout, NotHeld
+from lock.hold import Hold
+from lock.mutex import Mutex
+from lock.session import Session
+
+
+class CohortToken(NamedTuple):
+    """A fencing token for one turn of one hold; later turns and later holds compare greater."""
+
+    create_revision: int
+    turn: int
+
+
+class _Waiter:
+    """A thread that waits for its turn, or to be told to lead."""
+
+    def __init__(self) -> None:
+        self.called = threading.Event()
+        self.leads = False
+        self.turn: Turn | None = None
+
+
+class CohortMutex:
+    """One name, locked by the threads of this process in turns; one object per name and process, shared by the threads.
+
+    Args:
+        session: the process's session.
+        name: as for `Mutex`.
+        batch: turns of one hold after which it goes to a stranger, if one waits.
+        slice: seconds of one hold after which it goes to a stranger, if one waits; a turn that runs is not cut short.
+
+    Raises:
+        InvalidName: the name has an empty part, or is empty.
+        ValueError: `batch` is less than 1, or `slice` is negative.
+    """
+
+    def __init__(self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05) -> None:
+        if batch < 1 or not slice >= 0:
+            raise ValueError(f"batch is 1 or more, and slice 0 or more seconds; got {batch!r} and {slice!r}")
+        self.session = session
+        self.name = name
+        self._mutex = Mutex(session, name)
+        self._batch = batch
+        self._slice = slice
+        self._lock = threading.Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._busy = False  # whether a thread leads or has its turn
+        self._acquisition: Acquisition | None = None  # the key of the process, from queueing to release
+        self._hold: Hold | None = None
+        self._held_since = 0.0
+        self._turns = 0
+
+    def acquire(self, *, timeout: float | None = None) -> Turn:
+        """Wait for a turn; use the result in ``with``, or release it.
+
+        Arguments and errors are those of `Mutex.acquire`.
+        """
+        until = deadline(timeout)
+        waiter = _Waiter()
+        with self._lock:
+            self._waiters.append(waiter)
+            if not self._busy:
+                self._appoint_leader()
+        try:
+            waiter.called.wait(None if timeout is None else max(until - now(), 0.0))
+            return self._proceed(waiter, until)
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits over all processes; the threads of a process share its one key."""
+        return self._mutex.contenders()
+
+    def _proceed(self, waiter: _Waiter, until: float) -> Turn:
+        with self._lock:
+            acquisition = self._acquisition
+            if waiter.turn is not None:
+                return waiter.turn
+        if waiter.leads:
+            return self._lead(waiter, until)
+        if acquisition is not None:
+            raise acquisition.timed_out()
+        raise LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
+
+    def _lead(self, waiter: _Waiter, until: float) -> Turn:
+        """Wait for the key on behalf of all threads of the process, and take the first turn."""
+        with self._lock:
+            acquisition = self._acquisition = self._acquisition or self._mutex.new_acquisition()
+        try:
+            acquisition.join(until)
+            hold = acquisition.wait(until)
+            with self._lock:
+                self._hold, self._held_since, self._turns = hold, now(), 0
+                self._waiters.remove(waiter)
+                return self._next_turn(waiter, hold)
+        except LockTimeout:
+            raise  # the key keeps its place for the next leader
+        except BaseException:
+            self._withdraw()
+            raise
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """A wait has ended with an error."""
+        with self._lock:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            turn, led = waiter.turn, waiter.leads and waiter.turn is None
+            if led:
+                self._appoint_leader()
+            abandoned = led and not self._waiters
+        if abandoned:
+            self._withdraw()
+        if turn is not None:  # an interrupt came together with the turn
+            with contextlib.suppress(LockError):
+                turn.release()
+
+    def _withdraw(self) -> None:
+        with self._lock:
+            acquisition, self._acquisition = self._acquisition, None
+        if acquisition is not None:
+            acquisition.withdraw()
+
+    def end_turn(self) -> None:
+        """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
+        with self._lock:
+            hold = self._hold
+            assert hold is not None
+            if self._waiters and self._may_go_on(hold):
+                following = self._waiters.popleft()
+                self._next_turn(following, hold)
+                following.called.set()
+                return
+            self._hold = self._acquisition = None
+            self._appoint_leader()
+        hold.release()
+
+    # With the lock held
+
+    def _may_go_on(self, hold: Hold) -> bool:
+        if hold.remaining() <= 0.0 or self.session.draining:
+            return False
+        spent = self._turns >= self._batch or now() - self._held_since >= self._slice
+        return not (spent and hold.contended())
+
+    def _next_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
+        self._turns += 1
+        waiter.turn = Turn(self, hold, CohortToken(hold.token, self._turns))
+        return waiter.turn
+
+    def _appoint_leader(self) -> None:
+        """Have the thread that waits longest wait for the key, if there is one."""
+        self._busy = bool(self._waiters)
+        if self._waiters:
+            self._waiters[0].leads = True
+            self._waiters[0].called.set()
+
+
+class Turn:
+    """One thread's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
+
+    Attributes:
+        name: the mutex's name.
+        key: the key in etcd that holds, the same for all turns of one hold.
+        token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
+        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+    """
+
+    def __init__(self, cohort: CohortMutex, hold: Hold, token: CohortToken) -> None:
+        self.name = hold.name
+        self.key = hold.key
+        self.token = token
+        self.lost = hold.lost
+        self._cohort = cohort
+        self._hold = hold
+        self._released = False
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.release()
+        except LockError:
+            if exc_type is None:  # the error of the body matters more
+                raise
+
+    def remaining(self) -> float:
+        """Seconds for which the lock is surely ours; 0.0 once it is lost."""
+        return 0.0 if self._released else self._hold.remaining()
+
+    def ensure(self) -> None:
+        """As `Hold.ensure`."""
+        self._check()
+        self._hold.ensure()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """As `Hold.on_lost`; of a hold with many turns every listener is told."""
+        self._hold.on_lost(callback)
+
+    def release(self) -> None:
+        """End the turn.
+
+        Raises:
+            NotHeld: it was ended before.
+            LockLost: the hold was found lost when it was given back.
+        """
+        self._check()
+        self._released = True
+        self._cohort.end_turn()
+
+    def _check(self) -> None:
+        if self._released:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+
+    def __del__(self) -> None:
+        if not getattr(self, "_released", True):
+            self._released = True
+            # Not here: the garbage collector may run in a thread that is inside the cohort's lock.
+            threading.Thread(target=self._cohort.end_turn, name="lock-dropped-turn", daemon=True).start()
+            warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)

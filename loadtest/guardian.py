@@ -7,6 +7,7 @@ signal, this also works on macOS, for grandchildren, and when the thread that st
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -14,10 +15,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
-_KILL_GRACE_S = 5.0
+_REMOVE_TIMEOUT_S = 5.0
 _lock = threading.Lock()
 _guardians: dict[int, subprocess.Popen[bytes]] = {}  # by process id: a forked child needs one of its own
 
@@ -58,21 +58,20 @@ def main() -> None:
     for line in sys.stdin:
         order, kind, target = line.rstrip("\n").split(" ", 2)
         (watched.add if order == "watch" else watched.discard)((kind, target))
-    _kill_groups([int(target) for kind, target in watched if kind == "group"])
     for kind, target in watched:
-        if kind == "directory":
-            shutil.rmtree(target, ignore_errors=True)
+        if kind == "group":
+            # PermissionError: macOS refuses to signal a group of which only zombies are left.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(int(target), signal.SIGKILL)
+    _remove([Path(target) for kind, target in watched if kind == "directory"])
 
 
-def _kill_groups(groups: Iterable[int]) -> None:
-    left = set(groups)
-    deadline = time.monotonic() + _KILL_GRACE_S
-    while left and time.monotonic() < deadline:
-        for group in list(left):
-            try:
-                os.killpg(group, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):  # macOS refuses to signal a group of zombies
-                left.discard(group)
+def _remove(directories: list[Path]) -> None:
+    """Remove them, again and again while a dying process may still write there."""
+    deadline = time.monotonic() + _REMOVE_TIMEOUT_S
+    while any(directory.exists() for directory in directories) and time.monotonic() < deadline:
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
         time.sleep(0.01)
 
 

@@ -19,6 +19,7 @@ from loadtest import programs
 from loadtest.ports import is_occupied
 from loadtest.process import PortOccupied, Process, StartFailed
 from loadtest.servers import Etcd, EtcdCluster, Redis
+from tests.waiting import has_ended, wait_until
 
 
 def etcdctl(endpoints: str, *command: str) -> str:
@@ -121,6 +122,8 @@ def test_cluster_works_on_while_a_member_is_down(cluster: EtcdCluster) -> None:
     """Two of three members accept writes; the third has them when it is back."""
     down, *others = cluster.members
     down.kill()
+    for member in others:  # it may have been the leader
+        member.wait_ready()
     etcdctl(",".join(member.endpoint for member in others), "put", "color", "blue")
     down.start()
     assert etcdctl(down.endpoint, "get", "--print-value-only", "color") == "blue"
@@ -153,7 +156,7 @@ def test_kill_reaches_children(tmp_path: Path) -> None:
     with Script(tmp_path, code) as script:
         (child,) = psutil.Process(script.pid).children()
         script.kill()
-        assert psutil.wait_procs([child], timeout=5)[1] == []
+        wait_until(lambda: has_ended(child))
 
 
 PARENT = """
@@ -176,7 +179,7 @@ def test_nothing_outlives_a_killed_parent() -> None:
         children = psutil.Process(parent.pid).children(recursive=True)
         assert {int(pid) for pid in pids} < {child.pid for child in children}
         parent.kill()
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    wait_until(lambda: all(map(has_ended, children)))
     assert not Path(directory).exists()
 
 

@@ -18,6 +18,7 @@ import pytest
 from loadtest.ports import is_occupied
 from loadtest.servers import Redis
 from loadtest.stack import Stack
+from tests.waiting import has_ended, wait_until
 
 UP = [sys.executable, "-m", "loadtest", "up"]
 
@@ -66,7 +67,7 @@ def assert_gone(processes: list[psutil.Process], directories: set[Path]) -> None
     """Neither a process nor a directory is left, of which there was at least one each."""
     assert processes
     assert directories
-    assert psutil.wait_procs(processes, timeout=10)[1] == []
+    wait_until(lambda: all(map(has_ended, processes)))
     assert not any(directory.exists() for directory in directories)
 
 

@@ -7,6 +7,7 @@
 """
 
 from lock.client import Client, connect
+from lock.cohort import CohortMutex, CohortToken
 from lock.contender import Contender
 from lock.errors import (
     EtcdDenied,
@@ -29,6 +30,8 @@ from lock.transport import Tls
 
 __all__ = [
     "Client",
+    "CohortMutex",
+    "CohortToken",
     "Contender",
     "EtcdDenied",
     "EtcdError",

@@ -11,7 +11,7 @@ import logging
 
 from lock.clock import now
 from lock.contender import describe
-from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockTimeout
+from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockLost, LockTimeout
 from lock.hold import Hold
 from lock.session import Session
 
@@ -100,6 +100,9 @@ class Acquisition:
             if now() >= deadline:
                 raise self.timed_out()
             self._queue.audit(timeout=min(self._client.timeout, max(deadline - now(), _FAREWELL_S)))
+        if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?
+            self._session.verify()
+            self._session.ensure()
         if self._ticket.failure is not None:
             raise self._ticket.failure
         assert self._ticket.token is not None

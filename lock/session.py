@@ -63,6 +63,7 @@ class Session:
         self._failure: SessionLost | None = None
         self.draining = False
         self._stopping = threading.Event()
+        self._look = threading.Event()  # tells the keeper to look after the lease now
         self._queues: dict[str, WaitQueue] = {}
         self._serial = itertools.count(1)
         self._lock = threading.Lock()
@@ -102,6 +103,7 @@ class Session:
         self.client.check_process()
         _open.discard(self)
         self._stopping.set()
+        self._look.set()
         self._fail("was closed")
         self._janitor.close()
         try:
@@ -130,6 +132,7 @@ class Session:
         self.ensure()
         if self.draining:
             raise self._cancelled()
+        ticket.on_lost(self._look.set)  # a key that is gone may mean that the lease is
         with self._lock:
             queue = self._queues.get(prefix)
             if queue is None:
@@ -157,18 +160,25 @@ class Session:
 
     def _keep_alive(self) -> None:
         pause = self.ttl / 3
-        while not self._stopping.wait(min(pause, self.remaining())):
-            self._close_idle_queues()
-            try:
-                pause = self._renew()
-            except EtcdError as error:
-                logger.info("lease %x was not renewed, %.1f s left: %s", self.lease_id, self.remaining(), error)
-                pause = _RETRY_S
-            if self.remaining() <= 0.0:
-                self._lose(f"could not be kept alive for {self.ttl} s")
-            if self.lost.is_set():
-                self._give_back()
+        while not self.lost.is_set():
+            self._look.wait(min(pause, self.remaining()))
+            self._look.clear()
+            if self._stopping.is_set():
                 return
+            self._close_idle_queues()
+            pause = self.verify()
+        self._give_back()
+
+    def verify(self) -> float:
+        """Renew the lease now; lose it if it is gone or its time is over. Seconds until it should be renewed again."""
+        pause = _RETRY_S
+        try:
+            pause = self._renew()
+        except EtcdError as error:
+            logger.info("lease %x was not renewed, %.1f s left: %s", self.lease_id, self.remaining(), error)
+        if self.remaining() <= 0.0:
+            self._lose(f"could not be kept alive for {self.ttl} s")
+        return pause
 
     def _renew(self) -> float:
         """Renew the lease once; seconds until the next time."""
@@ -193,12 +203,13 @@ class Session:
                 logger.debug("lease %x was not revoked: %s", self.lease_id, error)
 
     def _lose(self, reason: str) -> None:
-        logger.warning("session %s lost: lease %x %s", self.name, self.lease_id, reason)
-        self._fail(reason)
+        if self._fail(reason):
+            logger.warning("%s", self._failure)
 
-    def _fail(self, reason: str) -> None:
-        """The session is over, for good; only the first reason counts."""
+    def _fail(self, reason: str) -> bool:
+        """The session is over, for good; whether this was the first reason."""
         with self._lock:
+            first = self._failure is None
             if self._failure is None:
                 self._failure = SessionLost(
                     f"session {self.name}: lease {self.lease_id:x} {reason}; it holds nothing any more: make a new one"
@@ -206,6 +217,7 @@ class Session:
             self.lost.set()
         for queue in self._followed():
             queue.close(self._lost_again)
+        return first
 
     def _lost_again(self) -> LockError:
         return SessionLost(str(self._failure))

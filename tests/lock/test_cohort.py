@@ -1,0 +1,253 @@
+"""CohortMutex: threads of one process hand the lock to each other; strangers wait no longer than the bound."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from loadtest.servers import Etcd
+from lock import (
+    Client,
+    CohortMutex,
+    InvalidName,
+    LockCancelled,
+    LockLost,
+    LockTimeout,
+    Mutex,
+    NotHeld,
+    Session,
+    SessionLost,
+    connect,
+)
+from tests.waiting import wait_until
+
+WAIT_S = 20.0  # far more than anything here takes
+
+
+@pytest.fixture
+def client(etcd: Etcd) -> Iterator[Client]:
+    """A client of the shared etcd."""
+    with connect(etcd.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def session(client: Client) -> Iterator[Session]:
+    """This process's session."""
+    with Session(client, ttl=10, name="ours") as session:
+        yield session
+
+
+@pytest.fixture
+def stranger(client: Client) -> Iterator[Session]:
+    """A session that stands for another process."""
+    with Session(client, ttl=10, name="stranger") as session:
+        yield session
+
+
+def keys(client: Client, name: str) -> int:
+    """How many keys the queue of a name has in etcd."""
+    return len(client.get_prefix(f"{name}/").keys)
+
+
+def queue_up(client: Client, mutex: Mutex, entered: threading.Event, leave: threading.Event) -> threading.Thread:
+    """A thread that waits for `mutex`, says when it is in, and stays until told to leave; returns once it queues."""
+    before = keys(client, mutex.name)
+
+    def hold() -> None:
+        with mutex.acquire(timeout=WAIT_S):
+            entered.set()
+            leave.wait(WAIT_S)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    wait_until(lambda: keys(client, mutex.name) > before)
+    return thread
+
+
+def test_many_threads_share_one_key_and_are_never_two_inside(client: Client, session: Session) -> None:
+    """A thousand turns of forty threads: one at a time, tokens rise strictly, and etcd sees one key at most."""
+    mutex, tokens, inside = CohortMutex(session, "cohort/many"), [], threading.Lock()
+
+    def buy(_: int) -> None:
+        with mutex.acquire(timeout=WAIT_S) as turn:
+            assert inside.acquire(blocking=False), "two threads are inside"
+            tokens.append(turn.token)
+            assert keys(client, "cohort/many") == 1 if len(tokens) % 100 == 0 else True
+            inside.release()
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(buy, range(1000)))
+    assert len(tokens) == 1000
+    assert all(earlier < later for earlier, later in itertools.pairwise(tokens))
+    assert keys(client, "cohort/many") == 0
+
+
+def test_without_strangers_the_hold_is_never_given_back(session: Session) -> None:
+    """While nobody else waits, neither `batch` nor `slice` ends a hold."""
+    mutex = CohortMutex(session, "cohort/alone", batch=1, slice=0.0)
+    revisions = set()
+    first = mutex.acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(10) as pool:
+
+        def buy(_: int) -> None:
+            with mutex.acquire(timeout=WAIT_S) as turn:
+                revisions.add(turn.token.create_revision)
+
+        done = [pool.submit(buy, number) for number in range(10)]
+        wait_until(lambda: len(mutex._waiters) == 10)
+        first.release()
+        [future.result() for future in done]
+    assert revisions == {first.token.create_revision}
+
+
+def test_a_stranger_gets_in_after_batch_turns(client: Client, session: Session, stranger: Session) -> None:
+    """With a stranger waiting, a hold ends after `batch` turns although more threads of the process wait."""
+    mutex = CohortMutex(session, "cohort/batch", batch=3, slice=WAIT_S)
+    entered, leave = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def buy(_: int) -> None:
+        with mutex.acquire(timeout=WAIT_S):
+            order.append("stranger was in" if entered.is_set() else "before the stranger")
+
+    first = mutex.acquire(timeout=WAIT_S)
+    thread = queue_up(client, Mutex(stranger, "cohort/batch"), entered, leave)
+    wait_until(first._hold.contended)
+    with ThreadPoolExecutor(10) as pool:
+        done = [pool.submit(buy, number) for number in range(10)]
+        wait_until(lambda: len(mutex._waiters) == 10)
+        first.release()
+        assert entered.wait(WAIT_S)
+        leave.set()
+        [future.result() for future in done]
+    thread.join(WAIT_S)
+    assert order.count("before the stranger") == 2, "the first turn and two more make a batch of three"
+
+
+def test_a_stranger_gets_in_when_the_slice_is_over(client: Client, session: Session, stranger: Session) -> None:
+    """With a stranger waiting, a turn that ends after `slice` seconds is the last one of its hold."""
+    mutex = CohortMutex(session, "cohort/slice", batch=1000, slice=0.0)
+    entered, leave = threading.Event(), threading.Event()
+    first = mutex.acquire(timeout=WAIT_S)
+    thread = queue_up(client, Mutex(stranger, "cohort/slice"), entered, leave)
+    wait_until(first._hold.contended)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 1)
+        first.release()
+        assert entered.wait(WAIT_S)
+        assert not second.done()
+        leave.set()
+        second.result(WAIT_S).release()
+    thread.join(WAIT_S)
+
+
+def test_a_leader_that_gives_up_leaves_its_place_to_the_next(
+    client: Client, session: Session, stranger: Session
+) -> None:
+    """The key of a leader that timed out goes on waiting for the next thread, ahead of those who queued later."""
+    mutex = CohortMutex(session, "cohort/heir")
+    held = Mutex(stranger, "cohort/heir").acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(2) as pool:
+        leader = pool.submit(mutex.acquire, timeout=0.5)
+        wait_until(lambda: keys(client, "cohort/heir") == 2)
+        key = client.get_prefix("cohort/heir/").keys[1].key
+        heir = pool.submit(mutex.acquire, timeout=WAIT_S)
+        with pytest.raises(LockTimeout, match="held by stranger"):
+            leader.result(WAIT_S)
+        held.release()
+        with heir.result(WAIT_S) as turn:
+            assert turn.key == key
+
+
+def test_the_last_one_to_give_up_leaves_no_key(client: Client, session: Session, stranger: Session) -> None:
+    """When all threads of the process have timed out, nothing of it stands in the queue."""
+    mutex = CohortMutex(session, "cohort/nobody")
+    with Mutex(stranger, "cohort/nobody").acquire(timeout=WAIT_S), ThreadPoolExecutor(5) as pool:
+        tries = [pool.submit(mutex.acquire, timeout=0.2) for _ in range(5)]
+        for attempt in tries:
+            with pytest.raises(LockTimeout, match="held by stranger"):
+                attempt.result(WAIT_S)
+        wait_until(lambda: keys(client, "cohort/nobody") == 1)
+    with mutex.acquire(timeout=WAIT_S) as turn:
+        assert turn.token.turn == 1
+
+
+def test_a_thread_times_out_behind_a_turn_of_its_own_process(session: Session) -> None:
+    """The error of a thread that waits for another thread's turn names the process that holds."""
+    mutex = CohortMutex(session, "cohort/inside")
+    with mutex.acquire(timeout=WAIT_S), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(mutex.acquire, timeout=0.1)
+        with pytest.raises(LockTimeout, match="held by ours"):
+            waiting.result(WAIT_S)
+
+
+def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -> None:
+    """When the lease is revoked, the turn is lost, whoever waits is told so, and nobody gets in."""
+    mutex = CohortMutex(session, "cohort/lost")
+    turn = mutex.acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(2)]
+        wait_until(lambda: len(mutex._waiters) == 2)
+        client.revoke(session.lease_id)
+        assert turn.lost.wait(WAIT_S)
+        assert session.lost.wait(WAIT_S)
+        with pytest.raises(SessionLost):
+            turn.ensure()
+        with pytest.raises(LockLost):
+            turn.release()
+        for future in waiting:
+            with pytest.raises(SessionLost):
+                future.result(WAIT_S)
+
+
+def test_a_draining_session_hands_no_turn_on(session: Session) -> None:
+    """After `cancel_waiters` the turn that runs ends in peace, and the threads behind it are cancelled."""
+    mutex = CohortMutex(session, "cohort/drain")
+    turn = mutex.acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(2)]
+        wait_until(lambda: len(mutex._waiters) == 2)
+        session.cancel_waiters()
+        turn.ensure()
+        turn.release()
+        for future in waiting:
+            with pytest.raises(LockCancelled):
+                future.result(WAIT_S)
+
+
+def test_a_turn_is_released_once(session: Session) -> None:
+    """A second release is an error and does not end anybody else's turn."""
+    mutex = CohortMutex(session, "cohort/once")
+    turn = mutex.acquire(timeout=WAIT_S)
+    turn.release()
+    with mutex.acquire(timeout=WAIT_S) as other:
+        with pytest.raises(NotHeld):
+            turn.release()
+        other.ensure()
+
+
+def test_a_dropped_turn_is_passed_on(session: Session) -> None:
+    """A turn that nobody can release any more ends with a warning, and the next thread gets in."""
+    mutex = CohortMutex(session, "cohort/dropped")
+    with pytest.warns(ResourceWarning, match="dropped without a release"):
+        mutex.acquire(timeout=WAIT_S)
+    mutex.acquire(timeout=WAIT_S).release()
+
+
+@pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}])
+def test_bounds_that_mean_nothing_are_refused(session: Session, bounds: dict[str, float]) -> None:
+    """`batch` below one and a negative `slice` are errors at once."""
+    with pytest.raises(ValueError, match="batch is 1 or more"):
+        CohortMutex(session, "cohort/bounds", **bounds)  # type: ignore[arg-type]
+
+
+def test_names_are_checked_as_everywhere(session: Session) -> None:
+    """A name with an empty part is refused."""
+    with pytest.raises(InvalidName):
+        CohortMutex(session, "cohort//name")

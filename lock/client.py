@@ -12,7 +12,7 @@ from typing import Any
 
 from lock.errors import EtcdError, LeaseNotFound
 from lock.model import Event, KeyValue, Lease, LeaseStatus, Snapshot
-from lock.transport import Endpoint, Stream, Tls, Transport, rpc
+from lock.transport import Endpoint, Observer, Stream, Tls, Transport, rpc
 
 
 def connect(
@@ -23,6 +23,7 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     namespace: str = "",
+    observer: Observer | None = None,
 ) -> Client:
     """A client for one etcd cluster; nothing is sent before its first call.
 
@@ -33,6 +34,7 @@ def connect(
         user: together with `password`, where etcd asks for them; an expired token is renewed by itself.
         password: see `user`.
         namespace: put in front of every key, so that several applications can share a cluster.
+        observer: told of every answer of etcd, for tracing and counting; see `lock.transport.Observer`.
 
     Raises:
         ValueError: no endpoint, one that is not ``HOST:PORT``, or a user without a password.
@@ -41,7 +43,8 @@ def connect(
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
     login = (user, password) if user is not None and password is not None else None
-    return Client(Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login), namespace)
+    transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
+    return Client(transport, namespace)
 
 
 def parse_endpoints(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How a call reaches etcd: endpoints, deadlines, authentication, and gRPC's errors made ours.
+"""How a call reaches etcd: endpoints, deadlines, authentication.
 
 This module alone imports etcd3, and only its stubs and messages: etcd3's `Lock` enters ``with`` unlocked on a timeout,
 its `Watcher` spins while the server is away, and not every call of its client has a deadline.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,15 @@ import grpc
 
 from lock import protobuf_bridge
 from lock.clock import now
-from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, ForkedError, LeaseNotFound
+from lock.errors import EtcdUnavailable, ForkedError
+from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, token_expired, translate, words
+from lock.stream import Observer, Stream, call_name
 
 protobuf_bridge.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Endpoint", "Stream", "Tls", "Transport", "rpc"]
+__all__ = ["Endpoint", "Observer", "Stream", "Tls", "Transport", "rpc"]
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -36,8 +38,6 @@ _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
-_TRY_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
-_CLOSED = "this etcd client was closed"
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,16 @@ class Transport:
     """Calls to one cluster, from all threads of one process."""
 
     def __init__(
-        self, addresses: list[str], *, timeout: float, tls: Tls | None = None, login: tuple[str, str] | None = None
+        self,
+        addresses: list[str],
+        *,
+        timeout: float,
+        tls: Tls | None = None,
+        login: tuple[str, str] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.timeout = timeout
+        self._observer = observer
         self._pid = os.getpid()
         self._login = login
         self._token: str | None = None
@@ -107,11 +114,11 @@ class Transport:
             try:
                 return self._ask(endpoint, select(endpoint), request, max(deadline - now(), 0.0) / endpoints_left)
             except grpc.RpcError as error:
-                if error.code() not in _TRY_ELSEWHERE:
-                    raise _translate(error) from error
-                failures.append(f"{endpoint.address}: {_words(error)}")
+                if error.code() not in TRY_ELSEWHERE:
+                    raise translate(error) from error
+                failures.append(f"{endpoint.address}: {words(error)}")
             except ValueError as error:  # gRPC's word for a closed channel
-                raise EtcdUnavailable(_CLOSED) from error
+                raise EtcdUnavailable(CLOSED) from error
             self._leave(position)
         raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
@@ -120,7 +127,9 @@ class Transport:
         self.check_process()
         position = self._current
         endpoint = self.endpoints[position]
-        return Stream(lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)), request)
+        return Stream(
+            lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)), request, self._observer
+        )
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
@@ -136,12 +145,20 @@ class Transport:
     def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, timeout: float) -> Any:
         metadata = self._metadata(endpoint, timeout)
         try:
-            return method(request, timeout=timeout, metadata=metadata)
+            return self._send(method, request, timeout, metadata)
         except grpc.RpcError as error:
-            if self._login is None or not _token_expired(error):
+            if self._login is None or not token_expired(error):
                 raise
         self._forget_token(metadata)
-        return method(request, timeout=timeout, metadata=self._metadata(endpoint, timeout))
+        return self._send(method, request, timeout, self._metadata(endpoint, timeout))
+
+    def _send(self, method: Callable[..., Any], request: Any, timeout: float, metadata: Any) -> Any:
+        if self._observer is None:
+            return method(request, timeout=timeout, metadata=metadata)
+        sent = now()
+        response = method(request, timeout=timeout, metadata=metadata)
+        self._observer(call_name(request), request, response, now() - sent)
+        return response
 
     def _metadata(self, endpoint: Endpoint, timeout: float | None = None) -> tuple[tuple[str, str], ...]:
         if self._login is None:
@@ -161,66 +178,3 @@ class Transport:
         with self._lock:
             if self._current == position:  # not if another thread has moved on already
                 self._current = (position + 1) % len(self.endpoints)
-
-
-class Stream:
-    """Answers to one request, read by one thread and closed by any."""
-
-    def __init__(self, start: Callable[[Iterator[Any]], Any], request: Any) -> None:
-        self._closed = threading.Event()
-        self._start = start
-        self._request = request
-        self._call: Any = None
-        self._lock = threading.Lock()
-
-    def __iter__(self) -> Iterator[Any]:
-        """Every answer until `close`.
-
-        Raises:
-            EtcdError: the stream broke; `EtcdUnavailable` if it was the connection.
-        """
-        try:
-            with self._lock:
-                if self._closed.is_set():
-                    return
-                self._call = self._start(self._requests())
-            yield from self._call
-        except grpc.RpcError as error:
-            if not self._closed.is_set():
-                raise _translate(error) from error
-        except ValueError as error:
-            raise EtcdUnavailable(_CLOSED) from error
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """End the stream; its reader stops."""
-        self._closed.set()
-        with self._lock:
-            if self._call is not None:
-                self._call.cancel()
-
-    def _requests(self) -> Iterator[Any]:
-        yield self._request
-        self._closed.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end
-
-
-def _translate(error: grpc.RpcError) -> EtcdError:
-    code, words = error.code(), _words(error)
-    if code in _TRY_ELSEWHERE:
-        return EtcdUnavailable(f"etcd did not answer: {words}")
-    if code == grpc.StatusCode.CANCELLED:
-        return EtcdUnavailable(_CLOSED)
-    if code == grpc.StatusCode.NOT_FOUND and "lease" in words:
-        return LeaseNotFound(words)
-    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED) or "authentication failed" in words:
-        return EtcdDenied(f"{words}: check the etcd user, its password and its roles")
-    return EtcdError(words)
-
-
-def _words(error: grpc.RpcError) -> str:
-    return str(error.details() or error.code().name.lower())
-
-
-def _token_expired(error: grpc.RpcError) -> bool:
-    return "invalid auth token" in _words(error) or "revision of auth store is old" in _words(error)

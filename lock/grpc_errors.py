@@ -1,0 +1,34 @@
+"""gRPC's errors, made ours."""
+
+from __future__ import annotations
+
+import grpc
+
+from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound
+
+TRY_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+CLOSED = "this etcd client was closed"
+
+
+def translate(error: grpc.RpcError) -> EtcdError:
+    """The error of this package that says the same."""
+    code, said = error.code(), words(error)
+    if code in TRY_ELSEWHERE:
+        return EtcdUnavailable(f"etcd did not answer: {said}")
+    if code == grpc.StatusCode.CANCELLED:
+        return EtcdUnavailable(CLOSED)
+    if code == grpc.StatusCode.NOT_FOUND and "lease" in said:
+        return LeaseNotFound(said)
+    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED) or "authentication failed" in said:
+        return EtcdDenied(f"{said}: check the etcd user, its password and its roles")
+    return EtcdError(said)
+
+
+def words(error: grpc.RpcError) -> str:
+    """What gRPC or etcd said."""
+    return str(error.details() or error.code().name.lower())
+
+
+def token_expired(error: grpc.RpcError) -> bool:
+    """Whether it helps to log in again."""
+    return "invalid auth token" in words(error) or "revision of auth store is old" in words(error)

@@ -1,0 +1,72 @@
+"""A watch's stream of answers, and the hook that is told of every answer of etcd."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+
+from lock.clock import now
+from lock.errors import EtcdUnavailable
+from lock.grpc_errors import CLOSED, translate
+
+Observer = Callable[[str, Any, Any, float], None]
+"""Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
+since the request was sent. Of a watch it is told each answer. It runs in the calling thread, so it should be quick.
+"""
+
+
+def call_name(request: Any) -> str:
+    """``Txn`` for a ``TxnRequest``."""
+    return str(request.DESCRIPTOR.name).removesuffix("Request")
+
+
+class Stream:
+    """Answers to one request, read by one thread and closed by any."""
+
+    def __init__(self, start: Callable[[Iterator[Any]], Any], request: Any, observer: Observer | None = None) -> None:
+        self._closed = threading.Event()
+        self._start = start
+        self._request = request
+        self._observer = observer
+        self._call: Any = None
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every answer until `close`.
+
+        Raises:
+            EtcdError: the stream broke; `EtcdUnavailable` if it was the connection.
+        """
+        try:
+            with self._lock:
+                if self._closed.is_set():
+                    return
+                self._call = self._start(self._requests())
+            yield from self._call if self._observer is None else self._observed(self._observer)
+        except grpc.RpcError as error:
+            if not self._closed.is_set():
+                raise translate(error) from error
+        except ValueError as error:
+            raise EtcdUnavailable(CLOSED) from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the stream; its reader stops."""
+        self._closed.set()
+        with self._lock:
+            if self._call is not None:
+                self._call.cancel()
+
+    def _observed(self, observer: Observer) -> Iterator[Any]:
+        sent = now()
+        for response in self._call:
+            observer(call_name(self._request), self._request, response, now() - sent)
+            yield response
+
+    def _requests(self) -> Iterator[Any]:
+        yield self._request
+        self._closed.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end

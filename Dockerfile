@@ -1,0 +1,37 @@
+# Two images: shop (the default) and locust (--target locust). Both run as a user without rights, and with --read-only.
+FROM python:3.13-slim-trixie AS python
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1
+WORKDIR /srv
+
+# Requirements come before the code: a change of code does not install them again.
+FROM python AS shop-packages
+COPY requirements-build.txt requirements.txt ./
+# etcd3 is published as source; setuptools, pinned as well, builds it.
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -m venv /opt/venv \
+ && pip install --require-hashes --only-binary=:all: -r requirements-build.txt \
+ && pip install --require-hashes --only-binary=:all: --no-binary=etcd3 --no-build-isolation -r requirements.txt \
+ && pip uninstall --yes setuptools
+
+FROM shop-packages AS locust-packages
+COPY requirements-loadtest.txt ./
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip install --require-hashes --only-binary=:all: --no-binary=etcd3 -r requirements-loadtest.txt
+
+FROM python AS locust
+COPY --from=locust-packages /opt/venv /opt/venv
+COPY pyproject.toml ./
+COPY loadtest loadtest
+USER 10001:10001
+EXPOSE 8089
+CMD ["locust"]
+
+FROM python AS shop
+COPY --from=shop-packages /opt/venv /opt/venv
+COPY lock lock
+COPY app app
+ENV FLASHSALE_HOST=0.0.0.0
+USER 10001:10001
+EXPOSE 8080
+CMD ["gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"]

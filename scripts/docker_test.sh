@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, stops it, and takes it down.
+# It is a project of its own, so that volumes of a stack in use are left alone; but it needs the same ports.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export COMPOSE_PROJECT_NAME=stock-flash-sale-test
+
+say() { printf 'docker-test: %s\n' "$*"; }
+fail() { say "FAILED: $*" >&2; exit 1; }
+
+buy() { # PORT
+    curl --silent --show-error --fail --max-time 20 --request POST "http://127.0.0.1:$1/stock/reduce?guard=etcd"
+}
+
+has() { # NAME VALUE, in the JSON on standard input
+    grep -Eq "\"$1\": ?$2[,}]"
+}
+
+in_each_shop() { # COMMAND...
+    docker compose exec -T instance-8080 "$@" && docker compose exec -T instance-8090 "$@"
+}
+
+try_stack() { # COMPOSE_FILE
+    export COMPOSE_FILE=$1
+    trap 'docker compose down --volumes --timeout 1 > /dev/null 2>&1' EXIT
+    docker compose up --detach --build --wait --quiet-pull
+
+    for port in 8080 8090; do
+        answer=$(buy "$port") || fail "instance-$port sold nothing"
+        say "$answer"
+        has outcome '"sold"' <<< "$answer" && has instance "\"instance-$port\"" <<< "$answer" || fail "unexpected answer"
+    done
+    curl --silent --fail http://127.0.0.1:8090/stock | has stock 298 || fail "two items sold, but stock is not 298"
+    in_each_shop sh -c 'test "$(id -u)" != 0 && ! touch /srv/written 2> /dev/null' || fail "a shop is root, or can write"
+
+    docker compose restart --timeout 5 redis > /dev/null 2>&1
+    docker compose up --detach --wait > /dev/null 2>&1
+    curl --silent --fail http://127.0.0.1:8080/stock | has stock 298 || fail "Redis lost what was sold"
+
+    docker compose stop > /dev/null 2>&1
+    for shop in instance-8080 instance-8090; do
+        code=$(docker inspect --format '{{.State.ExitCode}}' "$(docker compose ps --all --quiet "$shop")")
+        [ "$code" = 0 ] || fail "$shop ended with code $code instead of cleanly"
+    done
+    docker compose down --volumes > /dev/null 2>&1
+    say "$COMPOSE_FILE: healthy, sells, keeps what was sold, stops cleanly"
+}
+
+try_stack docker-compose.yml
+try_stack docker-compose.yml:docker-compose.cluster.yml

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint format requirements docker-test clean setup-loadtest setup-dev
+.PHONY: help demo up bench-lock test lint format requirements docker-test clean setup-loadtest setup-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -16,6 +16,9 @@ demo: setup-loadtest ## Run the sale under every guard and compare: oversold wit
 
 up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
+
+bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py's; on one etcd, in one run
+	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 test: lint ## Run all checks and tests
 	@$(RUN) -m pytest $(ARGS)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from loadtest.bench.lock import bench_lock
 from loadtest.process import ServerError
 from loadtest.up import up
 
@@ -16,6 +17,7 @@ def cli() -> None:
 
 
 cli.add_command(up)
+cli.add_command(bench_lock)
 
 
 def main() -> None:

@@ -8,10 +8,12 @@ same key.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from lock.clock import now
 from lock.contender import describe
-from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockLost, LockTimeout
+from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
 from lock.hold import Hold
 from lock.session import Session
 
@@ -22,14 +24,28 @@ _RETRY_S = 0.1
 _GLANCE_S = 1.0  # how often a waiting thread looks whether an audit is due
 
 
-class Acquisition:
+HoldT_co = TypeVar("HoldT_co", bound=Hold, covariant=True)
+
+
+class Acquisition(Generic[HoldT_co]):
     """One key on its way from nothing to a hold, by a thread at a time.
 
     Whoever starts one either gets a `hold` from it or calls `withdraw`, so that no key is left that nobody looks after.
     Deadlines are times of `lock.clock`, `math.inf` for none.
+
+    Args:
+        session: the process's session.
+        name: of the lock, for messages.
+        prefix: of its queue.
+        make: makes the hold: `Hold`, or what a recipe makes of it.
+        value: of the key; who queues, and since when, if None.
     """
 
-    def __init__(self, session: Session, name: str, prefix: str) -> None:
+    def __init__(
+        self, session: Session, name: str, prefix: str, make: Callable[..., HoldT_co], *, value: bytes | None = None
+    ) -> None:
+        self._make = make
+        self._value = session.identity() if value is None else value
         self._session = session
         self._client = session.client
         self._name = name
@@ -38,7 +54,7 @@ class Acquisition:
         self._ticket = session.new_ticket(prefix)
         self._queue = session.enlist(prefix, self._ticket)
 
-    def run(self, deadline: float) -> Hold:
+    def run(self, deadline: float) -> HoldT_co:
         """Queue, wait and hold; or withdraw and raise."""
         try:
             self.join(deadline)
@@ -47,19 +63,20 @@ class Acquisition:
             self.withdraw()
             raise
 
-    def attempt(self) -> Hold | None:
+    def attempt(self) -> HoldT_co | None:
         """Hold at once, if nobody else holds or waits."""
         key = self._ticket.key
         try:
-            kv = self._client.create_alone(self._prefix, key, self._session.identity(), self._session.lease_id)
+            kv = self._client.create_alone(self._prefix, key, self._value, self._session.lease_id)
+            if kv is None:
+                self._queue.strike(self._ticket)
+                return None
+            self._queue.written(self._ticket, kv.create_revision)
+            self._ticket.grant(kv.create_revision)
+            self._ticket.check()  # lost or cancelled while the answer was out
         except BaseException:
             self.withdraw()
             raise
-        if kv is None:
-            self._queue.strike(self._ticket)
-            return None
-        self._queue.written(self._ticket, kv.create_revision)
-        self._ticket.grant(kv.create_revision)
         return self._hold(kv.create_revision)
 
     def join(self, deadline: float) -> None:
@@ -69,24 +86,23 @@ class Acquisition:
             EtcdUnavailable: etcd did not confirm it before the deadline.
             SessionLost: the lease is gone.
         """
-        who = self._session.identity()
         # While the answer is out it may be lost or cancelled, and even its turn may come.
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
             try:
-                kv = self._client.create(self._ticket.key, who, self._session.lease_id, timeout=timeout)
+                kv = self._client.create(self._ticket.key, self._value, self._session.lease_id, timeout=timeout)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
                 self._ticket.turn.wait(_RETRY_S)
             except LeaseNotFound:
-                self._session.lease_gone()
+                self._session.lease.gone()
             else:
                 assert kv is not None
                 self._queue.written(self._ticket, kv.create_revision)
                 return
 
-    def wait(self, deadline: float) -> Hold:
+    def wait(self, deadline: float) -> HoldT_co:
         """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it.
 
         Raises:
@@ -101,10 +117,9 @@ class Acquisition:
                 raise self.timed_out()
             self._queue.audit(timeout=min(self._client.timeout, max(deadline - now(), _FAREWELL_S)))
         if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?
-            self._session.verify()
+            self._session.lease.verify()
             self._session.ensure()
-        if self._ticket.failure is not None:
-            raise self._ticket.failure
+        self._ticket.check()
         assert self._ticket.token is not None
         return self._hold(self._ticket.token)
 
@@ -119,8 +134,12 @@ class Acquisition:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, key, error)
         self._session.sweep(key, written_at)
 
-    def _hold(self, token: int) -> Hold:
-        return Hold(self._session, self._name, self._queue, self._ticket, token)
+    def cancel(self) -> None:
+        """End the wait with `LockCancelled`; a hold goes on."""
+        self._ticket.cancel(LockCancelled(f"the wait for lock {self._name!r} was cancelled"))
+
+    def _hold(self, token: int) -> HoldT_co:
+        return self._make(self._session, self._name, self._queue, self._ticket, token)
 
     def timed_out(self) -> LockTimeout:
         """An error that says who holds the lock; asks etcd briefly for what is left of the holder's lease."""

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lock.compare import Created
 from lock.errors import EtcdError, LeaseNotFound
 from lock.model import Event, KeyValue, Lease, LeaseStatus, Snapshot
 from lock.transport import Endpoint, Observer, Stream, Tls, Transport, rpc
@@ -124,8 +125,8 @@ class Client:
         Raises:
             LeaseNotFound: the lease is gone.
         """
-        absent = self._compare_created(key, 0)
-        return self._create_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout)
+        absent = self.created(key, 0).build_message()
+        return self._put_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout)
 
     def create_alone(
         self, prefix: str, key: str, value: bytes, lease_id: int, *, timeout: float | None = None
@@ -140,14 +141,24 @@ class Client:
         empty = rpc.Compare(
             key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
         )
-        return self._create_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout)
+        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout)
+
+    def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
+
+        A repetition changes nothing, for the first one has changed the mod revision.
+        """
+        unchanged = rpc.Compare(
+            key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
+        )
+        return self._put_if(unchanged, kv._replace(value=value), timeout)
 
     def delete(self, key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
         """Delete `key` if it was created at `create_revision` (at any, if None); whether it was there.
 
         Without the comparison, a late repetition of an old release could free a newer hold (etcd issue 22082).
         """
-        condition = [] if create_revision is None else [self._compare_created(key, create_revision)]
+        condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
         delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
         response = self._txn(condition, delete, None, timeout)
         return bool(response.succeeded and response.responses[0].response_delete_range.deleted)
@@ -170,14 +181,18 @@ class Client:
         """The version of the etcd server that answers."""
         return str(self._transport.call(lambda to: to.maintenance.Status, rpc.StatusRequest(), timeout).version)
 
-    def _create_if(self, condition: Any, wanted: KeyValue, timeout: float | None) -> KeyValue | None:
+    def created(self, key: str, revision: int) -> Created:
+        """The condition that `key` is the one created at `revision`; 0: that it does not exist."""
+        return Created(self._encode(key), revision)
+
+    def _put_if(self, condition: Any, wanted: KeyValue, timeout: float | None) -> KeyValue | None:
         name = self._encode(wanted.key)
         put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
         get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
         response = self._txn([condition], put, get, timeout)
         if response.succeeded:
             revision = response.header.revision
-            return wanted._replace(create_revision=revision, mod_revision=revision)
+            return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
         found = response.responses[0].response_range.kvs
         return self._decode(found[0]) if found else None
 
@@ -185,11 +200,6 @@ class Client:
         failure = [] if otherwise is None else [otherwise]
         request = rpc.TxnRequest(compare=condition, success=[then], failure=failure)
         return self._transport.call(lambda to: to.kv.Txn, request, timeout)
-
-    def _compare_created(self, key: str, revision: int) -> Any:
-        return rpc.Compare(
-            key=self._encode(key), target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=revision
-        )
 
     # A key that is not UTF-8 is a stranger's; surrogates carry its bytes through unharmed.
 

@@ -71,7 +71,7 @@ class CohortMutex:
         self._lock = threading.Lock()
         self._waiters: deque[_Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
-        self._acquisition: Acquisition | None = None  # the key of the process, from queueing to release
+        self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
         self._hold: Hold | None = None
         self._held_since = 0.0
         self._turns = 0

@@ -5,6 +5,7 @@ LockError
 ├── LockTimeout           the lock was not acquired in the time given         (also a TimeoutError)
 ├── LockCancelled         the wait was cancelled from another thread
 ├── LockLost              the hold, or the place in the queue, is gone
+│   ├── HoldExpired       ... because it was held for longer than `max_hold`
 │   └── SessionLost       ... because its lease expired, was revoked or could not be kept alive
 ├── NotHeld               release of a hold that was released already
 ├── ForkedError           used in a child process of the one that made it
@@ -60,6 +61,10 @@ class LockCancelled(LockError):
 
 class LockLost(LockError):
     """The hold or the place in the queue is gone: the key was deleted, its lease ended, or `max_hold` has passed."""
+
+
+class HoldExpired(LockLost):
+    """The hold has lasted for `max_hold` seconds and was given up."""
 
 
 class SessionLost(LockLost):

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import logging
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from lock.errors import EtcdError, LockError, LockLost, NotHeld
+from lock.clock import deadline, now
+from lock.compare import Created
+from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
 from lock.session import Session
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 logger = logging.getLogger(__name__)
 
 
-class Hold:
-    """The lock, held; made by `Mutex`. Leaving ``with`` releases it.
+class Releasable(ABC):
+    """What leaving ``with`` releases."""
 
-    Attributes:
-        name: the mutex's name.
-        key: the key in etcd that holds.
-        token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
-            revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
-        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
-    """
+    @abstractmethod
+    def release(self) -> None:
+        """Give it back."""
 
-    def __init__(self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int) -> None:
-        self.name = name
-        self.key = ticket.key
-        self.token = token
-        self.lost = ticket.lost
-        self._session = session
-        self._queue = queue
-        self._ticket = ticket
-        self._released = False
-
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -48,9 +42,45 @@ class Hold:
             if exc_type is None:  # the error of the body matters more
                 raise
 
+
+class Hold(Releasable):
+    """The lock, held; made by `Mutex`. Leaving ``with`` releases it.
+
+    Attributes:
+        name: the mutex's name.
+        key: the key in etcd that holds.
+        token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
+            revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
+        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        queue: WaitQueue,
+        ticket: Ticket,
+        token: int,
+        *,
+        max_hold: float | None = None,
+    ) -> None:
+        self.name = name
+        self.key = ticket.key
+        self.token = token
+        self.lost = ticket.lost
+        self._session = session
+        self._queue = queue
+        self._ticket = ticket
+        self._released = False
+        self._expires = deadline(max_hold)
+        self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
+        self._alarm = None if max_hold is None else session.alarms.set(self._expires, self._expire)
+
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless somebody deletes its key; 0.0 once it is lost."""
-        return 0.0 if self.lost.is_set() or self._released else self._session.remaining()
+        if self.lost.is_set() or self._released:
+            return 0.0
+        return min(self._session.remaining(), max(self._expires - now(), 0.0))
 
     def ensure(self) -> None:
         """Return if the lock is ours by all that is known here; that can change at once: hand the token to the
@@ -58,13 +88,21 @@ class Hold:
 
         Raises:
             LockLost: it is not.
+            HoldExpired: it was held for `max_hold`.
             NotHeld: it was released.
         """
-        if self._released:
-            raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
+        self._check_held()
         self._session.ensure()
-        if self._ticket.failure is not None:
-            raise LockLost(str(self._ticket.failure))
+        if now() >= self._expires:  # whether or not the alarm has gone off in time
+            self._expire()
+        self._ticket.check()
+
+    def is_owner(self) -> Created:
+        """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
+
+        That is the strongest fence there is: etcd itself checks it in the same step as the write.
+        """
+        return self._session.client.created(self.key, self.token)
 
     def contended(self) -> bool:
         """Whether anybody waits behind, as far as this process knows; asks nobody."""
@@ -79,14 +117,11 @@ class Hold:
 
         Raises:
             NotHeld: it was released before.
-            LockLost: the key was gone already, so the lock was not ours up to this moment.
+            LockLost: the lock was lost before, so it was not ours up to this moment.
         """
         self._session.client.check_process()
-        if self._released:
-            raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
-        self._released = True
-        self._queue.strike(self._ticket)
-        failure = self._ticket.failure
+        self._check_held()
+        self._leave()
         try:
             there = self._session.client.delete(self.key, self.token)
         except EtcdError as error:
@@ -97,12 +132,28 @@ class Hold:
             raise
         else:
             self._queue.deleted(self.key, self.token)
+            self._ticket.check()
             if not there:
-                raise LockLost(str(failure or f"key {self.key!r} was gone before it was released"))
+                raise LockLost(f"key {self.key!r} was gone before it was released")
+
+    def _check_held(self) -> None:
+        if self._released:
+            raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
+
+    def _leave(self) -> None:
+        self._released = True
+        self._queue.strike(self._ticket)
+        if self._alarm is not None:
+            self._session.alarms.cancel(self._alarm)
 
     def __del__(self) -> None:
         if not getattr(self, "_released", True):
-            self._released = True
-            self._queue.strike(self._ticket)
+            self._leave()
             self._session.sweep(self.key, self.token)
             warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+def _expire(session: Session, ticket: Ticket, reason: str) -> None:
+    """Give a hold up; not a method, for the alarm would keep a hold alive that everybody else has dropped."""
+    if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
+        session.sweep(ticket.key, ticket.token)

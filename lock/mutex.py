@@ -10,7 +10,9 @@ distributed locking", 2016), when it is read as well as when it is written.
 
 from __future__ import annotations
 
-from lock.acquisition import Acquisition
+from functools import partial
+
+from lock.acquisition import Acquisition, HoldT_co
 from lock.clock import deadline
 from lock.contender import Contender, describe
 from lock.hold import Hold
@@ -27,15 +29,22 @@ class Mutex:
     Args:
         session: the process's session.
         name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.names`.
+        max_hold: seconds after which a hold gives itself up, so that a critical section that hangs in a living process
+            does not block everyone else; None for never. (The session's `ttl` is what happens when the process dies.)
 
     Raises:
         InvalidName: the name has an empty part, or is empty.
+        ValueError: `max_hold` is not positive.
     """
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
+        if max_hold is not None and not max_hold > 0:
+            raise ValueError(f"max_hold is seconds, more than 0, or None; got {max_hold!r}")
         self.session = session
         self.name = name
+        self.max_hold = max_hold
         self._prefix = queue_prefix(name)
+        self._waiting: set[Acquisition[Hold]] = set()
 
     def acquire(self, *, timeout: float | None = None) -> Hold:
         """Wait for the lock; use the result in ``with``, or release it.
@@ -51,7 +60,8 @@ class Mutex:
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not confirm a place in the queue in time.
         """
-        return self.new_acquisition().run(deadline(timeout))
+        until = deadline(timeout)
+        return self._wait(self.new_acquisition(), until)
 
     def try_acquire(self) -> Hold | None:
         """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
@@ -61,6 +71,11 @@ class Mutex:
             EtcdUnavailable: etcd did not answer in time.
         """
         return self.new_acquisition().attempt()
+
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        for acquisition in list(self._waiting):
+            acquisition.cancel()
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits, holder first, with the seconds that their leases have left; asks etcd.
@@ -73,6 +88,15 @@ class Mutex:
         ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
         return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]
 
-    def new_acquisition(self) -> Acquisition:
-        """One attempt, not begun; for the recipes that stand on a mutex."""
-        return Acquisition(self.session, self.name, self._prefix)
+    # For the recipes
+
+    def new_acquisition(self) -> Acquisition[Hold]:
+        """One attempt, not begun."""
+        return Acquisition(self.session, self.name, self._prefix, partial(Hold, max_hold=self.max_hold))
+
+    def _wait(self, acquisition: Acquisition[HoldT_co], until: float) -> HoldT_co:
+        self._waiting.add(acquisition)
+        try:
+            return acquisition.run(until)
+        finally:
+            self._waiting.discard(acquisition)

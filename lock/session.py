@@ -1,11 +1,6 @@
-"""One lease per process, kept alive; when it is lost, everyone who relies on it is told.
+"""One lease per process, and everything in this process that relies on it; when it is lost, everyone is told.
 
-The local deadline is counted from the moment a renewal was *sent*, with the TTL that the server granted: etcd counts
-from a later moment, so a lease that is valid here is valid there. (Go's client counts from the answer, and believes
-in its lease for a network delay too long.)
-
-Error handling: a renewal that fails is repeated until the deadline. A session that is lost stays lost, even where etcd
-might still have extended the lease: holds were told, and others may rely on that. Make a new Session.
+Error handling: a session that is lost stays lost. Make a new one.
 """
 
 from __future__ import annotations
@@ -14,21 +9,23 @@ import atexit
 import itertools
 import logging
 import os
+import secrets
 import socket
 import threading
 import weakref
+from collections.abc import Callable
 
+from lock.alarms import Alarms
 from lock.client import Client
-from lock.clock import now
 from lock.contender import identity
-from lock.errors import EtcdError, LockCancelled, LockError, SessionLost
+from lock.errors import LockCancelled, LockError, SessionLost
 from lock.janitor import Janitor
+from lock.kept_lease import KeptLease
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
 
 logger = logging.getLogger(__name__)
 
-_RETRY_S = 0.2
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
@@ -39,6 +36,8 @@ class Session:
         client: made by `connect` in this very process.
         ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
         name: what others read where they see who holds a lock; the program's host and process id if None.
+        lease_id: a lease to take over, for example from a session that was orphaned, instead of granting one with
+            `ttl`; from now on this session keeps it alive, and revokes it when it is closed.
 
     Attributes:
         lease_id: the lease in etcd.
@@ -48,28 +47,26 @@ class Session:
 
     Raises:
         ValueError: `ttl` is not a positive whole number.
+        LeaseNotFound: the lease to take over has expired or was revoked.
         EtcdUnavailable: no endpoint answered in time.
     """
 
-    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None) -> None:
+    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
         if not isinstance(ttl, int) or ttl < 1:
             raise ValueError(f"ttl is a whole number of seconds, 1 or more; got {ttl!r}")
-        sent = now()
-        self.lease_id, self.ttl = client.grant(ttl)
-        self._deadline = sent + self.ttl
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.lost = threading.Event()
-        self._failure: SessionLost | None = None
+        self.lease = KeptLease(client, ttl, lease_id, owner=self.name, chores=self._close_idle_queues)
+        self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
-        self._stopping = threading.Event()
-        self._look = threading.Event()  # tells the keeper to look after the lease now
         self._queues: dict[str, WaitQueue] = {}
-        self._serial = itertools.count(1)
+        # Keys of the session before this one may still exist, and none may be used twice.
+        self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
         self._lock = threading.Lock()
+        self.alarms = Alarms()
         self._janitor = Janitor(client, doubt_s=self.ttl)
-        self._keeper = threading.Thread(target=self._keep_alive, name="lock-session", daemon=True)
-        self._keeper.start()
+        self.lease.on_lost(self._close_queues)  # before any listener that takes its time
+        self.lease.start()
         _open.add(self)
 
     def __enter__(self) -> Session:
@@ -80,15 +77,15 @@ class Session:
 
     def remaining(self) -> float:
         """Seconds for which the lease is surely still ours; 0.0 once it is lost."""
-        return 0.0 if self.lost.is_set() else max(self._deadline - now(), 0.0)
+        return self.lease.remaining()
 
     def ensure(self) -> None:
         """Raise `SessionLost` if the lease is not surely ours, `ForkedError` in a child process."""
-        self.client.check_process()
-        if self._failure is None and self.remaining() <= 0.0:
-            self._lose(f"could not be kept alive for {self.ttl} s")
-        if self._failure is not None:
-            raise SessionLost(str(self._failure))
+        self.lease.ensure()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already."""
+        self.lease.on_lost(callback)
 
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop."""
@@ -98,19 +95,14 @@ class Session:
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
-        if self._stopping.is_set():
-            return
-        self.client.check_process()
-        _open.discard(self)
-        self._stopping.set()
-        self._look.set()
-        self._fail("was closed")
-        self._janitor.close()
-        try:
-            self.client.revoke(self.lease_id)
-        except EtcdError as error:
-            logger.warning("lease %x is left to expire within %s s: %s", self.lease_id, self.ttl, error)
-        self._join()
+        if self._stop("was closed"):
+            self.lease.revoke()
+            self._join()
+
+    def orphan(self) -> None:
+        """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
+        if self._stop("was orphaned"):
+            self._join()
 
     # For the recipes
 
@@ -132,13 +124,13 @@ class Session:
         self.ensure()
         if self.draining:
             raise self._cancelled()
-        ticket.on_lost(self._look.set)  # a key that is gone may mean that the lease is
+        ticket.on_lost(self.lease.look)  # a key that is gone may mean that the lease is
         with self._lock:
             queue = self._queues.get(prefix)
             if queue is None:
                 queue = self._queues[prefix] = WaitQueue(self.client, prefix)
             queue.enlist(ticket)
-        if self._failure is not None:  # lost in the meantime, perhaps before the queue was there to be told
+        if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
         if self.draining:
             queue.cancel(self._cancelled, of=lambda waiting: waiting is ticket)
@@ -148,79 +140,22 @@ class Session:
         """What stands in a key of this session and thread."""
         return identity(self.name)
 
-    def lease_gone(self) -> None:
-        """etcd told somebody else than the keeper that the lease is gone."""
-        self._lose("has expired or was revoked")
-
     def sweep(self, key: str, create_revision: int | None = None) -> None:
         """Have the janitor delete a key; returns at once."""
         self._janitor.sweep(key, create_revision)
 
-    # The lease
-
-    def _keep_alive(self) -> None:
-        pause = self.ttl / 3
-        while not self.lost.is_set():
-            self._look.wait(min(pause, self.remaining()))
-            self._look.clear()
-            if self._stopping.is_set():
-                return
-            self._close_idle_queues()
-            pause = self.verify()
-        self._give_back()
-
-    def verify(self) -> float:
-        """Renew the lease now; lose it if it is gone or its time is over. Seconds until it should be renewed again."""
-        pause = _RETRY_S
-        try:
-            pause = self._renew()
-        except EtcdError as error:
-            logger.info("lease %x was not renewed, %.1f s left: %s", self.lease_id, self.remaining(), error)
-        if self.remaining() <= 0.0:
-            self._lose(f"could not be kept alive for {self.ttl} s")
-        return pause
-
-    def _renew(self) -> float:
-        """Renew the lease once; seconds until the next time."""
-        if self.remaining() <= 0.0:
-            return 0.0
-        sent = now()
-        ttl = self.client.keep_alive(self.lease_id, timeout=min(self.client.timeout, self.remaining()))
-        if ttl == 0:
-            self.lease_gone()
-        elif now() < self._deadline:
-            self._deadline = sent + ttl
-        return ttl / 3 - (now() - sent)
-
-    def _give_back(self) -> None:
-        """Revoke a lease that is lost to us but perhaps not to etcd, which extends all leases when it restarts."""
-        until = now() + 2 * self.ttl
-        while not self._stopping.wait(_RETRY_S) and now() < until:
-            try:
-                self.client.revoke(self.lease_id)
-                return
-            except EtcdError as error:
-                logger.debug("lease %x was not revoked: %s", self.lease_id, error)
-
-    def _lose(self, reason: str) -> None:
-        if self._fail(reason):
-            logger.warning("%s", self._failure)
-
-    def _fail(self, reason: str) -> bool:
-        """The session is over, for good; whether this was the first reason."""
-        with self._lock:
-            first = self._failure is None
-            if self._failure is None:
-                self._failure = SessionLost(
-                    f"session {self.name}: lease {self.lease_id:x} {reason}; it holds nothing any more: make a new one"
-                )
-            self.lost.set()
-        for queue in self._followed():
-            queue.close(self._lost_again)
-        return first
+    def _stop(self, reason: str) -> bool:
+        """End everything but the lease; whether that was not done before."""
+        self.client.check_process()
+        _open.discard(self)
+        if not self.lease.stop(reason):
+            return False
+        self.alarms.close()
+        self._janitor.close()
+        return True
 
     def _lost_again(self) -> LockError:
-        return SessionLost(str(self._failure))
+        return self.lease.again() or SessionLost(f"session {self.name} has stopped following an idle queue")
 
     def _cancelled(self) -> LockError:
         return LockCancelled(f"session {self.name} is shutting down and waits for no lock any more")
@@ -230,6 +165,10 @@ class Session:
     def _followed(self) -> list[WaitQueue]:
         with self._lock:
             return list(self._queues.values())
+
+    def _close_queues(self) -> None:
+        for queue in self._followed():
+            queue.close(self._lost_again)
 
     def _close_idle_queues(self) -> None:
         with self._lock:
@@ -242,8 +181,7 @@ class Session:
     def _join(self) -> None:
         for queue in self._followed():
             queue.join(self.client.timeout)
-        if threading.current_thread() is not self._keeper:
-            self._keeper.join(self.client.timeout)
+        self.lease.join(self.client.timeout)
 
 
 @atexit.register

@@ -80,9 +80,9 @@ class WaitQueue:
     def cancel(self, failure: Callable[[], LockError], *, of: Callable[[Ticket], bool]) -> None:
         """End the wait of every ticket that waits and that `of` selects."""
         with self._lock:
-            waiting = [ticket for ticket in self._tickets.values() if ticket.token is None and of(ticket)]
+            waiting = [ticket for ticket in self._tickets.values() if of(ticket)]
         for ticket in waiting:
-            ticket.fail(failure())
+            ticket.cancel(failure())
 
     # Looking
 

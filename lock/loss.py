@@ -1,0 +1,73 @@
+"""That something is lost: once, for good, and everyone who asked to be told is told."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from lock.errors import LockError
+
+logger = logging.getLogger(__name__)
+
+
+class Loss:
+    """Whether something is lost, and why. Thread-safe.
+
+    Attributes:
+        lost: set when it is lost.
+        failure: why, else None; the first reason stands.
+    """
+
+    def __init__(self) -> None:
+        self.lost = threading.Event()
+        self.failure: LockError | None = None
+        self._listeners: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def fail(self, failure: LockError) -> bool:
+        """It is lost; whether this was the first reason."""
+        with self._lock:
+            first = self._record(failure)
+        if first:
+            self._tell()
+        return first
+
+    def on_lost(self, listener: Callable[[], object]) -> None:
+        """Call `listener` once when it is lost; at once if it is already."""
+        with self._lock:
+            if self.failure is None:
+                self._listeners.append(listener)
+                return
+        _notify(listener)
+
+    def again(self) -> LockError | None:
+        """The reason as a new exception, for each thread that raises it; None if it is not lost."""
+        return None if self.failure is None else type(self.failure)(str(self.failure))
+
+    def check(self) -> None:
+        """Raise the reason if it is lost."""
+        failure = self.again()
+        if failure is not None:
+            raise failure
+
+    def _record(self, failure: LockError) -> bool:
+        """With the lock held."""
+        if self.failure is not None:
+            return False
+        self.failure = failure
+        return True
+
+    def _tell(self) -> None:
+        self.lost.set()
+        with self._lock:
+            listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            _notify(listener)
+
+
+def _notify(listener: Callable[[], object]) -> None:
+    try:
+        listener()
+    except Exception:
+        logger.exception("a listener for a loss failed")

@@ -59,7 +59,9 @@ class Snapshot:
             return f"OVERSOLD by {self.orders - self.initial}"
         if self.orders + max(self.stock, 0) < self.initial:
             return f"UNDERSOLD by {self.initial - self.orders - max(self.stock, 0)}"
-        return f"{self.lost_updates} lost updates" if self.lost_updates else "EXACT"
+        if self.lost_updates:
+            return f"{self.lost_updates} lost update{'s' if self.lost_updates > 1 else ''}"
+        return "EXACT"
 
 
 class Sale:

@@ -1,0 +1,54 @@
+"""A shop of each test's own, on the shared etcd and Redis."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import create_app, services
+from app.redis_client import connect
+from app.sale import Sale
+from app.settings import Settings
+from loadtest.servers import Etcd, Redis
+
+
+@pytest.fixture
+def settings(etcd: Etcd, redis_server: Redis) -> Settings:
+    """Settings of a sale that no other test has: ten items, and patience for what a test makes it wait for."""
+    return Settings(
+        etcd_endpoints=etcd.endpoint,
+        redis_url=redis_server.url,
+        instance="shop-a",
+        sale=uuid.uuid4().hex,
+        stock=10,
+        lock_timeout=20.0,
+        threads=16,
+    )
+
+
+@pytest.fixture
+def app(settings: Settings) -> Iterator[Flask]:
+    """The shop in this process."""
+    app = create_app(settings)
+    yield app
+    services.of(app).close()
+
+
+@pytest.fixture
+def browser(app: Flask) -> FlaskClient:
+    """Somebody who clicks."""
+    return app.test_client()
+
+
+@pytest.fixture
+def sale(settings: Settings) -> Iterator[Sale]:
+    """The sale in Redis, opened."""
+    client = connect(settings.redis_url, connections=8)
+    sale = Sale(client, settings.sale, stock=settings.stock)
+    sale.reset()
+    yield sale
+    client.close()

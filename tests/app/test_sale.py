@@ -1,0 +1,56 @@
+"""The sale as a whole: reset, and the verdict from the ledger."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.sale import Sale, Snapshot
+
+
+@pytest.mark.parametrize(
+    ("stock", "orders", "verdict"),
+    [
+        (10, 0, "EXACT"),
+        (4, 6, "EXACT"),
+        (0, 10, "EXACT"),
+        (0, 13, "OVERSOLD by 3"),
+        (7, 13, "OVERSOLD by 3"),
+        (-3, 13, "OVERSOLD by 3"),
+        (0, 8, "UNDERSOLD by 2"),
+        (1, 8, "UNDERSOLD by 1"),
+        (5, 7, "2 lost updates"),
+        (4, 7, "1 lost update"),
+    ],
+)
+def test_the_ledger_decides(stock: int, orders: int, verdict: str) -> None:
+    """The verdict comes from what the ledger says was sold, whatever the counter looks like."""
+    assert Snapshot(initial=10, stock=stock, lucky=orders, orders=orders).verdict == verdict
+
+
+def test_a_reset_starts_afresh(sale: Sale) -> None:
+    """After a reset there are the items asked for, no orders, and a generation that never was before."""
+    generations = []
+    for stock in (3, 5):
+        sale.reset(stock)
+        generations.append(int(sale.client.get(sale.keys.generation) or 0))
+        assert sale.snapshot() == Snapshot(initial=stock, stock=stock, lucky=0, orders=0)
+    assert generations[0] < generations[1]
+
+
+def test_the_generation_rises_even_if_the_clock_does_not(sale: Sale) -> None:
+    """A generation from the future is followed by a higher one."""
+    sale.client.set(sale.keys.generation, 2**52)
+    sale.reset()
+    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 1
+
+
+def test_an_open_sale_is_not_opened_again(sale: Sale) -> None:
+    """An instance that starts while the sale runs changes nothing."""
+    sale.reset(3)
+    sale.open_if_closed()
+    assert sale.snapshot().initial == 3
+
+
+def test_all_keys_are_in_one_slot(sale: Sale) -> None:
+    """Every key has the same hash tag, or no script could touch them in a cluster."""
+    assert len({name[name.index("{") : name.index("}")] for name in vars(sale.keys).values()}) == 1

@@ -1,0 +1,103 @@
+"""FLASHSALE_* becomes settings, or messages that say what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.settings import Settings, SettingsError
+
+
+def test_nothing_set_gives_defaults() -> None:
+    """Without any variable the shop listens on loopback and calls itself by its address."""
+    settings = Settings.from_environment({})
+    assert (settings.host, settings.port, settings.instance) == ("127.0.0.1", 8080, "127.0.0.1:8080")
+    assert (settings.sale, settings.stock, settings.lease_ttl, settings.lock_timeout) == ("demo", 300, 10, 10.0)
+
+
+def test_everything_can_be_set() -> None:
+    """Each variable reaches its setting, with spaces around it ignored."""
+    settings = Settings.from_environment(
+        {
+            "FLASHSALE_ETCD_ENDPOINTS": "a:1,b:2",
+            "FLASHSALE_REDIS_URL": "rediss://user:secret@cache:6380/3?ssl_ca_certs=/ca.pem",
+            "FLASHSALE_HOST": "0.0.0.0",
+            "FLASHSALE_PORT": " 8090 ",
+            "FLASHSALE_INSTANCE": "Läden 2",
+            "FLASHSALE_SALE": "black-friday",
+            "FLASHSALE_STOCK": "0",
+            "FLASHSALE_LEASE_TTL": "5",
+            "FLASHSALE_LOCK_TIMEOUT": "2.5",
+            "FLASHSALE_ADMIN_TOKEN": "s3cret",
+            "FLASHSALE_THREADS": "8",
+            "FLASHSALE_WORKERS": "2",
+        }
+    )
+    assert settings == Settings(
+        etcd_endpoints="a:1,b:2",
+        redis_url="rediss://user:secret@cache:6380/3?ssl_ca_certs=/ca.pem",
+        host="0.0.0.0",
+        port=8090,
+        instance="Läden 2",
+        sale="black-friday",
+        stock=0,
+        lease_ttl=5,
+        lock_timeout=2.5,
+        admin_token="s3cret",
+        threads=8,
+        workers=2,
+    )
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    """Compose passes unset variables on as empty ones: they mean the default."""
+    assert Settings.from_environment({"FLASHSALE_PORT": "", "FLASHSALE_ADMIN_TOKEN": " "}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("PORT", "abc", "whole number from 1 to 65535"),
+        ("PORT", "0", "whole number from 1 to 65535"),
+        ("PORT", "\u0663", "whole number"),
+        ("STOCK", "-1", "whole number from 0"),
+        ("THREADS", "1e3", "whole number from 1"),
+        ("LOCK_TIMEOUT", "nan", "seconds from 0.1"),
+        ("LOCK_TIMEOUT", "0", "seconds from 0.1"),
+        ("HOST", "http://0.0.0.0", "without scheme"),
+        ("INSTANCE", "two\nlines", "printable"),
+        ("SALE", "a/b", "letters, digits"),
+        ("SALE", "{x}", "letters, digits"),
+        ("ETCD_ENDPOINTS", "localhost", "HOST:PORT"),
+        ("REDIS_URL", "http://cache", "redis://"),
+        ("REDIS_URL", "redis://cache?retry_on_timeout=1", "leave out 'retry_on_timeout='"),
+        ("REDIS_URL", "redis://cache?socket_timeout=", "leave out 'socket_timeout='"),
+    ],
+)
+def test_a_bad_value_is_named_with_advice(name: str, value: str, advice: str) -> None:
+    """A value that cannot be used is answered by what to give instead."""
+    with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*{advice}"):
+        Settings.from_environment({f"FLASHSALE_{name}": value})
+
+
+def test_all_bad_values_are_told_at_once() -> None:
+    """Nobody has to start the shop once for each mistake."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({"FLASHSALE_PORT": "x", "FLASHSALE_STOCK": "y"})
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither an error nor the settings' repr shows a password or the token."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environment({"FLASHSALE_REDIS_URL": "http://user:hunter2@cache"})
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(Settings(admin_token="hunter2", redis_url="redis://:hunter2@cache"))
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("shop", False)],
+)
+def test_loopback_is_recognized(host: str, expected: bool) -> None:
+    """Only addresses that other machines cannot reach count as loopback; names other than localhost do not."""
+    assert Settings(host=host).on_loopback is expected

@@ -10,12 +10,13 @@ from typing import Any
 from flask import Response, current_app
 
 RETRY_AFTER_S = 1
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def answer(members: Mapping[str, Any], *, status: int = 200, content_type: str = "application/json") -> Response:
     """`members` and the name of this instance, as JSON."""
     body = {**members, "instance": current_app.config["INSTANCE"]}
-    response = Response(json.dumps(body, ensure_ascii=False), status=status, content_type=content_type)
+    response = Response(_encode(body), status=status, content_type=content_type)
     response.headers["Cache-Control"] = "no-store"
     return response
 

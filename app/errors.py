@@ -8,6 +8,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.answers import problem
+from app.parameters import LARGEST_BODY
 from app.refusals import AWAY
 
 logger = logging.getLogger(__name__)
@@ -15,7 +16,7 @@ logger = logging.getLogger(__name__)
 ADVICE = {
     404: "There is no such address. People use POST /stock/reduce, GET /stock, POST /stock/reset, GET /guards and "
     "GET /lock; machines use GET /livez, /readyz and /metrics.",
-    413: "The body is too large. A purchase needs none; the longest that is read has {limit} bytes.",
+    413: f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes.",
 }
 # They describe a body that is not sent on, so they must not be either.
 DROPPED_HEADERS = frozenset({"content-type", "content-length"})
@@ -31,7 +32,7 @@ def init_app(app: Flask) -> None:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    detail = ADVICE.get(status, error.description or "").format(limit=request.max_content_length)
+    detail = ADVICE.get(status) or error.description or ""
     if isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem(status, detail)

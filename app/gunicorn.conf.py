@@ -5,6 +5,7 @@ The access log is off; ``--access-logfile -`` turns it on.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import resource
@@ -74,6 +75,9 @@ def post_worker_init(worker: Any) -> None:
 
     signal.signal(signal.SIGTERM, stop_and_drain)
     made.warm_up()
+    # What is there now stays: the garbage collector need not look at it again during a rush.
+    gc.collect()
+    gc.freeze()
 
 
 def worker_exit(server: Any, worker: Any) -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 class Outcome(str, Enum):
     """How a purchase ended. The five are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
@@ -112,7 +114,7 @@ class Purchase:
 
     def entry(self, instance: str) -> str:
         """The line of the ledger that records this order."""
-        return json.dumps(
+        return _encode(
             {
                 "order": self.order,
                 "buyer": self.buyer,
@@ -120,7 +122,5 @@ class Purchase:
                 "guard": self.guard,
                 "token": self.token,
                 "at_ms": time.time_ns() // 1_000_000,
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
+            }
         )

@@ -20,6 +20,7 @@ from app.sale import Sale
 from app.settings import MOST_ITEMS, Settings
 
 LONGEST_HOLD_MS = 60_000
+SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
 
@@ -85,7 +86,10 @@ class Shop:
             return
         if token is None:
             raise Forbidden("Other machines can reach this instance: set FLASHSALE_ADMIN_TOKEN to allow resets.")
-        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {token}".encode()):
+        sent = request.authorization
+        # WSGI hands header bytes over as Latin-1.
+        text = (sent.token or "") if sent is not None and sent.type == "bearer" else ""
+        if not hmac.compare_digest(text.encode("latin-1", "replace"), token.encode()):
             raise Unauthorized(
                 "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
                 www_authenticate=WWWAuthenticate("bearer"),
@@ -131,7 +135,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         if receipt.outcome is Outcome.UNAVAILABLE:
             members["in_doubt"] = receipt.in_doubt
         status = STATUS.get(receipt.outcome, 503)
-        response = problem(status, receipt.detail, kind=receipt.outcome.value, **members)
+        response = problem(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     response.headers["Server-Timing"] = (

@@ -1,0 +1,50 @@
+"""Every error is a problem document with the instance's name."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/stock/", 404),
+        ("POST", "/nothing/here", 404),
+        ("GET", "/stock/reduce", 405),
+        ("DELETE", "/stock", 405),
+        ("OPTIONS", "/stock", 405),
+        ("PUT", "/livez", 405),
+    ],
+)
+def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, method: str, path: str, status: int) -> None:
+    """A wrong address or method is answered as a problem that says what there is instead."""
+    answer = browser.open(path, method=method)
+    body = answer.get_json()
+    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
+    assert (body["status"], body["type"], body["instance"]) == (status, "about:blank", "shop-a")
+    hints = ["/stock/reduce"] if status == 404 else answer.headers["Allow"].split(", ")
+    assert all(hint in body["detail"] for hint in hints)
+
+
+def test_a_large_body_is_refused(browser: FlaskClient) -> None:
+    """A body of 10 MB is a 413 that names the limit."""
+    answer = browser.post("/stock/reduce", data=b"x" * 10_000_000, content_type="application/json")
+    assert (answer.status_code, answer.mimetype) == (413, "application/problem+json")
+    assert "16384 bytes" in answer.get_json()["detail"]
+
+
+def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
+    """An exception nobody foresaw is a 500 that gives nothing away, and is logged with its traceback."""
+
+    def fail() -> str:
+        raise RuntimeError("secret of the house")
+
+    app.add_url_rule("/fail", view_func=fail)
+    answer = app.test_client().get("/fail")
+    assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
+    assert answer.get_json()["instance"] == "shop-a"
+    assert "secret" not in answer.text
+    assert "secret of the house" in caplog.text

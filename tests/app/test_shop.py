@@ -1,0 +1,246 @@
+"""The sale over HTTP: answers, parameters, idempotency, reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from flask.testing import FlaskClient
+
+from app import create_app, services
+from app.guards import GUARDS
+from app.sale import Sale
+from app.settings import Settings
+
+NAMES = [guard.name for guard in GUARDS]
+
+
+@pytest.mark.parametrize("guard", NAMES)
+def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> None:
+    """Under every guard a purchase answers 200 with order, stock left, instance, guard, token and times."""
+    answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada")
+    body = answer.get_json()
+    assert answer.status_code == 200
+    assert set(body) == {"outcome", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
+    assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", 9, "shop-a", guard)
+    assert re.fullmatch("[0-9a-f]{32}", body["order"])
+    assert isinstance(body["token"], int) is guard.startswith("etcd")
+    assert body["held_ms"] > 0
+    assert re.fullmatch(r"wait;dur=[\d.]+, read;dur=[\d.]+, commit;dur=[\d.]+", answer.headers["Server-Timing"])
+
+
+@pytest.mark.parametrize("guard", NAMES)
+def test_sold_out_is_a_conflict(browser: FlaskClient, guard: str) -> None:
+    """With nothing left, every guard answers 409 as a problem with the outcome in it, and nothing is written."""
+    browser.post("/stock/reset", json={"stock": 0})
+    answer = browser.post(f"/stock/reduce?guard={guard}")
+    body = answer.get_json()
+    assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
+    assert (body["status"], body["outcome"], body["order"], body["stock"]) == (409, "sold_out", None, 0)
+    assert (body["instance"], body["guard"], body["title"]) == ("shop-a", guard, "Sold out")
+    assert body["detail"]
+    assert "Retry-After" not in answer.headers
+    assert browser.get("/stock").get_json()["orders"] == 0
+
+
+@pytest.mark.parametrize("guard", NAMES)
+def test_a_retry_buys_once(browser: FlaskClient, guard: str) -> None:
+    """A second request with the same Idempotency-Key gets the first order, marked as replayed, and sells nothing."""
+    headers = {"Idempotency-Key": "click-1"}
+    first = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers=headers)
+    again = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers=headers)
+    assert again.status_code == 200
+    assert again.get_json()["order"] == first.get_json()["order"]
+    assert again.get_json()["token"] == first.get_json()["token"]
+    assert ("Idempotency-Replayed" in first.headers, again.headers["Idempotency-Replayed"]) == (False, "true")
+    assert browser.get("/stock").get_json()["orders"] == 1
+
+
+def test_a_key_of_another_buyer_is_refused(browser: FlaskClient) -> None:
+    """The same Idempotency-Key from another buyer is a 422 that says to use a new key."""
+    headers = {"Idempotency-Key": "click-1"}
+    browser.post("/stock/reduce?guard=none&buyer=ada", headers=headers)
+    answer = browser.post("/stock/reduce?guard=none&buyer=bob", headers=headers)
+    assert answer.status_code == 422
+    assert "new key" in answer.get_json()["detail"]
+
+
+def test_think_time_is_inside_the_critical_section(browser: FlaskClient) -> None:
+    """hold_ms is spent while the lock is held, not before."""
+    body = browser.post("/stock/reduce?guard=thread&hold_ms=50").get_json()
+    assert body["held_ms"] >= 50 > body["waited_ms"]
+
+
+def test_parameters_may_be_json(browser: FlaskClient, sale: Sale) -> None:
+    """Guard, think time and buyer are taken from a JSON body, too; the query counts where both have one."""
+    answer = browser.post("/stock/reduce?buyer=bob", json={"guard": "none", "buyer": "ada", "hold_ms": 1})
+    assert answer.get_json()["guard"] == "none"
+    assert json.loads(str(sale.client.lindex(sale.keys.orders, 0)))["buyer"] == "bob"
+
+
+@pytest.mark.parametrize("buyer", ["ä☃\U0001f6d2", '"}{', "<b>&amp;", "a\x00b", " ", "x" * 200])
+def test_any_buyer_is_stored_as_is(browser: FlaskClient, sale: Sale, buyer: str) -> None:
+    """Whatever text a buyer's name is, the ledger and a later replay know it by exactly that."""
+    for _ in range(2):
+        answer = browser.post("/stock/reduce", json={"guard": "etcd", "buyer": buyer}, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 200
+    (entry,) = sale.client.lrange(sale.keys.orders, 0, -1)
+    assert json.loads(entry)["buyer"] == buyer
+
+
+def test_the_default_is_the_etcd_guard(browser: FlaskClient) -> None:
+    """A purchase without any parameter is made under the etcd mutex."""
+    assert browser.post("/stock/reduce").get_json()["guard"] == "etcd"
+
+
+def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
+    """GET /stock shows counter, ledger and verdict."""
+    browser.post("/stock/reduce?guard=redis-lua")
+    assert browser.get("/stock").get_json() == {
+        "initial": 10,
+        "stock": 9,
+        "lucky": 1,
+        "orders": 1,
+        "lost_updates": 0,
+        "verdict": "EXACT",
+        "instance": "shop-a",
+    }
+
+
+def test_a_reset_takes_a_number_or_the_default(browser: FlaskClient) -> None:
+    """A reset answers with the new sale; without a number it is that of the settings."""
+    assert browser.post("/stock/reset", json={"stock": 3}).get_json()["stock"] == 3
+    assert browser.post("/stock/reset?stock=4").get_json()["stock"] == 4
+    assert browser.post("/stock/reset").get_json()["stock"] == 10
+
+
+def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
+    """GET /guards names each guard, what it promises, and a sentence for people."""
+    body = browser.get("/guards").get_json()
+    assert {guard["name"]: guard["promise"] for guard in body["guards"]} == {
+        "none": "none",
+        "thread": "none",
+        "etcd": "exact",
+        "etcd-unfenced": "exact_until_paused",
+        "redis-lock": "exact_until_paused",
+        "redis-watch": "exact",
+        "redis-lua": "exact",
+    }
+    assert all(guard["description"].endswith(".") for guard in body["guards"])
+    assert body["default"] == "etcd"
+
+
+def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, settings: Settings) -> None:  # type: ignore[no-untyped-def]
+    """GET /lock lists who holds the mutex and who waits, in order, with instance, token, age and TTL left."""
+    assert browser.get("/lock").get_json() == {
+        "name": f"flash-sale/{settings.sale}",
+        "holder": None,
+        "waiters": [],
+        "instance": "shop-a",
+    }
+    mutex = services.of(app).coordination.mutex()
+    with mutex.acquire(timeout=5) as hold:
+        holder = browser.get("/lock").get_json()["holder"]
+    assert (holder["instance"], holder["token"], holder["key"]) == ("shop-a", hold.token, hold.key)
+    assert 0 <= holder["age_s"] < 10
+    assert 0 < holder["ttl_s"] <= settings.lease_ttl
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("guard=nope", "none, thread, etcd, etcd-unfenced, redis-lock, redis-watch, redis-lua"),
+        ("guard=", "give one of none"),
+        ("hold_ms=-1", "whole number from 0 to 60000"),
+        ("hold_ms=60001", "whole number from 0 to 60000"),
+        ("hold_ms=1.5", "whole number"),
+        ("hold_ms=", "whole number"),
+        ("hold_ms=%D9%A3", "whole number"),
+        ("hold_ms=" + "9" * 5000, "whole number"),
+        ("buyer=", "1 to 200 characters"),
+        ("buyer=" + "x" * 201, "1 to 200 characters"),
+        ("gaurd=etcd", "no parameter 'gaurd' here: use guard, hold_ms, buyer"),
+    ],
+)
+def test_a_bad_query_is_a_bad_request(browser: FlaskClient, query: str, advice: str) -> None:
+    """A parameter that cannot be used is a 400 that says what to give, and sells nothing."""
+    answer = browser.post(f"/stock/reduce?{query}")
+    assert (answer.status_code, answer.mimetype) == (400, "application/problem+json")
+    assert advice in answer.get_json()["detail"]
+    assert browser.get("/stock").get_json()["orders"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"stock": "abc"}', '{"stock": -1}', '{"stock": 1.5}', '{"stock": true}', '{"stock": null}', '{"stock": NaN}',
+     '{"stock": 1e9}', '{"stock": 1000001}', '{"stok": 3}', "[300]", "300", "{", "not json", "\xff", "[" * 5000,
+     '{"stock": ' + "9" * 5000 + "}"],
+)  # fmt: skip
+def test_a_bad_body_is_a_bad_request(browser: FlaskClient, body: str) -> None:
+    """A reset whose body is no object with a usable number is a 400, and the sale goes on as it was."""
+    browser.post("/stock/reduce?guard=none")
+    answer = browser.post("/stock/reset", data=body.encode("latin-1"), content_type="application/json")
+    assert (answer.status_code, answer.mimetype) == (400, "application/problem+json")
+    assert answer.get_json()["detail"]
+    assert browser.get("/stock").get_json()["orders"] == 1
+
+
+@pytest.mark.parametrize("member", ["buyer", "guard", "hold_ms"])
+@pytest.mark.parametrize("value", [True, 1.5, None, [], {}, "\ud800"])
+def test_a_bad_member_is_a_bad_request(browser: FlaskClient, member: str, value: object) -> None:
+    """Wrong types and half characters in a JSON body are a 400."""
+    answer = browser.post("/stock/reduce", data=json.dumps({member: value}), content_type="application/json")
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201])
+def test_a_bad_idempotency_key_is_a_bad_request(browser: FlaskClient, key: str) -> None:
+    """An empty or endless Idempotency-Key is a 400 that names the header."""
+    answer = browser.post("/stock/reduce", headers={"Idempotency-Key": key})
+    assert answer.status_code == 400
+    assert "Idempotency-Key" in answer.get_json()["detail"]
+
+
+def test_a_body_that_is_not_said_to_be_json_is_refused(browser: FlaskClient) -> None:
+    """A form is a 415 that names the header to send."""
+    answer = browser.post("/stock/reset", data={"stock": "3"})
+    assert answer.status_code == 415
+    assert "Content-Type: application/json" in answer.get_json()["detail"]
+
+
+@pytest.fixture
+def public(settings: Settings) -> Iterator[FlaskClient]:
+    """An instance that other machines can reach, with a token."""
+    app = create_app(dataclasses.replace(settings, host="0.0.0.0", admin_token="tökén"))
+    yield app.test_client()
+    services.of(app).close()
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "tökén", "Basic dXNlcjp0w7Zrw6lu"])
+def test_a_reset_needs_the_token(public: FlaskClient, header: str | None) -> None:
+    """Beyond loopback, a reset without the right token is a 401 that says how to send it."""
+    answer = public.post("/stock/reset", headers={} if header is None else {"Authorization": header})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"].lower().startswith("bearer")
+    assert "Bearer TOKEN" in answer.get_json()["detail"]
+
+
+def test_the_right_token_resets(public: FlaskClient) -> None:
+    """With the token the sale is reset, and buying never needs one."""
+    assert (
+        public.post("/stock/reset", headers={"Authorization": "Bearer tökén".encode().decode("latin-1")}).status_code
+        == 200
+    )
+    assert public.post("/stock/reduce?guard=none").status_code == 200
+
+
+def test_without_a_token_nobody_resets_from_outside(settings: Settings) -> None:
+    """Beyond loopback and without a token, a reset is a 403 that names the variable to set."""
+    app = create_app(dataclasses.replace(settings, host="0.0.0.0"))
+    answer = app.test_client().post("/stock/reset")
+    services.of(app).close()
+    assert answer.status_code == 403
+    assert "FLASHSALE_ADMIN_TOKEN" in answer.get_json()["detail"]

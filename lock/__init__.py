@@ -9,6 +9,7 @@
 from lock.client import Client, connect
 from lock.cohort import CohortMutex, CohortToken
 from lock.contender import Contender
+from lock.election import Election, Leader, Leadership, Observation
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -25,7 +26,9 @@ from lock.errors import (
     SessionLost,
 )
 from lock.hold import Hold
+from lock.multi import MultiHold, MultiLock
 from lock.mutex import Mutex
+from lock.reentrant import ReentrantHold, ReentrantMutex
 from lock.session import Session
 from lock.transport import Tls
 
@@ -34,6 +37,7 @@ __all__ = [
     "CohortMutex",
     "CohortToken",
     "Contender",
+    "Election",
     "EtcdDenied",
     "EtcdError",
     "EtcdUnavailable",
@@ -41,13 +45,20 @@ __all__ = [
     "Hold",
     "HoldExpired",
     "InvalidName",
+    "Leader",
+    "Leadership",
     "LeaseNotFound",
     "LockCancelled",
     "LockError",
     "LockLost",
     "LockTimeout",
+    "MultiHold",
+    "MultiLock",
     "Mutex",
     "NotHeld",
+    "Observation",
+    "ReentrantHold",
+    "ReentrantMutex",
     "Session",
     "SessionLost",
     "Tls",

@@ -47,6 +47,7 @@ class WaitQueue:
         self._idle_since = now()
         self._audited_at = now()
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._thread = threading.Thread(target=self._follow, name=f"lock-queue {prefix}", daemon=True)
         self._thread.start()
 
@@ -91,6 +92,12 @@ class WaitQueue:
         with self._lock:
             return self._view.head()
 
+    def await_holder(self, other_than: KeyValue | None, *, timeout: float) -> KeyValue | None:
+        """Who stands at the head, as soon as it is another key or value than given; at the latest after `timeout` s."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed.is_set() or self._view.head() != other_than, timeout)
+            return self._view.head()
+
     def length(self) -> int:
         """How many hold and wait, as far as this process knows."""
         with self._lock:
@@ -127,6 +134,7 @@ class WaitQueue:
         with self._lock:
             tickets, self._tickets = list(self._tickets.values()), {}
             watch = self._watch
+            self._changed.notify_all()
         if watch is not None:
             watch.close()
         for ticket in tickets:
@@ -181,6 +189,7 @@ class WaitQueue:
     # With the lock held
 
     def _call_head(self) -> None:
+        self._changed.notify_all()
         head = self._view.head()
         ticket = self._tickets.get(head.key) if head is not None else None
         if head is not None and ticket is not None and ticket.token is None:

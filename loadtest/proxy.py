@@ -1,0 +1,194 @@
+"""A TCP proxy that fails the way networks do: it delays, stalls, forgets, resets and refuses.
+
+    with Proxy(etcd.endpoint) as proxy:
+        client = connect(proxy.endpoint)
+        proxy.stall()      # a partition: nothing arrives, nothing is refused
+        proxy.resume()     # it heals: what was under way arrives late
+        proxy.forget()     # a dropped NAT entry: connections that exist stay silent for ever, new ones are fine
+        proxy.reset()      # connections that exist are reset, new ones are fine
+        proxy.refuse()     # nobody listens any more
+
+Every fault can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from loadtest.ports import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+REQUESTS = "requests"
+ANSWERS = "answers"
+BOTH = (REQUESTS, ANSWERS)
+
+_CHUNK = 65536
+_CONNECT_S = 5.0
+
+
+class Proxy:
+    """Listens on a free port of the loopback interface and forwards to `target`, ``HOST:PORT``."""
+
+    def __init__(self, target: str, *, port: int = 0) -> None:
+        host, _, target_port = target.rpartition(":")
+        self._target = (host, int(target_port))
+        self.port = port or free_port()
+        self.delay_s = 0.0  # how long each piece of data is kept back
+        self._stalled: set[str] = set()
+        self._pipes: list[_Pipe] = []
+        self._listener: socket.socket | None = None
+        self.gate = threading.Condition()
+
+    @property
+    def endpoint(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Listen; also again after `refuse`."""
+        if self._listener is not None:
+            return
+        self._listener = socket.create_server((LOOPBACK, self.port))
+        threading.Thread(target=self._accept, args=(self._listener,), name="proxy", daemon=True).start()
+
+    def stall(self, *directions: str) -> None:
+        """Pass on nothing in these directions (both, if none is given), until `resume`."""
+        with self.gate:
+            self._stalled.update(directions or BOTH)
+
+    def resume(self) -> None:
+        """Pass everything on again, what was kept back first."""
+        with self.gate:
+            self._stalled.clear()
+            self.gate.notify_all()
+
+    def held_back(self, direction: str) -> bytes:
+        """What has arrived in this direction and is not passed on yet."""
+        with self.gate:
+            return b"".join(pipe.held for pipe in self._pipes if pipe.direction == direction)
+
+    def deliver(self, direction: str) -> None:
+        """Pass on what is held back in this direction, and nothing that comes after it."""
+        with self.gate:
+            for pipe in self._pipes:
+                pipe.pass_once = pipe.direction == direction and bool(pipe.held)
+            self.gate.notify_all()
+
+    def forget(self) -> None:
+        """Never again pass on anything of the connections that exist, without closing them."""
+        with self.gate:
+            for pipe in self._pipes:
+                pipe.forgotten = True
+
+    def reset(self) -> None:
+        """Break the connections that exist (TCP RST)."""
+        with self.gate:
+            pipes, self._pipes = self._pipes, []
+            for pipe in pipes:
+                pipe.ended = True
+            self.gate.notify_all()
+        for pipe in pipes:
+            pipe.close(abruptly=True)
+
+    def refuse(self) -> None:
+        """Listen no more, and break the connections that exist, until `start`."""
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+            self._listener.close()
+            self._listener = None
+        self.reset()
+
+    def waits(self, pipe: _Pipe) -> bool:
+        """Whether `pipe` has to keep its data; to be called with `gate` held."""
+        return not pipe.ended and not pipe.pass_once and (pipe.forgotten or pipe.direction in self._stalled)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client = listener.accept()[0]
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target, timeout=_CONNECT_S)
+            except OSError:
+                _close(client, abruptly=True)
+                continue
+            self._join(client, server)
+
+    def _join(self, client: socket.socket, server: socket.socket) -> None:
+        for end in (client, server):
+            end.settimeout(None)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
+        with self.gate:
+            self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        for pipe in pipes:
+            threading.Thread(target=pipe.pump, name=f"proxy {pipe.direction}", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.refuse()
+
+
+class _Pipe:
+    """One direction of one connection."""
+
+    def __init__(self, proxy: Proxy, direction: str, source: socket.socket, sink: socket.socket) -> None:
+        self.direction = direction
+        self.held = b""
+        self.pass_once = False
+        self.forgotten = False
+        self.ended = False
+        self._proxy = proxy
+        self._source = source
+        self._sink = sink
+
+    def pump(self) -> None:
+        """Until one of the two ends closes."""
+        with contextlib.suppress(OSError):
+            while data := self._source.recv(_CHUNK):
+                self._keep(data)
+                if self.ended:
+                    return
+                self._sink.sendall(data)
+        self._keep(b"")  # a stalled network keeps the news of a closed connection back, too
+        if not self.ended:
+            self.ended = True
+            self.close(abruptly=False)
+
+    def close(self, *, abruptly: bool) -> None:
+        """Close both ends; may be called again."""
+        _close(self._source, abruptly=abruptly)
+        _close(self._sink, abruptly=abruptly)
+
+    def _keep(self, data: bytes) -> None:
+        """Return when `data` may be passed on."""
+        if self._proxy.delay_s:
+            time.sleep(self._proxy.delay_s)
+        with self._proxy.gate:
+            self.held = data
+            self._proxy.gate.wait_for(lambda: not self._proxy.waits(self))
+            self.held, self.pass_once = b"", False
+
+
+def _close(end: socket.socket, *, abruptly: bool) -> None:
+    with contextlib.suppress(OSError):
+        if abruptly:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Also wakes a recv() in the other thread, which would keep the connection open.
+        end.shutdown(socket.SHUT_RD if abruptly else socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        end.close()

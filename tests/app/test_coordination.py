@@ -1,0 +1,110 @@
+"""The process's line to etcd: made late, shared, replaced when lost, drained and closed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.coordination import Coordination
+from app.refusals import ShuttingDown
+from loadtest.ports import free_port
+from loadtest.servers import Etcd
+from lock import Client, EtcdUnavailable, LockCancelled, LockError, connect
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def coordination(etcd: Etcd, settings) -> Iterator[Coordination]:  # type: ignore[no-untyped-def]
+    """A line to the shared etcd, under a name of this test's own."""
+    coordination = Coordination(etcd.endpoint, f"flash-sale/{settings.sale}", ttl=5, instance="shop-a")
+    yield coordination
+    coordination.close()
+
+
+@pytest.fixture
+def observer(etcd: Etcd) -> Iterator[Client]:
+    """Looks into etcd from outside."""
+    with connect(etcd.endpoint) as client:
+        yield client
+
+
+def test_nothing_is_connected_before_it_is_needed() -> None:
+    """A line to an etcd that is away can be made, drained and closed."""
+    Coordination(f"127.0.0.1:{free_port()}", "flash-sale/x", ttl=5, instance="shop-a").close()
+
+
+def test_all_threads_share_one_session(coordination: Coordination) -> None:
+    """However many threads ask first, at once, there is one lease."""
+    barrier = threading.Barrier(16)
+
+    def ask(_: int) -> int:
+        barrier.wait()
+        return coordination.session().lease_id
+
+    with ThreadPoolExecutor(16) as threads:
+        assert len(set(threads.map(ask, range(16)))) == 1
+
+
+def test_a_lost_session_is_replaced(coordination: Coordination, observer: Client) -> None:
+    """After the lease was revoked from outside, the next one who asks gets a new session."""
+    first = coordination.session()
+    observer.revoke(first.lease_id)
+    wait_until(first.lost.is_set)
+    second = coordination.session()
+    assert second.lease_id != first.lease_id
+    assert not second.lost.is_set()
+
+
+def test_an_etcd_that_is_away_fails_all_at_once(fresh_etcd: Etcd) -> None:
+    """Threads that need a session from a frozen etcd share one attempt: none waits out the deadlines of the others."""
+    coordination = Coordination(fresh_etcd.endpoint, "flash-sale/x", ttl=5, instance="shop-a")
+    coordination.ping(timeout=5)
+    fresh_etcd.pause()
+
+    def ask(_: int) -> float:
+        began = time.monotonic()
+        with pytest.raises(EtcdUnavailable):
+            coordination.session()
+        return time.monotonic() - began
+
+    with ThreadPoolExecutor(16) as threads:
+        longest = max(threads.map(ask, range(16)))
+    fresh_etcd.resume()
+    assert longest < 8  # sixteen deadlines of two seconds one after the other would be 32
+    assert coordination.session().ttl == 5
+    coordination.close()
+
+
+def test_drain_cancels_waiters_and_leaves_the_holder(coordination: Coordination) -> None:
+    """Who waits is sent away, now and later; who holds keeps the lock until releasing it."""
+    hold = coordination.mutex().acquire(timeout=5)
+    failures: list[LockError] = []
+
+    def wait() -> None:
+        try:
+            coordination.mutex().acquire(timeout=30)
+        except LockError as error:
+            failures.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    wait_until(lambda: len(coordination.contenders()) == 2)
+    coordination.drain()
+    waiter.join()
+    assert [type(failure) for failure in failures] == [LockCancelled]
+    hold.ensure()
+    hold.release()
+    with pytest.raises(ShuttingDown, match="shop-a"):
+        coordination.mutex()
+
+
+def test_close_revokes_the_lease(coordination: Coordination, observer: Client) -> None:
+    """After closing, etcd does not know the lease any more."""
+    lease = coordination.session().lease_id
+    assert observer.time_to_live(lease).ttl > 0
+    coordination.close()
+    assert observer.time_to_live(lease).ttl == -1

@@ -1,0 +1,223 @@
+"""What each guard does when many buy at once, when it has to wait, and when its lock is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app import create_app, services
+from app.guards import GUARDS, Promise
+from app.sale import Sale
+from app.settings import Settings
+from lock import Mutex, Session, connect
+from tests.waiting import wait_until
+
+EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
+BUYERS = 24
+
+
+@pytest.fixture
+def other(settings: Settings) -> Iterator[Flask]:
+    """A second instance that sells the same items."""
+    app = create_app(dataclasses.replace(settings, instance="shop-b"))
+    yield app
+    services.of(app).close()
+
+
+@pytest.fixture
+def stranger(settings: Settings) -> Iterator[Mutex]:
+    """The sale's mutex in the hands of another program."""
+    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
+        yield Mutex(session, f"flash-sale/{settings.sale}")
+
+
+def rush(apps: list[Flask], query: str) -> list[dict[str, Any]]:
+    """The answers to as many buyers as there are, who all click at once, alternating between the instances."""
+    barrier = threading.Barrier(BUYERS)
+
+    def click(number: int) -> dict[str, Any]:
+        browser = apps[number % len(apps)].test_client()
+        barrier.wait()
+        answer: dict[str, Any] = browser.post(f"/stock/reduce?{query}&buyer={number}").get_json()
+        return answer
+
+    with ThreadPoolExecutor(BUYERS) as threads:
+        return list(threads.map(click, range(BUYERS)))
+
+
+def in_background(app: Flask, query: str) -> tuple[ThreadPoolExecutor, Future[dict[str, Any]]]:
+    """A purchase that goes on in another thread."""
+    thread = ThreadPoolExecutor(1)
+    return thread, thread.submit(lambda: app.test_client().post(f"/stock/reduce?{query}").get_json())
+
+
+@pytest.mark.parametrize("guard", EXACT)
+def test_exact_guards_sell_exactly(app: Flask, other: Flask, sale: Sale, guard: str) -> None:
+    """Two instances, more buyers than items, all at once: each item is sold once, and the ledger agrees."""
+    answers = rush([app, other], f"guard={guard}&hold_ms=1")
+    assert Counter(answer["outcome"] for answer in answers) == {"sold": 10, "sold_out": BUYERS - 10}
+    assert len({answer["order"] for answer in answers if answer["order"]}) == 10
+    now = sale.snapshot()
+    assert (now.verdict, now.stock, now.orders) == ("EXACT", 0, 10)
+
+
+def test_no_guard_oversells(app: Flask, other: Flask, sale: Sale) -> None:
+    """With nothing around the purchase, buyers who think at the same time all get an item."""
+    rush([app, other], "guard=none&hold_ms=50")
+    assert sale.snapshot().orders > 10
+
+
+def test_a_thread_lock_guards_one_instance(app: Flask, sale: Sale) -> None:
+    """Within one process the thread lock is exact."""
+    rush([app], "guard=thread&hold_ms=1")
+    assert sale.snapshot().verdict == "EXACT"
+
+
+def test_a_thread_lock_does_not_guard_two(app: Flask, other: Flask, sale: Sale) -> None:
+    """Two processes, each with a lock of its own, lose updates."""
+    rush([app, other], "guard=thread&hold_ms=20")
+    assert sale.snapshot().verdict != "EXACT"
+
+
+def test_an_etcd_timeout_names_the_holder(settings: Settings, stranger: Mutex) -> None:
+    """Who waits too long for the mutex is told who holds it; nothing is sold."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=0.2))
+    with stranger.acquire(timeout=5):
+        answer = app.test_client().post("/stock/reduce?guard=etcd")
+    orders = app.test_client().get("/stock").get_json()["orders"]
+    services.of(app).close()
+    body = answer.get_json()
+    assert (answer.status_code, body["outcome"], answer.headers["Retry-After"]) == (503, "lock_timeout", "1")
+    assert "stranger" in body["detail"]
+    assert "Nothing was written" in body["detail"]
+    assert body["waited_ms"] >= 200
+    assert orders == 0
+
+
+def test_a_thread_timeout(settings: Settings) -> None:
+    """Who waits too long for the thread lock gets lock_timeout while the holder goes on to buy."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=0.1))
+    thread, holder = in_background(app, "guard=thread&hold_ms=1000")
+    with thread:
+        lock = services.of(app).shop._guards["thread"]._lock  # type: ignore[attr-defined]
+        wait_until(lock.locked)
+        assert app.test_client().post("/stock/reduce?guard=thread").get_json()["outcome"] == "lock_timeout"
+    services.of(app).close()
+    assert holder.result()["outcome"] == "sold"
+
+
+def test_a_redis_lock_timeout(settings: Settings, sale: Sale) -> None:
+    """Who waits too long for the Redis lock gets lock_timeout."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=0.2))
+    sale.client.set(sale.keys.lock, "somebody", px=10_000)
+    answer = app.test_client().post("/stock/reduce?guard=redis-lock").get_json()
+    services.of(app).close()
+    assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
+
+
+def test_a_watch_that_is_always_overtaken_gives_up(settings: Settings, sale: Sale) -> None:
+    """Who is overtaken again and again until the time is up gets lock_timeout, and has bought nothing."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=0.3))
+    thread, purchase = in_background(app, "guard=redis-watch&hold_ms=20")
+    with thread:
+        while not purchase.done():
+            sale.client.set(sale.keys.stock, 10)
+    services.of(app).close()
+    assert (purchase.result()["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
+
+
+def has_read(sale: Sale) -> bool:
+    """Whether a fenced purchase has read, so that its think time has begun."""
+    return str(sale.client.get(sale.keys.fence)) != "0"
+
+
+def test_a_lock_deleted_while_thinking_is_lost(app: Flask, sale: Sale, stranger: Mutex) -> None:
+    """If the holder's key is deleted during its think time, it writes nothing and answers lock_lost."""
+    thread, purchase = in_background(app, "guard=etcd&hold_ms=1500")
+    with thread:
+        wait_until(lambda: has_read(sale))
+        (holder,) = stranger.contenders()
+        stranger.session.client.delete(holder.key, holder.token)
+    body = purchase.result()
+    assert (body["outcome"], body["status"], body["token"]) == ("lock_lost", 503, holder.token)
+    assert "Nothing was written" in body["detail"]
+    assert sale.snapshot().orders == 0
+
+
+def test_a_lost_session_is_lock_lost_and_replaced(app: Flask, sale: Sale, stranger: Mutex) -> None:
+    """If the lease is revoked during the think time, nothing is written; the next purchase has a new session."""
+    browser = app.test_client()
+    thread, purchase = in_background(app, "guard=etcd&hold_ms=1500")
+    with thread:
+        wait_until(lambda: has_read(sale))
+        (holder,) = stranger.contenders()
+        stranger.session.client.revoke(holder.lease_id)
+    assert purchase.result()["outcome"] == "lock_lost"
+    assert browser.post("/stock/reduce?guard=etcd").get_json()["outcome"] == "sold"
+    assert sale.snapshot().orders == 1
+    metrics = browser.get("/metrics").text
+    lost = [line for line in metrics.splitlines() if line.startswith("flashsale_locks_lost_total") and "1.0" in line]
+    assert len(lost) == 1
+
+
+def test_a_holder_that_was_overtaken_is_fenced_off(app: Flask, sale: Sale, stranger: Mutex) -> None:
+    """A holder that still believes in its lock, but was overtaken in Redis, is refused there."""
+    thread, purchase = in_background(app, "guard=etcd&hold_ms=500")
+    with thread:
+        wait_until(lambda: has_read(sale))
+        (holder,) = stranger.contenders()
+        sale.client.set(sale.keys.fence, f"{holder.token + 1:020d}")
+    body = purchase.result()
+    assert (body["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
+    assert f"{holder.token + 1} was here before" in body["detail"]
+
+
+def test_a_reset_while_thinking_is_lock_lost(app: Flask, sale: Sale, stranger: Mutex) -> None:
+    """A purchase that was thinking while the sale was reset takes nothing from the new one."""
+    thread, purchase = in_background(app, "guard=etcd&hold_ms=500")
+    with thread:
+        wait_until(lambda: has_read(sale))
+        sale.reset()
+    assert (purchase.result()["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
+
+
+@pytest.mark.parametrize("guard", ["redis-lock", "etcd-unfenced"])
+def test_an_unfenced_holder_writes_although_its_lock_is_gone(
+    app: Flask, sale: Sale, stranger: Mutex, guard: str
+) -> None:
+    """The known weakness: the write lands, so the truthful answer is sold, and the loss shows in the metrics."""
+    thread, purchase = in_background(app, f"guard={guard}&hold_ms=1000")
+    with thread:
+        if guard == "redis-lock":
+            wait_until(lambda: sale.client.delete(sale.keys.lock))
+        else:
+            wait_until(stranger.contenders)
+            (holder,) = stranger.contenders()
+            stranger.session.client.delete(holder.key, holder.token)
+    assert (purchase.result()["outcome"], sale.snapshot().orders) == ("sold", 1)
+    lost = f'flashsale_locks_lost_total{{cause="released_late",guard="{guard}"}} 1.0'
+    assert lost in app.test_client().get("/metrics").text
+
+
+def test_a_redis_lock_has_no_token(app: Flask) -> None:
+    """redis-py's lock gives nothing that a resource could check."""
+    assert app.test_client().post("/stock/reduce?guard=redis-lock").get_json()["token"] is None
+
+
+def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: Sale) -> None:
+    """Under the mutex the ledger's tokens rise strictly, whichever instance wrote them."""
+    answers = rush([app, other], "guard=etcd")
+    by_order = {answer["order"]: answer["token"] for answer in answers if answer["order"]}
+    entries = [json.loads(entry) for entry in sale.client.lrange(sale.keys.orders, 0, -1)]
+    tokens = [entry["token"] for entry in entries]
+    assert tokens == sorted(set(tokens))
+    assert {entry["order"]: entry["token"] for entry in entries} == by_order
+    assert {entry["instance"] for entry in entries} == {"shop-a", "shop-b"}

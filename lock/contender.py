@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from lock.model import KeyValue
 
+_OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -57,8 +59,12 @@ def describe(kv: KeyValue, ttl_s: int | None = None) -> Contender:
         who = json.loads(kv.value)
         owner = f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"
         queued_s = max(time.time() - float(who["since"]), 0.0)
-        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, str(who["session"]), queued_s, ttl_s)
-    except (ValueError, KeyError, TypeError):  # Go's client and etcdctl leave the value empty
+        return Contender(kv.key, kv.create_revision, kv.lease_id, _cut(owner), str(who["session"]), queued_s, ttl_s)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # what a stranger writes may be anything
         value = kv.value.decode("utf-8", "replace")
-        owner = f"another client ({value!r})" if value else "another client"
+        owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
         return Contender(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _OWNER_LENGTH else f"{text[:_OWNER_LENGTH]}..."

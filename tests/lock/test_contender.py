@@ -1,0 +1,93 @@
+"""Contenders: who holds and who waits, in words, whichever client wrote the key."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lock.contender import describe, identity
+from lock.model import KeyValue
+
+
+def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:
+    """A key in a queue."""
+    return KeyValue("shop/abc-1", value, 7, 9, lease_id)
+
+
+def test_a_key_says_who_put_it_there() -> None:
+    """Session, host, process and thread are told, with the time of queueing."""
+    contender = describe(key(identity("shop-8080")), ttl_s=5)
+    assert contender.session == "shop-8080"
+    expected = f"shop-8080 (host {socket.gethostname()}, pid {os.getpid()}, thread {threading.current_thread().name})"
+    assert contender.owner == expected
+    assert contender.queued_s is not None
+    assert 0 <= contender.queued_s < 5
+    assert (contender.key, contender.token, contender.lease_id, contender.ttl_s) == ("shop/abc-1", 7, 0xABC, 5)
+
+
+def test_the_token_is_the_create_revision() -> None:
+    """Not the mod revision, which grows when the value is written again."""
+    assert describe(key(b"")).token == 7
+
+
+def test_an_empty_key_is_another_clients() -> None:
+    """Go's client, etcdctl and the server's lock RPC leave the value empty: so much is said."""
+    contender = describe(key(b""))
+    assert contender.owner == "another client"
+    assert contender.session is None
+    assert contender.queued_s is None
+
+
+def test_text_of_another_client_is_shown() -> None:
+    """A value that is not ours is quoted."""
+    assert "'host-7'" in describe(key(b"host-7")).owner
+
+
+def test_a_line_for_people_names_owner_key_lease_and_ttl() -> None:
+    """What a timeout's message shows; the lease in hexadecimal, as etcdctl takes it."""
+    line = str(describe(key(identity("shop-8080")), ttl_s=5))
+    assert line.startswith("shop-8080 (host ")
+    assert line.endswith("key 'shop/abc-1', lease abc with 5 s of its TTL left")
+
+
+def test_a_lease_that_is_gone_has_no_time_left() -> None:
+    """etcd says -1 for it; people read 0."""
+    assert str(describe(key(b""), ttl_s=-1)).endswith("with 0 s of its TTL left")
+
+
+def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:
+    """The time of queueing is another machine's; it may lie in our future."""
+    who = json.loads(identity("x")) | {"since": time.time() + 3600}
+    assert describe(key(json.dumps(who).encode())).queued_s == 0.0
+
+
+@given(
+    st.binary()
+    | st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists).map(
+        lambda value: json.dumps(value).encode()
+    )
+)
+@example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":1' + b"0" * 400 + b"}")
+@example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":null}')
+@example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":"soon"}')
+@example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":NaN}')
+@example(b"[" * 100_000)
+@example(b"1" * 5_000)
+def test_no_value_whatsoever_is_an_error(value: bytes) -> None:
+    """A stranger's key cannot break the message of a timeout."""
+    contender = describe(key(value))
+    assert contender.owner
+    assert str(contender)
+
+
+@pytest.mark.parametrize("size", [1_000, 1_000_000])
+def test_a_long_value_is_cut(size: int) -> None:
+    """A megabyte in a stranger's key is not copied into every message and log line."""
+    assert len(str(describe(key(b"x" * size)))) < 300

@@ -10,12 +10,16 @@ def queue_prefix(name: str) -> str:
     with an empty part would be a different queue than it seems: ``a/`` is not ``a`` for Go's client.
 
     Raises:
-        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), or is not text.
+        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), or is not text that can be encoded.
     """
     if not isinstance(name, str) or not name:
         raise InvalidName("the name of a lock is a text that is not empty, such as 'flash-sale/stock'")
     if "" in name.removeprefix("/").split("/"):
         raise InvalidName(f"lock name {name!r} has an empty part: write {_tidy(name)!r}")
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidName(f"lock name {name!r} cannot be encoded: {error.reason}") from error
     return f"{name}/"
 
 

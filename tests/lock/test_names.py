@@ -1,0 +1,62 @@
+"""Names of locks: those whose queue would be another than it seems are refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lock.errors import InvalidName, LockError
+from lock.names import queue_prefix
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a/b", "flash-sale/stock", "/a", "/registry/locks/a", "ein name", "größe", "a.b", "-"]
+)
+def test_the_queue_of_a_name_is_below_it(name: str) -> None:
+    """A good name's queue is the prefix NAME/, as in Go's client."""
+    assert queue_prefix(name) == f"{name}/"
+
+
+@pytest.mark.parametrize("name", ["", "/", "//", "a/", "a//b", "//a", "a/b/", "/a/"])
+def test_a_name_with_an_empty_part_is_refused(name: str) -> None:
+    """`lock/` and `lock` would be different locks, and `a//b` a surprise."""
+    with pytest.raises(InvalidName):
+        queue_prefix(name)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("a/", "'a'"), ("a//b", "'a/b'"), ("/a/", "'/a'"), ("//a", "'/a'")])
+def test_the_refusal_says_what_to_write(name: str, meant: str) -> None:
+    """The message names the name that was probably meant."""
+    with pytest.raises(InvalidName, match=f"write {meant}"):
+        queue_prefix(name)
+
+
+@pytest.mark.parametrize("name", [None, b"a", 7, ["a"]])
+def test_what_is_not_text_is_refused(name: object) -> None:
+    """A name is a str: bytes and None are no names."""
+    with pytest.raises(InvalidName):
+        queue_prefix(name)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_encoded_is_refused() -> None:
+    """Half a surrogate pair cannot be written to etcd: refused here, not by a thread that follows the queue."""
+    with pytest.raises(InvalidName, match="cannot be encoded"):
+        queue_prefix("a/\ud800")
+
+
+def test_bytes_of_the_command_line_are_a_name() -> None:
+    """Python turns bytes that are no UTF-8 into surrogates; etcd takes the bytes, and etcdctl takes them too."""
+    assert queue_prefix("a/\udcff") == "a/\udcff/"
+
+
+def test_a_refusal_is_a_lock_error_and_a_value_error() -> None:
+    """InvalidName can be caught as either."""
+    assert issubclass(InvalidName, LockError)
+    assert issubclass(InvalidName, ValueError)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1), min_size=1))
+def test_every_name_of_parts_that_are_not_empty_is_good(parts: list[str]) -> None:
+    """Whatever text stands between the slashes, the queue is NAME/ and can be written as UTF-8."""
+    assert queue_prefix("/".join(parts)).encode() == "/".join([*parts, ""]).encode()

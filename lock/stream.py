@@ -10,7 +10,7 @@ import grpc
 
 from lock.clock import now
 from lock.errors import EtcdUnavailable
-from lock.grpc_errors import CLOSED, translate
+from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, translate
 
 Observer = Callable[[str, Any, Any, float], None]
 """Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
@@ -24,11 +24,25 @@ def call_name(request: Any) -> str:
 
 
 class Stream:
-    """Answers to one request, read by one thread and closed by any."""
+    """Answers to one request, read by one thread and closed by any.
 
-    def __init__(self, start: Callable[[Iterator[Any]], Any], request: Any, observer: Observer | None = None) -> None:
+    Args:
+        start: makes the gRPC call from an iterator of requests.
+        request: the only one.
+        broken: called when the endpoint is out of reach, before the reader is told.
+        observer: see `Observer`.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Iterator[Any]], Any],
+        request: Any,
+        broken: Callable[[], object],
+        observer: Observer | None = None,
+    ) -> None:
         self._closed = threading.Event()
         self._start = start
+        self._broken = broken
         self._request = request
         self._observer = observer
         self._call: Any = None
@@ -46,9 +60,14 @@ class Stream:
                     return
                 self._call = self._start(self._requests())
             yield from self._call if self._observer is None else self._observed(self._observer)
-        except grpc.RpcError as error:
             if not self._closed.is_set():
-                raise translate(error) from error
+                raise EtcdUnavailable("etcd ended the stream")
+        except grpc.RpcError as error:
+            if self._closed.is_set():
+                return
+            if error.code() in TRY_ELSEWHERE:
+                self._broken()
+            raise translate(error) from error
         except ValueError as error:
             raise EtcdUnavailable(CLOSED) from error
         finally:

@@ -128,7 +128,10 @@ class Transport:
         position = self._current
         endpoint = self.endpoints[position]
         return Stream(
-            lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)), request, self._observer
+            lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)),
+            request,
+            lambda: self._leave(position),
+            self._observer,
         )
 
     def check_process(self) -> None:

@@ -1,0 +1,74 @@
+"""What a buyer brings home from one click."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outcome(str, Enum):
+    """How a click ended; all but `ERROR` are the shop's own words."""
+
+    SOLD = "sold"
+    SOLD_OUT = "sold_out"
+    LOCK_TIMEOUT = "lock_timeout"
+    LOCK_LOST = "lock_lost"
+    UNAVAILABLE = "unavailable"
+    ERROR = "error"  # no answer, or one that the shop should not give
+
+    @property
+    def served(self) -> bool:
+        """Whether the shop did its work: it sold, or truly had nothing left."""
+        return self in (Outcome.SOLD, Outcome.SOLD_OUT)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one click.
+
+    Attributes:
+        buyer: who clicked.
+        instance: which instance answered; for a click without an answer, the one that was asked.
+        order: the order's id, if there is one.
+        in_doubt: the purchase may have been made although the answer does not say so.
+        sent, received: seconds since the epoch, because buyers of several machines are compared.
+        waited_ms: for the guard's turn, as the shop measured it; None where it did not tell.
+        held_ms: inside the critical section, likewise.
+    """
+
+    buyer: str
+    outcome: Outcome
+    instance: str
+    order: str | None = None
+    in_doubt: bool = False
+    sent: float = 0.0
+    received: float = 0.0
+    waited_ms: float | None = None
+    held_ms: float | None = None
+
+    @classmethod
+    def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
+        """What the shop's HTTP answer says; status 0 is no answer at all."""
+        try:
+            told = json.loads(body or b"")
+            outcome = Outcome(told["outcome"])
+        except (ValueError, KeyError, TypeError):
+            # A request that the shop refused for its form was not carried out; a broken answer leaves it open.
+            return cls(buyer, Outcome.ERROR, host, in_doubt=not 400 <= status < 500, sent=sent, received=received)
+        return cls(
+            buyer,
+            outcome,
+            told.get("instance", host),
+            told.get("order"),
+            told.get("in_doubt", False),
+            sent,
+            received,
+            told.get("waited_ms"),
+            told.get("held_ms"),
+        )
+
+    @property
+    def purchase_ms(self) -> float:
+        """From the click to its answer, as the buyer saw it."""
+        return (self.received - self.sent) * 1000

@@ -1,0 +1,108 @@
+"""The verdict on one rush: the ledger against the buyers' answers. Pure arithmetic, without network and without Locust.
+
+It is taken from the ledger and never from the counter: a sale without a lock ends with "stock 0", which looks right
+however much was sold. Selling too little is a failure as well, or a guard that refuses everybody would be the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from loadtest.answer import Answer, Outcome
+
+
+@dataclass(frozen=True)
+class Order:
+    """One entry of the ledger."""
+
+    order: str
+    buyer: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rush comes to; all numbers count items or orders.
+
+    Attributes:
+        sold: entries of the ledger.
+        oversold: orders beyond the stock.
+        undersold: items that buyers wanted and did not get, or that vanished from the counter without an order.
+        lost_updates: orders that the counter does not know of.
+        duplicates: entries that repeat an order, or give a buyer a second one for a single click.
+        missing: buyers who were told "sold" and are not in the ledger.
+        contradicted: orders whose buyer was told that nothing was bought.
+        in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
+    """
+
+    sold: int
+    oversold: int
+    undersold: int
+    lost_updates: int
+    duplicates: int
+    missing: int
+    contradicted: int
+    in_doubt: int
+
+    @property
+    def exact(self) -> bool:
+        """Every item was sold once, to whom it was promised, and the counter agrees."""
+        return not any(count for count, _ in self._flaws())
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence that terminal, JSON, page and exit code share, such as ``EXACT`` or ``OVERSOLD by 12``."""
+        flaws = [text for count, text in self._flaws() if count] or ["EXACT"]
+        return ", ".join([*flaws, f"{self.in_doubt} in doubt"] if self.in_doubt else flaws)
+
+    def _flaws(self) -> Iterable[tuple[int, str]]:
+        yield self.oversold, f"OVERSOLD by {self.oversold}"
+        yield self.undersold, f"UNDERSOLD by {self.undersold}"
+        # Who oversells has lost updates: that is how it happens, and not a second finding.
+        yield 0 if self.oversold else self.lost_updates, f"{self.lost_updates} lost updates"
+        yield self.duplicates, f"{self.duplicates} duplicates"
+        yield self.missing, f"{self.missing} acknowledged but missing"
+        yield self.contradicted, f"{self.contradicted} sold but denied"
+
+
+def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequence[Answer]) -> Verdict:
+    """Judge one rush in which each buyer clicked once.
+
+    Args:
+        stock: items at the beginning.
+        stock_left: what the counter says at the end.
+        ledger: the orders, in the order in which they were written.
+        answers: one for each click.
+    """
+    acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
+    entries = {(entry.order, entry.buyer) for entry in ledger}
+    uncertain = {answer.buyer for answer in answers if answer.in_doubt}
+    certain = {answer.buyer for answer in answers} - uncertain
+    unacknowledged = entries - acknowledged
+    contradicted = sum(buyer in certain for _, buyer in unacknowledged)
+    return Verdict(
+        sold=len(ledger),
+        oversold=max(0, len(ledger) - stock),
+        undersold=_undersold(stock, stock_left, len(ledger), answers),
+        lost_updates=max(0, len(ledger) + stock_left - stock),
+        duplicates=_duplicates(ledger, {answer.buyer for answer in answers}),
+        missing=sum(pair not in entries for pair in acknowledged),
+        contradicted=contradicted,
+        in_doubt=len(unacknowledged) - contradicted,
+    )
+
+
+def _undersold(stock: int, stock_left: int, sold: int, answers: Sequence[Answer]) -> int:
+    """Unsold items count as far as somebody wanted them: all if there were enough clicks, else those refused."""
+    unsold = max(0, stock - sold)
+    refused = sum(answer.outcome is Outcome.SOLD_OUT for answer in answers)
+    wanted = unsold if len(answers) >= stock else min(unsold, refused)
+    vanished = stock - sold - stock_left
+    return max(wanted, vanished, 0)
+
+
+def _duplicates(ledger: Sequence[Order], buyers: set[str]) -> int:
+    # Strangers who buy during the rush may do so as often as they like.
+    bought = {(entry.buyer, entry.order) for entry in ledger if entry.buyer in buyers}
+    repeated = len(ledger) - len({entry.order for entry in ledger})
+    return repeated + len(bought) - len({buyer for buyer, _ in bought})

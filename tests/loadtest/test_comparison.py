@@ -1,0 +1,117 @@
+"""The comparison: figures of a run, the sentence, and the JSON that is kept of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.guards import GUARDS as SHOP_GUARDS
+from app.guards import Promise
+from loadtest.answer import Answer, Outcome
+from loadtest.comparison import BASELINE, GUARDS, NO_PROMISE, Comparison, Percentiles, Run
+from loadtest.verdict import Order, judge
+
+BROKEN = "sold but denied"
+
+
+def a_run(guard: str = "etcd", promise: str = "exact", *, stock: int = 2, buyers: int = 3, orders: int = 2) -> Run:
+    """A rush in which the first `orders` buyers, one after the other, got what they wanted."""
+    answers = [
+        Answer(
+            f"buyer-{n}",
+            Outcome.SOLD if n < orders else Outcome.SOLD_OUT,
+            f"shop-{n % 2}",
+            f"order-{n}" if n < orders else None,
+            sent=100 + n / 100,
+            received=101 + n,
+            waited_ms=float(n),
+        )
+        for n in range(buyers)
+    ]
+    ledger = [Order(f"order-{n}", f"buyer-{n}") for n in range(orders)]
+    left = max(0, stock - orders)
+    verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=answers)
+    return Run.of(guard, promise, verdict, stock_left=left, answers=answers)
+
+
+def compared(*runs: Run) -> Comparison:
+    """These runs with two items for three buyers."""
+    return Comparison(2, 3, "2026-01-01T00:00:00+00:00", {"python": "3.11"}, list(runs))
+
+
+def test_the_guards_are_those_of_the_shop() -> None:
+    """What the options and the page offer is what the shop has, in its order; so are the words for the baseline."""
+    assert tuple(guard.name for guard in SHOP_GUARDS) == GUARDS
+    assert Promise.NONE.value == NO_PROMISE
+    assert next(guard.promise for guard in SHOP_GUARDS if guard.name == BASELINE) is Promise.NONE
+
+
+def test_figures_of_a_run() -> None:
+    """Wall time is from the first click to the last answer; the spread is between the clicks."""
+    run = a_run()
+    assert (run.wall_s, run.send_spread_ms, run.requests_per_s) == (3.0, 20.0, 1.0)
+    assert run.waited_ms == Percentiles(1.0, 2.0, 2.0)
+    assert run.held_ms == Percentiles(None, None, None)
+    assert run.outcomes["sold"], run.outcomes["sold_out"] == (2, 1)
+    assert run.by_instance["shop-0"]["sold"] == 1
+    assert run.by_instance["shop-0"]["sold_out"] == 1
+    assert run.failed == 0
+
+
+def test_only_what_was_not_served_has_failed() -> None:
+    """Sold out is an answer like sold; the other outcomes are failures."""
+    for outcome in Outcome:
+        answer = Answer("buyer-0", outcome, "shop", received=1.0)
+        verdict = judge(stock=1, stock_left=1, ledger=[], answers=[answer])
+        run = Run.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
+        assert run.failed == (0 if outcome in (Outcome.SOLD, Outcome.SOLD_OUT) else 1)
+
+
+def test_percentiles_of_one_value_are_that_value() -> None:
+    """One measurement is all of the percentiles; none is None."""
+    assert Percentiles.of([7.0]) == Percentiles(7.0, 7.0, 7.0)
+    assert Percentiles.of([None]) == Percentiles(None, None, None)
+
+
+@pytest.mark.parametrize(("orders", "kept"), [(2, True), (3, False), (1, False)])
+def test_a_promise_is_kept_by_an_exact_sale_only(orders: int, kept: bool) -> None:
+    """Too many and too few both break the promise of a guard that made one; who promised nothing breaks nothing."""
+    assert a_run(orders=orders).kept_promise == kept
+    assert a_run("none", "none", orders=orders).kept_promise
+    assert compared(a_run(), a_run(orders=orders)).kept == kept
+
+
+def test_the_sentence_names_the_broken_promise() -> None:
+    """Who broke a promise, and how; and what happened without a lock."""
+    baseline = a_run("none", "none", orders=3)
+    assert compared(baseline, a_run()).sentence == ("Every promise was kept. Without a lock, 3 of 2 items were sold.")
+    assert compared(baseline, a_run("redis-lock", orders=1)).sentence.startswith(
+        "Promise broken: redis-lock (UNDERSOLD by 1)."
+    )
+    assert compared(a_run()).sentence == "Every promise was kept."
+
+
+def test_a_baseline_that_does_not_oversell_proves_nothing() -> None:
+    """A rush that harms nobody even without a lock says so."""
+    assert "proves nothing" in compared(a_run("none", "none"), a_run()).sentence
+    assert compared(a_run("none", "none")).baseline_oversold == 0
+    assert compared(a_run("none", "none", orders=3)).baseline_oversold == 1
+
+
+def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
+    """The file has these members and no others, and reads back as what was written."""
+    path = tmp_path / "reports" / "comparison.json"
+    comparison = compared(a_run("none", "none", orders=3), replace(a_run(), verdict=BROKEN))
+    comparison.write(path)
+    assert Comparison.read(path) == comparison
+    written = json.loads(path.read_text())
+    assert list(written) == ["stock", "buyers", "started", "versions", "runs"]
+    assert " ".join(written["runs"][0]) == (
+        "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict kept_promise "
+        "wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance"
+    )
+    assert list(written["runs"][0]["outcomes"]) == [outcome.value for outcome in Outcome]
+    assert list(written["runs"][0]["purchase_ms"]) == ["p50", "p99", "max"]

@@ -60,7 +60,9 @@ class Coordination:
                 attempt = self._attempt = Future()
         if attempt is not before:
             self._make_session(attempt)
-            _close(before)
+            if lost := _made(before):
+                # In the background, because it may wait for the etcd that has just failed.
+                threading.Thread(target=lost.close, name="close-lost-session", daemon=True).start()
         return attempt.result()
 
     def _make_session(self, attempt: Future[Session]) -> None:
@@ -88,7 +90,9 @@ class Coordination:
     def close(self) -> None:
         """Revoke the lease and hang up."""
         self.drain()
-        _close(self._attempt)
+        session = _made(self._attempt)
+        if session is not None:
+            session.close()
         self._client.close()
 
 
@@ -102,9 +106,3 @@ def _failed(attempt: Future[Session]) -> bool:
         return False
     session = _made(attempt)
     return session is None or session.lost.is_set()
-
-
-def _close(attempt: Future[Session] | None) -> None:
-    session = _made(attempt)
-    if session is not None:
-        session.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from app.answers import problem
 from app.parameters import LARGEST_BODY
@@ -18,6 +18,7 @@ ADVICE = {
     "GET /lock; machines use GET /livez, /readyz and /metrics.",
     413: f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes.",
 }
+LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
 # They describe a body that is not sent on, so they must not be either.
 DROPPED_HEADERS = frozenset({"content-type", "content-length"})
 
@@ -33,6 +34,8 @@ def init_app(app: Flask) -> None:
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     detail = ADVICE.get(status) or error.description or ""
+    if isinstance(error, RequestEntityTooLarge):
+        _read_away()
     if isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem(status, detail)
@@ -40,6 +43,13 @@ def _http_error(error: HTTPException) -> Response:
         if name.lower() not in DROPPED_HEADERS:
             response.headers[name] = value
     return response
+
+
+def _read_away() -> None:
+    """Receive the rest of a body: a client that is still sending sees a broken connection instead of the answer."""
+    body, received = request.environ["wsgi.input"], 0
+    while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
+        received += len(chunk)
 
 
 def _away(error: Exception) -> Response:

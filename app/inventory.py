@@ -14,7 +14,6 @@ written; `InDoubt` that a write was sent and its answer lost.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +51,7 @@ class Inventory:
     def read(self, purchase: Purchase, client: redis.Redis | None = None) -> Reading:
         """The plain read, through a pipeline that watches where one is given."""
         client = client or self._client
-        with _timing(purchase, "read_s"):
+        with purchase.timing("read"):
             answer = client.hget(self._keys.answers, purchase.key) if purchase.key else None
             stock = client.get(self._keys.stock)
         if answer is not None:
@@ -76,7 +75,7 @@ class Inventory:
             redis.WatchError: `pipe` watched the stock, and it changed since the read; nothing was written.
         """
         left = reading.stock - 1
-        with _timing(purchase, "commit_s"), _sending(), pipe or self._client.pipeline() as pipe:
+        with purchase.timing("commit"), _sending(), pipe or self._client.pipeline() as pipe:
             if pipe.watching:
                 pipe.multi()
             pipe.set(self._keys.stock, left)
@@ -100,7 +99,7 @@ class Inventory:
         Raises:
             FencedOff: a higher token was here before.
         """
-        with _timing(purchase, "read_s"):
+        with purchase.timing("read"):
             key, entry = (purchase.key, purchase.entry(self._instance)) if purchase.key else ("", "")
             status, *found = self._fenced_read(_fence_text(purchase.token), key, entry)
         if status == "fenced":
@@ -122,7 +121,7 @@ class Inventory:
         """
         left = reading.stock - 1
         entry = purchase.entry(self._instance)
-        with _timing(purchase, "commit_s"), _sending():
+        with purchase.timing("commit"), _sending():
             status, *found = self._fenced_write(
                 _fence_text(purchase.token), reading.generation, left, entry, purchase.key or ""
             )
@@ -138,7 +137,7 @@ class Inventory:
         Raises:
             InDoubt: the answer was lost.
         """
-        with _timing(purchase, "commit_s"), _sending():
+        with purchase.timing("commit"), _sending():
             status, *found = self._sell(purchase.key or "", purchase.entry(self._instance))
         if status == "closed":
             self._sale.open_if_closed()
@@ -156,7 +155,7 @@ def _settled(purchase: Purchase, status: str, found: str) -> Receipt:
 
 def _receipt(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
     order = purchase.order if outcome is Outcome.SOLD else None
-    return Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token)
+    return _decided(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
 
 
 def _replay(purchase: Purchase, answer: str) -> Receipt:
@@ -165,7 +164,13 @@ def _replay(purchase: Purchase, answer: str) -> Receipt:
     if entry["buyer"] != purchase.buyer:
         raise KeyReused("this Idempotency-Key belongs to the purchase of another buyer")
     order = entry["order"] if outcome is Outcome.SOLD else None
-    return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
+    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
+    return _decided(purchase, receipt)
+
+
+def _decided(purchase: Purchase, receipt: Receipt) -> Receipt:
+    purchase.decided = receipt
+    return receipt
 
 
 def _fence_text(token: int | None) -> str:
@@ -179,15 +184,6 @@ def _fenced_off(purchase: Purchase, fence: str) -> FencedOff:
     return FencedOff(
         f"token {purchase.token} is fenced off, {int(fence)} was here before; if etcd was wiped, reset the sale"
     )
-
-
-@contextmanager
-def _timing(purchase: Purchase, part: str) -> Iterator[None]:
-    began = time.monotonic()
-    try:
-        yield
-    finally:
-        setattr(purchase, part, time.monotonic() - began)
 
 
 @contextmanager

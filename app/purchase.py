@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
+
+from app.clock import now_ns
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -55,6 +58,19 @@ class Receipt:
     in_doubt: bool = False
 
 
+class Witness:
+    """Whoever wants to know about critical sections; this one does not. See `app.evidence`."""
+
+    def entered(self, purchase: Purchase) -> None:
+        """A critical section has begun."""
+
+    def left(self, purchase: Purchase, error: BaseException | None) -> None:
+        """It is over, by `error` if there is one; its lock is still held."""
+
+    def close(self) -> None:
+        """There is nothing more to come."""
+
+
 @dataclass(slots=True)
 class Purchase:
     """A buyer's click, and a stopwatch for it. One thread at a time may use it.
@@ -66,6 +82,9 @@ class Purchase:
         token: the fencing token, once a lock that has one is held.
         loss: how the lock was lost, if it was.
         read_s, commit_s: seconds that the critical section's read and its write took.
+        read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
+        decided: what came of the critical section, if it came to a decision.
+        witness: is told of the critical section.
     """
 
     buyer: str
@@ -77,6 +96,10 @@ class Purchase:
     loss: LossCause | None = None
     read_s: float = 0.0
     commit_s: float = 0.0
+    read_at: int | None = None
+    commit_at: int | None = None
+    decided: Receipt | None = None
+    witness: Witness = field(default_factory=Witness, repr=False)
     began: float = field(default_factory=time.monotonic)
     entered: float | None = None
     left: float | None = None
@@ -88,10 +111,17 @@ class Purchase:
         Letting the lock go is not part of it, so leave this first.
         """
         self.entered, self.token = time.monotonic(), token
+        self.read_at = self.commit_at = self.decided = None
+        self.witness.entered(self)
+        error = None
         try:
             yield
+        except BaseException as raised:
+            error = raised
+            raise
         finally:
             self.left = time.monotonic()
+            self.witness.left(self, error)
 
     def end(self) -> None:
         """The purchase is over; for one that never got in, so is the wait."""
@@ -106,6 +136,19 @@ class Purchase:
     def held_s(self) -> float:
         """Seconds inside the critical section."""
         return (self.left or time.monotonic()) - self.entered if self.entered else 0.0
+
+    @contextmanager
+    def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
+        """The critical section's read, or its write."""
+        began, at = time.monotonic(), now_ns()
+        if part == "read":
+            self.read_at = at
+        else:
+            self.commit_at = at
+        try:
+            yield
+        finally:
+            setattr(self, f"{part}_s", time.monotonic() - began)
 
     def think(self) -> None:
         """The buyer's think time, between the read and the write."""

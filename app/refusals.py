@@ -81,9 +81,16 @@ EXPECTED = tuple(REFUSALS)
 AWAY = (EtcdUnavailable, LockLost, ShuttingDown, redis.ConnectionError, redis.TimeoutError)
 
 
+def refusal_of(error: BaseException) -> Refusal | None:
+    """What `error` means for the buyer; None for a defect."""
+    return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
+
+
 def refuse(purchase: Purchase, error: Exception) -> Receipt:
     """The receipt for a purchase that one of `EXPECTED` ended; the purchase notes how its lock was lost, if it was."""
-    refusal = next(refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind))
+    refusal = refusal_of(error)
+    if refusal is None:
+        raise error
     purchase.loss = refusal.loss
     return Receipt(
         refusal.outcome,

@@ -9,6 +9,7 @@ import redis
 from flask import Flask
 
 from app.coordination import Coordination
+from app.evidence import witness
 from app.guards import Tools, make_guards
 from app.health import Health
 from app.inventory import Inventory
@@ -44,7 +45,8 @@ class Services:
             )
         )
         self.metrics = Metrics(settings.instance, guards)
-        self.shop = Shop(settings, sale, self.coordination, guards, self.metrics)
+        self.witness = witness(settings.evidence, instance=settings.instance)
+        self.shop = Shop(settings, sale, self.coordination, guards, self.metrics, self.witness)
         self.health = Health(settings.redis_url, self.coordination)
 
     def warm_up(self) -> None:
@@ -64,6 +66,7 @@ class Services:
         self.coordination.close()
         self.health.close()
         self.redis.close()
+        self.witness.close()
 
 
 def init_app(app: Flask, settings: Settings | None = None) -> Services:

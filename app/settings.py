@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -32,6 +33,7 @@ class Settings:
         instance: the name in every answer and log line.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
+        evidence: directory in which each critical section is recorded, see `app.evidence`; nothing is if None.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
 
@@ -47,6 +49,7 @@ class Settings:
     admin_token: str | None = field(default=None, repr=False)
     threads: int = 64
     workers: int = 1
+    evidence: Path | None = None
 
     @property
     def on_loopback(self) -> bool:
@@ -79,6 +82,7 @@ class Settings:
             admin_token=read("ADMIN_TOKEN", str, None),
             threads=read("THREADS", _whole(1, 1024), cls.threads),
             workers=read("WORKERS", _whole(1, 64), cls.workers),
+            evidence=read("EVIDENCE", Path, None),
         )
         read.raise_problems()
         return settings

@@ -14,7 +14,7 @@ from app.coordination import Coordination
 from app.guards import DEFAULT, Guard
 from app.metrics import Metrics
 from app.parameters import LARGEST_BODY, Parameters, checked_text
-from app.purchase import Outcome, Purchase, Receipt
+from app.purchase import Outcome, Purchase, Receipt, Witness
 from app.refusals import EXPECTED, KeyReused, refuse
 from app.sale import Sale
 from app.settings import MOST_ITEMS, Settings
@@ -28,13 +28,20 @@ class Shop:
     """The routes that buyers, and people who watch them, use."""
 
     def __init__(
-        self, settings: Settings, sale: Sale, coordination: Coordination, guards: dict[str, Guard], metrics: Metrics
+        self,
+        settings: Settings,
+        sale: Sale,
+        coordination: Coordination,
+        guards: dict[str, Guard],
+        metrics: Metrics,
+        witness: Witness,
     ) -> None:
         self._settings = settings
         self._sale = sale
         self._coordination = coordination
         self._guards = guards
         self._metrics = metrics
+        self._witness = witness
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
@@ -57,6 +64,7 @@ class Shop:
             guard=asked.choice("guard", DEFAULT, self._guards),
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
+            witness=self._witness,
         )
 
     def stock(self) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from app.settings import Settings, SettingsError
@@ -30,6 +32,7 @@ def test_everything_can_be_set() -> None:
             "FLASHSALE_ADMIN_TOKEN": "s3cret",
             "FLASHSALE_THREADS": "8",
             "FLASHSALE_WORKERS": "2",
+            "FLASHSALE_EVIDENCE": "/var/evidence",
         }
     )
     assert settings == Settings(
@@ -45,6 +48,7 @@ def test_everything_can_be_set() -> None:
         admin_token="s3cret",
         threads=8,
         workers=2,
+        evidence=Path("/var/evidence"),
     )
 
 

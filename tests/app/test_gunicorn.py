@@ -1,0 +1,203 @@
+"""One instance as it is run: gunicorn, its signals, its workers, its log."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from loadtest.stack import Instance
+from lock import Client, Mutex, Session, connect
+from tests.waiting import wait_until
+
+Answer = tuple[int, dict[str, Any]]
+
+
+@pytest.fixture
+def env(settings: Settings) -> dict[str, str]:
+    """The environment of instances that sell this test's sale."""
+    return {
+        "FLASHSALE_ETCD_ENDPOINTS": settings.etcd_endpoints,
+        "FLASHSALE_REDIS_URL": settings.redis_url,
+        "FLASHSALE_SALE": settings.sale,
+        "FLASHSALE_STOCK": "10",
+        "FLASHSALE_LEASE_TTL": "2",
+        "FLASHSALE_LOCK_TIMEOUT": "20",
+        "FLASHSALE_THREADS": "16",
+    }
+
+
+@pytest.fixture
+def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
+    """A running instance."""
+    with Instance(tmp_path, env=env) as instance:
+        yield instance
+
+
+@pytest.fixture
+def stranger(settings: Settings) -> Iterator[Mutex]:
+    """The sale's mutex as another program sees it."""
+    with connect(settings.etcd_endpoints) as client, Session(client, name="stranger") as session:
+        yield Mutex(session, f"flash-sale/{settings.sale}")
+
+
+def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
+    """Status and document of one answer."""
+    request = urllib.request.Request(
+        instance.url + path, method=method, data=data, headers={"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def buy(instance: Instance, query: str) -> Answer:
+    """One purchase."""
+    return ask(instance, f"/stock/reduce?{query}", method="POST")
+
+
+def leases(client: Client, mutex: Mutex) -> set[int]:
+    """The leases of everybody in the queue."""
+    return {contender.lease_id for contender in mutex.contenders()}
+
+
+def test_sigterm_drains(instance: Instance, stranger: Mutex) -> None:
+    """On SIGTERM the holder's purchase finishes, waiters are sent away at once, and the lease is revoked at the end."""
+    with ThreadPoolExecutor(4) as threads:
+        holder = threads.submit(buy, instance, "guard=etcd&hold_ms=1500")
+        wait_until(lambda: len(stranger.contenders()) == 1)
+        (lease,) = leases(stranger.session.client, stranger)
+        waiters = [threads.submit(buy, instance, "guard=etcd") for _ in range(3)]
+        wait_until(lambda: len(stranger.contenders()) == 4)
+        os.kill(instance.pid, signal.SIGTERM)
+        answers = [waiter.result() for waiter in waiters]
+        still_held = not holder.done()
+    assert [(status, body["outcome"], body["in_doubt"]) for status, body in answers] == [
+        (503, "unavailable", False)
+    ] * 3
+    assert all("another instance" in body["detail"] for _, body in answers)
+    assert still_held
+    status, body = holder.result()
+    assert (status, body["outcome"]) == (200, "sold")
+    wait_until(lambda: not instance.running, timeout=20)
+    assert stranger.session.client.time_to_live(lease).ttl == -1
+    assert instance.returncode == 0
+
+
+def test_a_killed_instance_frees_the_lock_within_its_ttl(
+    tmp_path: Path, instance: Instance, env: dict[str, str], stranger: Mutex
+) -> None:
+    """After kill -9 of the holder, the other instance sells on once the lease is over; the dead one sold nothing."""
+    with Instance(tmp_path, env=env) as other, ThreadPoolExecutor(2) as threads:
+        lost: Future[Answer] = threads.submit(buy, instance, "guard=etcd&hold_ms=60000")
+        wait_until(lambda: len(stranger.contenders()) == 1)
+        instance.kill()
+        status, body = buy(other, "guard=etcd")
+        assert (status, body["outcome"], body["stock"]) == (200, "sold", 9)
+        assert body["waited_ms"] < 2000 + 4500  # the TTL, and what etcd takes to notice that it is over
+        assert isinstance(lost.exception(), OSError)
+        assert ask(other, "/stock")[1]["verdict"] == "EXACT"
+
+
+def test_two_workers_count_together(tmp_path: Path, env: dict[str, str]) -> None:
+    """With two workers, whichever answers /metrics has counted all purchases of both."""
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2"}) as instance:
+        barrier = threading.Barrier(8)
+
+        def click(_: int) -> int:
+            barrier.wait()
+            return buy(instance, "guard=thread&hold_ms=50")[0]
+
+        with ThreadPoolExecutor(8) as threads:
+            assert list(threads.map(click, range(8))) == [200] * 8
+        for _ in range(8):
+            with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+                text = response.read().decode()
+            assert 'flashsale_purchases_total{guard="thread",outcome="sold"} 8.0' in text
+            assert f'flashsale_instance{{name="{instance.name}"}} 1.0' in text
+
+
+def test_the_metrics_directory_is_removed(tmp_path: Path, env: dict[str, str]) -> None:
+    """The files through which workers count together are gone after the stop."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}):
+        assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
+    assert not list(temporary.iterdir())
+
+
+def test_a_large_body_does_not_hurt(instance: Instance) -> None:
+    """10 MB are answered by 413, and the instance goes on."""
+    status, body = ask(instance, "/stock/reset", method="POST", data=b"[" * 10_000_000)
+    assert (status, body["instance"]) == (413, instance.name)
+    assert ask(instance, "/livez")[0] == 200
+
+
+def test_every_log_line_names_the_instance(instance: Instance) -> None:
+    """Whoever reads the logs of several instances knows which is which; requests are not logged."""
+    assert buy(instance, "guard=none")[0] == 200
+    lines = instance.log.read_text().splitlines()
+    assert lines
+    assert all(f" {instance.name} [" in line for line in lines)
+    assert not any("/stock/reduce" in line for line in lines)
+
+
+def test_the_access_log_can_be_turned_on(tmp_path: Path, env: dict[str, str]) -> None:
+    """gunicorn's own option turns the access log on, with the instance's name in it."""
+    with Instance(tmp_path, env={**env, "GUNICORN_CMD_ARGS": "--access-logfile -"}) as instance:
+        assert buy(instance, "guard=none")[0] == 200
+        wait_until(lambda: "/stock/reduce" in instance.log.read_text())
+        (line,) = [line for line in instance.log.read_text().splitlines() if "/stock/reduce" in line]
+    assert f" {instance.name} [" in line
+
+
+def test_no_control_socket_is_opened(tmp_path: Path, env: dict[str, str]) -> None:
+    """Two instances of one user have nothing to fight over: gunicorn leaves nothing in HOME."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with Instance(tmp_path, env={**env, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}):
+        assert not list(home.iterdir())
+
+
+def test_a_bad_setting_stops_the_start_with_one_line() -> None:
+    """A setting that cannot be used ends gunicorn at once with a line that says what to do, without a traceback."""
+    run = subprocess.run(
+        [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"],
+        env={**os.environ, "FLASHSALE_PORT": "http"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert run.returncode != 0
+    assert "FLASHSALE_PORT is 'http': give a whole number from 1 to 65535" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_master_loads_no_grpc() -> None:
+    """gRPC does not survive a fork, so what the master imports must not bring it along."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import runpy, sys; runpy.run_path('app/gunicorn.conf.py'); print('grpc' in sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert run.stdout.strip() == "False"

@@ -132,6 +132,7 @@ class Hold(Releasable):
             raise
         else:
             self._queue.deleted(self.key, self.token)
+            self._session.lease.check()
             self._ticket.check()
             if not there:
                 raise LockLost(f"key {self.key!r} was gone before it was released")

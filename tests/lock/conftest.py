@@ -1,0 +1,52 @@
+"""What tests of the lock share: a client and sessions of the shared etcd, and etcdctl pointed at it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from loadtest import programs
+from loadtest.servers import Etcd
+from lock import Client, Session, connect
+
+
+@pytest.fixture
+def client(etcd: Etcd) -> Iterator[Client]:
+    """A client of the shared etcd."""
+    with connect(etcd.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def session(client: Client) -> Iterator[Session]:
+    """This process's session."""
+    with Session(client, ttl=10, name="ours") as session:
+        yield session
+
+
+@pytest.fixture
+def stranger(client: Client) -> Iterator[Session]:
+    """A session that stands for another process."""
+    with Session(client, ttl=10, name="stranger") as session:
+        yield session
+
+
+@pytest.fixture
+def etcdctl_env(etcd: Etcd) -> dict[str, str]:
+    """An environment in which `etcdctl` is on PATH and talks to the shared etcd."""
+    path = os.pathsep.join([str(programs.etcdctl().parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "ETCDCTL_ENDPOINTS": etcd.endpoint}
+
+
+@pytest.fixture
+def etcdctl(etcdctl_env: dict[str, str]) -> Callable[..., str]:
+    """Runs etcdctl with these arguments; its output."""
+
+    def run(*args: str) -> str:
+        command = [str(programs.etcdctl()), *args]
+        return subprocess.run(command, env=etcdctl_env, capture_output=True, text=True, timeout=20, check=True).stdout
+
+    return run

@@ -1,0 +1,121 @@
+"""Mutex.cancel and interrupts: whoever is woken leaves no key, and nobody else's place is touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from lock import Client, Hold, LockCancelled, Mutex, Session
+from tests.waiting import wait_until
+
+WAIT_S = 20.0  # far more than anything here takes
+
+
+def keys(client: Client, name: str) -> list[str]:
+    """The keys of a name's queue in etcd, holder first."""
+    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def queue_up(client: Client, pool: ThreadPoolExecutor, mutex: Mutex) -> Future[Hold]:
+    """A wait in a thread of its own; returns once its key is in etcd."""
+    before = len(keys(client, mutex.name))
+    waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
+    wait_until(lambda: len(keys(client, mutex.name)) > before)
+    return waiting
+
+
+def test_cancel_wakes_the_waiters_of_this_object_alone(client: Client, session: Session) -> None:
+    """Its waiters get LockCancelled and leave no key; the holder and another object's waiter are untouched."""
+    ours, others = Mutex(session, "cancel/alone"), Mutex(session, "cancel/alone")
+    with ThreadPoolExecutor(3) as pool:
+        hold = ours.acquire(timeout=WAIT_S)
+        first, second = queue_up(client, pool, ours), queue_up(client, pool, ours)
+        third = queue_up(client, pool, others)
+        ours.cancel()
+        for cancelled in (first, second):
+            with pytest.raises(LockCancelled, match="cancel/alone"):
+                cancelled.result(WAIT_S)
+        assert len(keys(client, "cancel/alone")) == 2
+        hold.ensure()
+        hold.release()
+        with third.result(WAIT_S) as next_hold:
+            assert next_hold.token > hold.token
+    assert keys(client, "cancel/alone") == []
+
+
+def test_cancel_without_waiters_does_nothing(client: Client, session: Session) -> None:
+    """Cancelling while nobody waits disturbs neither the hold nor the next wait."""
+    mutex = Mutex(session, "cancel/nobody")
+    with mutex.acquire(timeout=WAIT_S) as hold:
+        mutex.cancel()
+        hold.ensure()
+    with mutex.acquire(timeout=WAIT_S):
+        assert len(keys(client, "cancel/nobody")) == 1
+
+
+def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, session: Session) -> None:
+    """Under a storm of cancellations an acquisition either raises LockCancelled or returns a hold that is good."""
+    mutex, over, counter = Mutex(session, "cancel/storm"), threading.Event(), []
+
+    def storm() -> None:
+        while not over.wait(0.001):
+            mutex.cancel()
+
+    def work(_: int) -> str:
+        try:
+            with mutex.acquire(timeout=WAIT_S) as hold:
+                counter.append(hold.token)
+                hold.ensure()
+                return "held"
+        except LockCancelled:
+            return "cancelled"
+
+    with ThreadPoolExecutor(9) as pool:
+        storming = pool.submit(storm)
+        outcomes = list(pool.map(work, range(300)))
+        over.set()
+        storming.result(WAIT_S)
+    assert outcomes.count("held") == len(counter)
+    assert counter == sorted(set(counter))
+    wait_until(lambda: keys(client, "cancel/storm") == [])
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+def test_an_interrupt_while_waiting_leaves_no_key(client: Client, session: Session, stranger: Session) -> None:
+    """KeyboardInterrupt in the middle of a wait takes the key away; the holder is undisturbed (pitfall 18)."""
+    mutex = Mutex(session, "cancel/interrupt")
+    with Mutex(stranger, "cancel/interrupt").acquire(timeout=WAIT_S) as hold, ThreadPoolExecutor(1) as pool:
+
+        def interrupt() -> None:
+            wait_until(lambda: len(keys(client, mutex.name)) == 2)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        interrupting = pool.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            mutex.acquire(timeout=WAIT_S)
+        interrupting.result(WAIT_S)
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
+        hold.ensure()
+
+
+def test_an_interrupt_while_releasing_leaves_no_key(
+    client: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KeyboardInterrupt in the middle of a release reaches the caller, and the janitor deletes the key (pitfall 18)."""
+    hold = Mutex(session, "cancel/release").acquire(timeout=WAIT_S)
+    real, interrupted = client.delete, []
+
+    def interrupt_once(key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
+        if not interrupted:
+            interrupted.append(key)
+            raise KeyboardInterrupt
+        return real(key, create_revision, timeout=timeout)
+
+    monkeypatch.setattr(client, "delete", interrupt_once)
+    with pytest.raises(KeyboardInterrupt):
+        hold.release()
+    wait_until(lambda: keys(client, "cancel/release") == [])

@@ -1,0 +1,107 @@
+"""The end of a session, and what comes after: listeners, orphans, leases taken over."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from loadtest.servers import Etcd
+from lock import Client, LeaseNotFound, Mutex, Session, SessionLost, connect
+from tests.waiting import wait_until
+
+WAIT_S = 20.0
+
+
+def keys(client: Client, name: str) -> list[str]:
+    """The keys of a name's queue in etcd, holder first."""
+    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def test_listeners_are_told_when_the_lease_is_revoked(client: Client) -> None:
+    """Session.on_lost calls each listener once, after the holds know, even if one of them fails."""
+    with Session(client, ttl=5) as session:
+        hold = Mutex(session, "end/revoked").acquire(timeout=WAIT_S)
+        seen: list[bool] = []
+        told = threading.Event()
+        session.on_lost(lambda: 1 / 0)
+        session.on_lost(lambda: seen.append(hold.lost.is_set()))
+        session.on_lost(told.set)
+        client.revoke(session.lease_id)
+        assert told.wait(WAIT_S)
+        assert seen == [True]
+        with pytest.raises(SessionLost):
+            hold.ensure()
+        with pytest.raises(SessionLost):
+            hold.release()
+
+
+def test_a_listener_that_comes_too_late_is_told_at_once(client: Client) -> None:
+    """on_lost of a session that was closed calls the listener in the same breath."""
+    session = Session(client, ttl=5)
+    session.close()
+    told: list[str] = []
+    session.on_lost(lambda: told.append("told"))
+    assert told == ["told"]
+
+
+def test_an_orphaned_lease_keeps_what_it_holds(client: Client) -> None:
+    """orphan ends the session here, with no thread left, but leaves lease and keys in etcd."""
+    session = Session(client, ttl=5, name="orphan")
+    hold = Mutex(session, "end/orphan").acquire(timeout=WAIT_S)
+    session.orphan()
+    assert session.lost.is_set()
+    with pytest.raises(SessionLost, match="orphaned"):
+        hold.ensure()
+    with pytest.raises(SessionLost):
+        Mutex(session, "end/orphan").acquire(timeout=WAIT_S)
+    assert keys(client, "end/orphan") == [hold.key]
+    assert client.time_to_live(session.lease_id).ttl > 0
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lock-queue end/orphan")]
+    client.revoke(session.lease_id)
+    with pytest.raises(SessionLost):
+        hold.release()
+
+
+def test_a_lease_that_was_taken_over_lives_on(etcd: Etcd, client: Client) -> None:
+    """A new session on an orphan's lease renews it with the TTL that was granted, and frees its keys when closed."""
+    before = Session(client, ttl=2)
+    held = Mutex(before, "end/taken-over").acquire(timeout=WAIT_S)
+    before.orphan()
+    renewed: list[int] = []
+
+    def observe(call: str, request: Any, response: Any, seconds: float) -> None:
+        if call == "LeaseKeepAlive":
+            renewed.append(request.ID)
+
+    with connect(etcd.endpoint, observer=observe) as other, Session(other, lease_id=before.lease_id) as after:
+        assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
+        wait_until(lambda: renewed == [after.lease_id] * 3)  # once to take it over, then by itself
+        assert keys(client, "end/taken-over") == [held.key]
+        with Mutex(after, "end/other").acquire(timeout=WAIT_S) as hold:
+            hold.ensure()
+    assert keys(client, "end/taken-over") == []
+    with pytest.raises(SessionLost):
+        held.release()
+
+
+def test_sessions_on_one_lease_never_share_a_key(client: Client) -> None:
+    """After a lease was taken over, acquisitions use keys that the session before it cannot have used."""
+    before = Session(client, ttl=5)
+    held = Mutex(before, "end/keys").acquire(timeout=WAIT_S)
+    before.orphan()
+    with Session(client, lease_id=before.lease_id) as after:
+        assert Mutex(after, "end/keys").try_acquire() is None
+        client.delete(held.key, held.token)
+        with Mutex(after, "end/keys").acquire(timeout=WAIT_S) as hold:
+            assert hold.key != held.key
+    with pytest.raises(SessionLost):
+        held.release()
+
+
+def test_a_lease_that_is_gone_cannot_be_taken_over(client: Client) -> None:
+    """Taking over an unknown lease is LeaseNotFound, and leaves no thread behind."""
+    with pytest.raises(LeaseNotFound, match="take over"):
+        Session(client, lease_id=1234567)
+    assert not [thread for thread in threading.enumerate() if thread.name == "lock-lease"]

@@ -153,4 +153,7 @@ def failure(message: str) -> SystemExit:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("set-up: interrupted, the next one takes it up again")

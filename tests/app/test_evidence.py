@@ -27,6 +27,7 @@ GUARD_NAMES = [guard.name for guard in GUARDS]
 def app(settings: Settings, tmp_path: Path) -> Iterator[Flask]:
     """A shop that records, under a name that is no file name."""
     app = create_app(dataclasses.replace(settings, instance="shop/a", evidence=tmp_path / "evidence", lock_timeout=0.2))
+    app.test_client().post("/stock/reset")
     yield app
     services.of(app).close()
 
@@ -67,9 +68,12 @@ def test_a_replay_is_told_from_a_sale(app: Flask, tmp_path: Path, guard: str) ->
 
 def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, settings: Settings) -> None:
     """A purchase that waited in vain was in no critical section."""
-    with connect(settings.etcd_endpoints) as client, Session(client, name="stranger") as session:
-        with Mutex(session, f"flash-sale/{settings.sale}").acquire(timeout=5):
-            assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_timeout"
+    with (
+        connect(settings.etcd_endpoints) as client,
+        Session(client, name="stranger") as session,
+        Mutex(session, f"flash-sale/{settings.sale}").acquire(timeout=5),
+    ):
+        assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_timeout"
     assert not (tmp_path / "evidence").exists()
 
 

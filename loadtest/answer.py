@@ -35,6 +35,8 @@ class Answer:
         sent, received: seconds since the epoch, because buyers of several machines are compared.
         waited_ms: for the guard's turn, as the shop measured it; None where it did not tell.
         held_ms: inside the critical section, likewise.
+        status: HTTP's; 0 for no answer at all.
+        token: the fencing token under which it was decided, if the guard has one.
     """
 
     buyer: str
@@ -46,6 +48,8 @@ class Answer:
     received: float = 0.0
     waited_ms: float | None = None
     held_ms: float | None = None
+    status: int = 0
+    token: int | None = None
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
@@ -55,7 +59,8 @@ class Answer:
             outcome = Outcome(told["outcome"])
         except (ValueError, KeyError, TypeError):
             # A request that the shop refused for its form was not carried out; a broken answer leaves it open.
-            return cls(buyer, Outcome.ERROR, host, in_doubt=not 400 <= status < 500, sent=sent, received=received)
+            in_doubt = not 400 <= status < 500
+            return cls(buyer, Outcome.ERROR, host, in_doubt=in_doubt, sent=sent, received=received, status=status)
         return cls(
             buyer,
             outcome,
@@ -66,6 +71,8 @@ class Answer:
             received,
             told.get("waited_ms"),
             told.get("held_ms"),
+            status,
+            told.get("token"),
         )
 
     @property

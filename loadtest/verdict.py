@@ -14,10 +14,20 @@ from loadtest.answer import Answer, Outcome
 
 @dataclass(frozen=True)
 class Order:
-    """One entry of the ledger."""
+    """One entry of the ledger.
+
+    Attributes:
+        instance: which instance wrote it.
+        token: the fencing token under which it was written, if the guard has one.
+        at_ms: when, in milliseconds since the epoch, by the instance's clock.
+    """
 
     order: str
     buyer: str
+    instance: str = ""
+    guard: str = ""
+    token: int | None = None
+    at_ms: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""Reading ``FLASHSALE_*``: one variable after the other, and all complaints at once.
+
+Error handling: whatever is wrong with the environment is collected and raised at once, as a `SettingsError` whose
+message says for each variable what was given and what to give instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+class SettingsError(ValueError):
+    """Variables of the environment that cannot be used; one line for each."""
+
+
+class Reader:
+    """Reads one variable after the other and remembers what is wrong with them."""
+
+    SECRET = frozenset({"REDIS_URL", "ADMIN_TOKEN"})
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._problems: list[str] = []
+
+    def __call__(self, name: str, parse: Callable[[str], T], default: D) -> T | D:
+        text = self._environment.get(f"FLASHSALE_{name}", "").strip()
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as problem:
+            shown = "(not shown)" if name in self.SECRET else repr(text)
+            self._problems.append(f"FLASHSALE_{name} is {shown}: {problem}")
+            return default
+
+    def raise_problems(self) -> None:
+        if self._problems:
+            raise SettingsError("\n".join(self._problems))
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
+            raise ValueError(f"give a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", text) or not 0.1 <= float(text) <= 3600:
+        raise ValueError("give seconds from 0.1 to 3600, such as 10 or 2.5")
+    return float(text)
+
+
+def address(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._:-]+", text):
+        raise ValueError("give the address to listen on, such as 127.0.0.1 or 0.0.0.0, without scheme and port")
+    return text
+
+
+def label(text: str) -> str:
+    if len(text) > 64 or not text.isprintable():
+        raise ValueError("give a name of at most 64 printable characters, such as shop-a")
+    return text
+
+
+def identifier(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
+        raise ValueError("give at most 64 letters, digits, dots, dashes and underscores, such as demo")
+    return text
+
+
+def endpoints(text: str) -> str:
+    for endpoint in text.split(","):
+        if not re.fullmatch(r"\s*(https?://)?[^\s/]+:[0-9]{1,5}/?\s*", endpoint):
+            raise ValueError("give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379")
+    return text
+
+
+def redis_url(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in ("redis", "rediss", "unix"):
+        raise ValueError("give a URL such as redis://127.0.0.1:6379/0")
+    # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+    for option, _ in parse_qsl(url.query, keep_blank_values=True):
+        if not option.startswith("ssl_"):
+            raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* options are taken")
+    return text

@@ -45,6 +45,8 @@ class Reader:
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"give a whole number from {least} to {most}")
@@ -54,30 +56,35 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
+    """A length of time, at most an hour."""
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", text) or not 0.1 <= float(text) <= 3600:
         raise ValueError("give seconds from 0.1 to 3600, such as 10 or 2.5")
     return float(text)
 
 
 def address(text: str) -> str:
+    """Where to listen: an IP address or a host name."""
     if not re.fullmatch(r"[A-Za-z0-9._:-]+", text):
         raise ValueError("give the address to listen on, such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     return text
 
 
 def label(text: str) -> str:
+    """A name that people read."""
     if len(text) > 64 or not text.isprintable():
         raise ValueError("give a name of at most 64 printable characters, such as shop-a")
     return text
 
 
 def identifier(text: str) -> str:
+    """A name that goes into keys."""
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
         raise ValueError("give at most 64 letters, digits, dots, dashes and underscores, such as demo")
     return text
 
 
 def endpoints(text: str) -> str:
+    """Addresses of etcd."""
     for endpoint in text.split(","):
         if not re.fullmatch(r"\s*(https?://)?[^\s/]+:[0-9]{1,5}/?\s*", endpoint):
             raise ValueError("give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379")
@@ -85,6 +92,7 @@ def endpoints(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
+    """The address of Redis, and nothing that would change how the shop speaks to it."""
     url = urlsplit(text)
     if url.scheme not in ("redis", "rediss", "unix"):
         raise ValueError("give a URL such as redis://127.0.0.1:6379/0")
@@ -93,3 +101,11 @@ def redis_url(text: str) -> str:
         if not option.startswith("ssl_"):
             raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* options are taken")
     return text
+
+
+def http_urls(text: str) -> tuple[str, ...]:
+    """Base URLs, separated by commas."""
+    urls = tuple(part.strip().rstrip("/") for part in text.split(","))
+    if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) for url in urls):
+        raise ValueError("give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090")
+    return urls

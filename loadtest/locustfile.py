@@ -1,0 +1,77 @@
+"""The rush: 500 buyers come to a barrier, it opens, and each clicks exactly once. Then the ledger tells what happened.
+
+    locust                              no lock against the etcd mutex, on a running stack (make up)
+    locust --guards none etcd redis-lua --stock 100 --users 200 --hold-ms 5
+    locust --headful                    the same from Locust's page on http://127.0.0.1:8089, as often as you like
+    locust --processes 2                the same with two processes of buyers
+
+The other defaults are in pyproject.toml. The exit code is 0 if every guard kept its promise, and 1 if one did not.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from locust import FastHttpUser, events, task
+from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
+
+from loadtest.answer import Answer
+from loadtest.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.crowd import Crowd, Round
+from loadtest.rush import CLICK_TIMEOUT_S
+from loadtest.stage import Stage
+
+crowd = Crowd()
+stage = Stage(events, crowd)
+
+
+@events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
+def add_options(parser: Any) -> None:
+    """What Locust's own --users and --host do not say; the form in its page has these fields too."""
+    parser.add_argument("--guards", nargs="+", choices=GUARDS, default=DEFAULT_GUARDS, is_multiple=True, help="Guards")
+    parser.add_argument("--stock", type=int, default=300, help="Items for sale")
+    parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
+    parser.add_argument("--report", metavar="<filename>", include_in_web_ui=False, help="Write the comparison as JSON")
+
+
+class Buyer(FastHttpUser):
+    """Somebody who wants one item, and clicks once when the sale opens."""
+
+    host = "http://127.0.0.1:8080,http://127.0.0.1:8090"
+    network_timeout = CLICK_TIMEOUT_S
+
+    def __init__(self, environment: Any) -> None:
+        self.place = crowd.enrol(self.host.split(","))
+        self.host = self.place.host
+        super().__init__(environment)
+
+    def on_stop(self) -> None:
+        crowd.leave(self.place)
+
+    @task
+    def buy(self) -> None:
+        """One round: come, wait for everyone, click, and bring the answer home."""
+        round = self.place.rounds.get()
+        self.connect()
+        crowd.wait_for_everyone(round)
+        crowd.report(round, self.click(round))
+
+    def connect(self) -> None:
+        """Open the connection before the burst, so that the burst is clicks alone; not part of the statistics."""
+        with suppress(*FAILURE_EXCEPTIONS):
+            self.client.client.urlopen(f"{self.host}/livez")
+
+    def click(self, round: Round) -> Answer:
+        """Buy one item; the statistics name what came of it."""
+        sent = time.time()
+        with self.client.post(round.path(self.place.buyer), catch_response=True) as response:
+            times = {"sent": sent, "received": time.time()}
+            answer = Answer.read(self.place.buyer, self.host, response.status_code, response.content, **times)
+            response.request_meta.update(request_type=round.guard, name=answer.outcome.value)
+            if answer.outcome.served:
+                response.success()
+            else:
+                response.failure(f"HTTP {response.status_code}" if response.status_code else str(response.error))
+        return answer

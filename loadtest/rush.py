@@ -1,0 +1,125 @@
+"""The rush, as Locust's master conducts it: a round for each guard, then the comparison.
+
+A round: let the buyers come to the barrier, reset the stock, open the barrier, wait for every answer, read the ledger,
+judge.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from gevent import Timeout
+from gevent.event import Event
+
+from loadtest.answer import Answer, Outcome
+from loadtest.comparison import Comparison, Run
+from loadtest.sale import Sale, SaleError
+from loadtest.verdict import judge
+
+ARRIVAL_TIMEOUT_S = 30.0
+# The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
+CLICK_TIMEOUT_S = 60.0
+ANSWERS_TIMEOUT_S = CLICK_TIMEOUT_S + 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class Audience:
+    """Who is told how the rush goes; every method may be left as it is."""
+
+    def round_begins(self, guard: str, buyers: int) -> None: ...
+
+    def answered(self, count: int) -> None: ...
+
+    def round_ends(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be compared."""
+
+    guards: Sequence[str]
+    stock: int
+    hold_ms: int
+    hosts: Sequence[str]
+
+
+class Rush:
+    """Conducts the rounds of a test. `runner` is Locust's local or master runner.
+
+    Attributes:
+        comparison: the last test, or as much as there is yet of the one that runs.
+    """
+
+    def __init__(self, runner: Any, audience: Audience) -> None:
+        self._runner = runner
+        self._audience = audience
+        self.comparison: Comparison | None = None
+        self._number = 0
+        self._arrived = 0
+        self._answers: list[Answer] = []
+        self._changed = Event()
+        runner.register_message("arrived", self._on_arrived)
+        runner.register_message("answers", self._on_answers)
+
+    def compare(self, plan: Plan, buyers: int) -> Comparison:
+        """Run all rounds with `buyers` buyers; raises SaleError."""
+        self.comparison = None
+        sale = Sale.from_environment(plan.hosts)
+        promises = sale.promises()
+        unknown = [guard for guard in plan.guards if guard not in promises]
+        if unknown:
+            raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
+        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        self.comparison = Comparison(plan.stock, buyers, started, sale.versions())
+        for guard in plan.guards:
+            self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
+        return self.comparison
+
+    def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
+        self._audience.round_begins(guard, buyers)
+        self._assemble(guard, plan.hold_ms, buyers)
+        sale.reset(plan.stock)
+        answers = self._burst(buyers)
+        ledger, stock_left = sale.ledger()
+        verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
+        run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
+        self._audience.round_ends(run)
+        return run
+
+    def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
+        """Have every buyer connect and come to the barrier."""
+        self._number, self._arrived, self._answers = self._number + 1, 0, []
+        self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
+        if not self._wait(lambda: self._arrived >= buyers, ARRIVAL_TIMEOUT_S):
+            raise SaleError(f"Only {self._arrived} of {buyers} buyers came within {ARRIVAL_TIMEOUT_S:g} s.")
+
+    def _burst(self, buyers: int) -> list[Answer]:
+        """One click of every buyer, all at once, and its answer."""
+        self._runner.send_message("open", {"number": self._number})
+        if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
+            raise SaleError(f"Only {len(self._answers)} of {buyers} answers came within {ANSWERS_TIMEOUT_S:g} s.")
+        return self._answers
+
+    def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
+        """Whether it happened within `timeout` seconds."""
+        with Timeout(timeout, False):
+            while not happened():
+                self._changed.clear()
+                self._changed.wait()
+        return happened()
+
+    def _on_arrived(self, environment: Any, msg: Any, **_: Any) -> None:
+        if msg.data["number"] == self._number:
+            self._arrived += msg.data["buyers"]
+            self._changed.set()
+
+    def _on_answers(self, environment: Any, msg: Any, **_: Any) -> None:
+        if msg.data["number"] == self._number:
+            self._answers += [Answer(row[0], Outcome(row[1]), *row[2:]) for row in msg.data["answers"]]
+            self._audience.answered(len(self._answers))
+            self._changed.set()

@@ -1,0 +1,133 @@
+"""The sale as the rush sees it: the shop over HTTP, and the ledger straight from Redis.
+
+The ledger is not asked of the instances: what is judged should not be the witness.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import redis
+
+from loadtest.verdict import Order
+
+TIMEOUT_S = 10.0
+COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
+PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
+
+
+class SaleError(Exception):
+    """The sale cannot be set up or read; the message is one line that says what to do."""
+
+
+class Sale:
+    """One sale behind several instances.
+
+    Args:
+        hosts: base URLs of the instances; any that answers will do for setting up.
+        redis_url: where its ledger is.
+        etcd: HOST:PORT of an etcd member; it is only asked for its version.
+        name: its id.
+        admin_token: for `reset`, where the instances ask for one.
+    """
+
+    def __init__(self, hosts: Sequence[str], *, redis_url: str, etcd: str, name: str, admin_token: str) -> None:
+        self._hosts = hosts
+        self._etcd = etcd
+        self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
+        self._prefix = f"sale:{{{name}}}:"
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin_token}"}
+
+    @classmethod
+    def from_environment(cls, hosts: Sequence[str]) -> Sale:
+        """The sale that ``FLASHSALE_*`` describes, with the shop's defaults."""
+        return cls(
+            hosts,
+            redis_url=os.environ.get("FLASHSALE_REDIS_URL") or "redis://127.0.0.1:6379/0",
+            etcd=(os.environ.get("FLASHSALE_ETCD_ENDPOINTS") or "127.0.0.1:2379").split(",")[0].split("//")[-1],
+            name=os.environ.get("FLASHSALE_SALE") or "demo",
+            admin_token=os.environ.get("FLASHSALE_ADMIN_TOKEN") or COMPOSE_TOKEN,
+        )
+
+    def promises(self) -> dict[str, str]:
+        """What each guard promises, by its name; raises SaleError."""
+        return {guard["name"]: guard["promise"] for guard in self._ask("GET", "/guards")["guards"]}
+
+    def reset(self, stock: int) -> None:
+        """Begin again with `stock` items and an empty ledger; raises SaleError."""
+        self._ask("POST", "/stock/reset", {"stock": stock})
+
+    def ledger(self) -> tuple[list[Order], int]:
+        """The orders as they were written, and what the counter says is left; raises SaleError."""
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.lrange(self._prefix + "orders", 0, -1)
+                pipe.get(self._prefix + "stock")
+                entries, stock_left = pipe.execute()
+        except redis.RedisError as error:
+            raise SaleError(
+                f"The ledger cannot be read: {error}. Set FLASHSALE_REDIS_URL to the sale's Redis."
+            ) from error
+        if stock_left is None:
+            raise SaleError(
+                "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
+            )
+        orders = [json.loads(entry) for entry in entries]
+        return [Order(**order) for order in orders], int(stock_left)
+
+    def versions(self) -> dict[str, str]:
+        """Of Python, the packages here, and the servers; what cannot be found out is left out."""
+        found = {"python": platform.python_version()}
+        for package in PACKAGES:
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                continue
+        return found | self._server_versions()
+
+    def _server_versions(self) -> dict[str, str]:
+        found = {}
+        with contextlib.suppress(redis.RedisError):
+            about: Any = self._redis.info("server")
+            found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            found["etcd"] = _get_json(f"http://{self._etcd}/version")["etcdserver"]
+        return found
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON answer of the first instance that answers."""
+        data = None if body is None else json.dumps(body).encode()
+        for host in self._hosts:
+            request = urllib.request.Request(host + path, data=data, method=method, headers=self._headers)
+            try:
+                return _get_json(request)
+            except urllib.error.HTTPError as error:
+                with error:
+                    raise SaleError(f"{method} {host}{path} was refused: {_detail(error)}") from error
+            except (OSError, ValueError):
+                continue
+        raise SaleError(
+            f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
+            "or name its addresses with --host, separated by commas."
+        )
+
+
+def _get_json(request: urllib.request.Request | str) -> Any:
+    """Raises OSError, of which urllib's errors are a kind, or ValueError."""
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        return json.load(response)
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(error)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"{error.code} {error.reason}"

@@ -1,0 +1,99 @@
+"""Where Locust's events meet the rush: when a test begins, when its buyers are there, when it ends."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import gevent
+from flask import Response
+from locust.runners import MasterRunner, WorkerRunner
+
+from loadtest.crowd import Crowd
+from loadtest.rush import Plan, Rush
+from loadtest.sale import SaleError
+from loadtest.terminal import Terminal
+
+BROKEN_PROMISE, NO_RESULT = 1, 2
+
+
+class Stage:
+    """Runs the comparison as one Locust test, any number of times.
+
+    A test that is stopped or interrupted before its comparison is complete has exit code 2.
+    """
+
+    def __init__(self, events: Any, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._environment: Any = None
+        self._rush: Rush | None = None
+        self._terminal = Terminal()
+        self._conductor: gevent.Greenlet | None = None
+        for event in ("init", "test_start", "spawning_complete", "test_stop", "quit"):
+            getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
+        logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
+
+    def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
+        self._environment = environment
+        if not isinstance(runner, MasterRunner):
+            self._crowd.listen(runner)
+        if not isinstance(runner, WorkerRunner):
+            self._rush = Rush(runner, self._terminal)
+        if web_ui:
+            web_ui.app.add_url_rule("/comparison.json", view_func=self._comparison)
+
+    def _comparison(self) -> Response:
+        """``GET /comparison.json`` of Locust's page: what is known so far."""
+        done = self._rush.comparison if self._rush else None
+        return Response(done.to_json() if done else "null", content_type="application/json")
+
+    def _on_test_start(self, environment: Any, **_: Any) -> None:
+        self._crowd.disperse()
+
+    def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
+        if self._rush and not self._conductor:
+            self._environment.process_exit_code = NO_RESULT
+            self._conductor = gevent.spawn(self._conduct, self._rush, user_count)
+
+    def _conduct(self, rush: Rush, buyers: int) -> None:
+        environment = self._environment
+        try:
+            comparison = rush.compare(self._plan(), buyers)
+        except SaleError as error:
+            self._terminal.fail(str(error))
+            environment.runner.log_exception("master", str(error), str(error))
+        else:
+            environment.process_exit_code = 0 if comparison.kept else BROKEN_PROMISE
+            if environment.parsed_options.report:
+                comparison.write(Path(environment.parsed_options.report))
+        finally:
+            end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
+            end()
+
+    def _plan(self) -> Plan:
+        options = self._environment.parsed_options
+        (buyer,) = self._environment.user_classes
+        return Plan(options.guards, options.stock, options.hold_ms, hosts=buyer.host.split(","))
+
+    def _on_test_stop(self, environment: Any, **_: Any) -> None:
+        if self._conductor and self._conductor is not gevent.getcurrent():
+            self._conductor.kill(block=False)
+        self._conductor = None
+        if not environment.parsed_options.headless:
+            self._show()
+
+    def _on_quit(self, exit_code: int, **_: Any) -> None:
+        if self._environment.parsed_options.headless:
+            self._show()
+
+    def _show(self) -> None:
+        """The comparison, as the last thing on the screen."""
+        self._terminal.end_status()
+        if self._rush and self._rush.comparison and self._rush.comparison.runs:
+            self._terminal.show(self._rush.comparison)
+
+
+def _is_no_spawn_warning(record: logging.LogRecord) -> bool:
+    """Locust warns of fast spawning because spawned users usually start at once; ours wait at the barrier."""
+    return "spawn rate is very high" not in record.getMessage()

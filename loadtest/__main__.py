@@ -7,6 +7,8 @@ import sys
 import click
 
 from loadtest.bench.lock import bench_lock
+from loadtest.compare import compare
+from loadtest.demo import demo
 from loadtest.process import ServerError
 from loadtest.up import up
 
@@ -16,8 +18,8 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-cli.add_command(up)
-cli.add_command(bench_lock)
+for command in (demo, up, compare, bench_lock):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -1,0 +1,118 @@
+"""`compare`: the rush under several guards, on a stack that runs already. Locust is a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from loadtest import guardian
+from loadtest.comparison import GUARDS, Comparison
+from loadtest.reports import COMPARISON, REPORTS, new_report, point_latest
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_STOP_TIMEOUT_S = 10.0
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class RushOptions:
+    """What a comparison is of; `guards` in the order in which they run."""
+
+    guards: Sequence[str]
+    buyers: int
+    stock: int
+    hold_ms: int
+
+
+def rush_options(command: F) -> F:
+    """The options of every command that runs a comparison."""
+    for option in (
+        click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), help="Think time inside the lock; 0."),
+        click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
+        click.option("--buyers", default=500, type=click.IntRange(1), show_default=True, help="Each clicks once."),
+        click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help="Repeatable; default: all."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@rush_options
+@click.option("--hosts", default="http://127.0.0.1:8080,http://127.0.0.1:8090", show_default=True)
+def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts: str) -> None:
+    """Run the rush under several guards against a stack that runs already.
+
+    Exits with 0 if every guard kept its promise. FLASHSALE_REDIS_URL says where the ledger is.
+    """
+    comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts.split(","))
+    click.echo(f"Report: {report}")
+    sys.exit(0 if comparison.kept else 1)
+
+
+def run_rush(
+    options: RushOptions, *, hosts: Sequence[str], env: Mapping[str, str] | None = None
+) -> tuple[Comparison, Path]:
+    """Let Locust run the comparison and show it; returns it, and where it was written.
+
+    Args:
+        options: what to compare.
+        hosts: base URLs of the instances.
+        env: FLASHSALE_* settings that say where Redis and etcd are, over those of the environment.
+
+    Raises:
+        click.ClickException: there is no complete comparison; Locust said why.
+    """
+    directory = new_report(REPORTS)
+    with _running(_locust(options, hosts, directory), env or {}) as locust:
+        code = locust.wait()
+    try:
+        comparison = Comparison.read(directory / COMPARISON)
+    except (OSError, ValueError):
+        raise click.ClickException(
+            f"Locust ended with code {code} and no comparison; see {directory}/locust.log"
+        ) from None
+    point_latest(directory)
+    return comparison, directory / COMPARISON
+
+
+def _locust(options: RushOptions, hosts: Sequence[str], directory: Path) -> list[str]:
+    words = {
+        "--locustfile": _REPOSITORY / "loadtest/locustfile.py",
+        "--host": ",".join(hosts),
+        "--users": options.buyers,
+        "--spawn-rate": options.buyers,
+        "--stock": options.stock,
+        "--hold-ms": options.hold_ms,
+        "--report": (directory / COMPARISON).resolve(),
+        "--json-file": (directory / "statistics").resolve(),  # also keeps Locust's own tables off the screen
+        "--logfile": (directory / "locust.log").resolve(),
+    }
+    flat = [str(word) for pair in words.items() for word in pair]
+    return [sys.executable, "-m", "locust", "--headless", *flat, "--guards", *options.guards]
+
+
+@contextlib.contextmanager
+def _running(command: list[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is stopped when its time is over, and that does not outlive this one."""
+    # A session of its own, so that the guardian can end it; no input, because Locust would listen to the keyboard.
+    with subprocess.Popen(
+        command, cwd=_REPOSITORY, env={**os.environ, **env}, stdin=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        guardian.watch("group", process.pid)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_TIMEOUT_S)
+            process.kill()
+            process.wait()
+            guardian.forget("group", process.pid)

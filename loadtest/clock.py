@@ -1,0 +1,47 @@
+"""The clock of records: the one on which instances record their critical sections."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+if hasattr(time, "CLOCK_BOOTTIME"):
+
+    def now_ns() -> int:
+        """Nanoseconds since boot, suspended time included."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+else:
+
+    def now_ns() -> int:
+        """Nanoseconds of a monotonic clock; it may stand still while the machine is suspended."""
+        return time.monotonic_ns()
+
+
+@dataclass(frozen=True)
+class Start:
+    """The moment from which a record counts, on both clocks that take part in it.
+
+    Attributes:
+        boot_ns: by `now_ns`.
+        epoch_s: the time of day, in seconds since the epoch.
+    """
+
+    boot_ns: int
+    epoch_s: float
+
+    @classmethod
+    def now(cls) -> Start:
+        return cls(now_ns(), time.time())
+
+    def since_boot(self, at_ns: int) -> float:
+        """Milliseconds from the start to `at_ns`."""
+        return round((at_ns - self.boot_ns) / 1e6, 3)
+
+    def since_epoch(self, at_s: float) -> float:
+        """Milliseconds from the start to `at_s`."""
+        return round((at_s - self.epoch_s) * 1000, 3)
+
+    def elapsed_ms(self) -> float:
+        """Milliseconds from the start to now."""
+        return self.since_boot(now_ns())

@@ -1,0 +1,201 @@
+"""The audit: every way in which answers, ledger and critical sections can disagree is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadtest.audit import audit, longest_stall, overlaps
+from loadtest.record import AnswerRow, LedgerRow, Record, Section
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def answer(number: int, outcome: str = "sold") -> AnswerRow:
+    """What buyer `number` was told, 10 ms after the one before."""
+    at = 10.0 * number
+    order = f"order-{number}" if outcome == "sold" else None
+    return AnswerRow(f"buyer-{number}", order, outcome, 200, "shop-a", number, at, at + 9, 1.0, 5.0, False)
+
+
+def entry(number: int) -> LedgerRow:
+    """The order of buyer `number`."""
+    return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
+
+
+def section(number: int, entered: float, left: float | None, **changes: object) -> Section:
+    """The critical section of buyer `number`, who was sold an item in it."""
+    sold = Section(
+        order=f"order-{number}",
+        buyer=f"buyer-{number}",
+        instance=f"shop-{number % 2}",
+        pid=1,
+        thread="t",
+        guard="etcd",
+        token=number,
+        entered_ms=entered,
+        read_ms=entered,
+        commit_ms=left,
+        left_ms=left,
+        outcome="sold",
+    )
+    return replace(sold, **changes)  # type: ignore[arg-type]
+
+
+def sale(stock: int, buyers: int) -> Record:
+    """An exact sale: one after the other, until nothing was left."""
+    sold = min(stock, buyers)
+    return Record(
+        kind="rush",
+        guard="etcd",
+        promise="exact",
+        stock=stock,
+        buyers=buyers,
+        hold_ms=0,
+        started="2030-01-01T00:00:00+00:00",
+        versions={},
+        verdict={"stock_left": stock - sold},
+        answers=[answer(n, "sold" if n < sold else "sold_out") for n in range(buyers)],
+        ledger=[entry(n) for n in range(sold)],
+        sections=[section(n, 10.0 * n, 10.0 * n + 9) for n in range(sold)],
+    )
+
+
+@given(stock=st.integers(0, 40), buyers=st.integers(0, 60))
+def test_an_exact_sale_has_no_findings(stock: int, buyers: int) -> None:
+    """However many items and buyers: where everything agrees, nothing is found."""
+    result = audit(sale(stock, buyers))
+    assert result.findings() == []
+    assert (result.overlaps, result.unfinished, result.unacknowledged) == ([], [], [])
+
+
+def forget_order(record: Record, number: int) -> None:
+    """The counter went down and the buyer was told, but the order is not there."""
+    del record.ledger[number]
+
+
+def deny_order(record: Record, number: int) -> None:
+    """The buyer was told that nothing was bought."""
+    record.answers[number] = replace(record.answers[number], outcome="lock_lost", order=None)
+
+
+def repeat_order(record: Record, number: int) -> None:
+    """The order is there twice, and the counter knows."""
+    record.ledger.append(replace(record.ledger[number], token=99))
+    record.verdict["stock_left"] -= 1
+
+
+def lose_update(record: Record, number: int) -> None:
+    """Somebody wrote an old counter."""
+    record.verdict["stock_left"] += 1
+
+
+def write_late(record: Record, number: int) -> None:
+    """The order with a lower token came into the ledger last."""
+    record.ledger.append(record.ledger.pop(number))
+
+
+def hang_up(record: Record, number: int) -> None:
+    """The buyer never got an answer; nobody can say that the order is wrong."""
+    record.answers[number] = replace(record.answers[number], outcome="error", order=None, status=0, in_doubt=True)
+
+
+def write_together(record: Record, number: int) -> None:
+    """The critical section lasted into the next one, and both wrote."""
+    record.sections[number] = replace(record.sections[number], left_ms=10.0 * number + 15)
+
+
+CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
+    forget_order: ["sold + stock is 19 of 20", "1 acknowledged but missing"],
+    deny_order: ["1 sold but denied"],
+    repeat_order: ["1 duplicates"],
+    lose_update: ["sold + stock is 21 of 20"],
+    write_late: ["1 orders out of token order"],
+    hang_up: ["1 buyers without an answer"],
+    write_together: ["1 overlaps in which both wrote"],
+}
+
+
+@pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__)
+@given(number=st.integers(0, 18))
+def test_each_corruption_is_found_and_no_other(corrupt: Callable[[Record, int], None], number: int) -> None:
+    """One thing is wrong with one order, whichever: exactly that is found."""
+    record = sale(20, 30)
+    corrupt(record, number)
+    assert audit(record).findings() == CORRUPTIONS[corrupt]
+
+
+intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=25)
+
+
+@given(intervals)
+def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
+    """The sweep finds what comparing every pair finds."""
+    sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
+    found = {frozenset((each.first.order, each.second.order)) for each in overlaps(sections)}
+    expected = {
+        frozenset((a.order, b.order))
+        for a, b in combinations(sections, 2)
+        if (first := min(a, b, key=lambda s: (s.entered_ms, s.left_ms or 0)))
+        and (second := b if first is a else a)
+        and (first.left_ms or 0) > second.entered_ms
+    }
+    assert found == expected
+
+
+@given(intervals)
+def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> None:
+    """From the later entering to the earlier leaving, never before, never longer."""
+    for each in overlaps(section(n, begin, begin + length) for n, (begin, length) in enumerate(times)):
+        assert each.from_ms == max(each.first.entered_ms, each.second.entered_ms)
+        assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0)
+        assert each.from_ms <= each.to_ms
+
+
+def test_purchases_of_one_hold_do_not_overlap() -> None:
+    """Several buyers may be served under one token by one process, at once; not by two processes."""
+    together = [section(n, 0, 10, token=7, instance="shop-a") for n in range(3)]
+    assert list(overlaps(together)) == []
+    assert len(list(overlaps([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
+
+
+def test_an_overlap_is_harmless_unless_both_wrote() -> None:
+    """A holder that was fenced off, or only found its earlier order, did no harm."""
+    for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
+        (overlap,) = overlaps([section(0, 0, 10, **harmless), section(1, 5, 8)])
+        assert not overlap.both_wrote
+    (overlap,) = overlaps([section(0, 0, 10), section(1, 5, 8)])
+    assert overlap.both_wrote
+
+
+def test_a_dead_process_overlaps_with_nobody() -> None:
+    """A section without an end is listed apart: whoever is dead writes nothing."""
+    record = sale(2, 2)
+    record.sections[0] = replace(record.sections[0], left_ms=None)
+    result = audit(record)
+    assert result.overlaps == []
+    assert result.unfinished == [record.sections[0]]
+
+
+def test_asking_again_resolves_a_doubt() -> None:
+    """A buyer whose answer was lost and who learns of the order later is acknowledged; one who does not is in doubt."""
+    record = sale(3, 3)
+    lost = replace(record.answers[1], outcome="error", order=None, status=0, in_doubt=True)
+    record.answers[1] = lost
+    assert [row.order for row in audit(record).unacknowledged] == ["order-1"]
+    record.answers.append(replace(answer(1), sent_ms=1000.0, answered_ms=1001.0))
+    result = audit(record)
+    assert (result.unacknowledged, result.findings()) == ([], [])
+
+
+def test_the_longest_stall() -> None:
+    """The longest time without a sale, from the first request on; what comes after the last sale is none."""
+    answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
+    assert longest_stall(answers) == 481.0
+    assert longest_stall([]) == 0.0

@@ -1,0 +1,136 @@
+"""Records: gathered from three sources, written, read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.answer import Answer, Outcome
+from loadtest.clock import Start, now_ns
+from loadtest.evidence import EvidenceReader
+from loadtest.record import Event, Record, RecordError, Sample
+from loadtest.verdict import Order
+
+
+def line(event: str, at: int, order: str, **members: Any) -> str:
+    """A line as an instance writes it."""
+    rest = (
+        {"buyer": "ada", "guard": "etcd", "token": 7, "instance": "shop-a", "pid": 1, "thread": "t"}
+        if event == "enter"
+        else {"read_at": at - 30, "commit_at": at - 10, "outcome": "sold", "cause": None}
+    )
+    return json.dumps({"at": at, "event": event, "order": order, **rest, **members}) + "\n"
+
+
+def a_record() -> Record:
+    """A record without rows."""
+    return Record(
+        kind="rush",
+        guard="etcd",
+        promise="exact",
+        stock=1,
+        buyers=1,
+        hold_ms=0,
+        started="2030-01-01T00:00:00+00:00",
+        versions={"python": "3"},
+        verdict={"stock_left": 0},
+    )
+
+
+def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
+    """Lines that stood there before are skipped; half a line waits for its other half; new files are found."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(line("enter", 1, "old"))
+    reader = EvidenceReader(tmp_path)
+    assert reader.poll() == []
+    whole = line("leave", 100, "new")
+    with file.open("a") as out:
+        out.write(line("enter", 50, "new") + whole[:20])
+        out.flush()
+        (visit,) = reader.poll()
+        assert (visit.order, visit.entered, visit.left) == ("new", 50, None)
+        out.write(whole[20:])
+    reader.poll()
+    assert (visit.left, visit.read, visit.commit, visit.outcome) == (100, 70, 90, "sold")
+    (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
+    assert [each.left for each in reader.poll()] == [100, None]
+
+
+def test_the_reader_tells_that_a_file_was_full(tmp_path: Path) -> None:
+    """Evidence that is not complete is not taken for complete."""
+    reader = EvidenceReader(tmp_path)
+    (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
+    assert reader.poll() == []
+    assert reader.full
+
+
+def test_without_a_directory_there_is_no_evidence(tmp_path: Path) -> None:
+    """A stack that does not record, or has not yet, gives no sections and no error."""
+    assert EvidenceReader(None).poll() == []
+    assert EvidenceReader(tmp_path / "missing").poll() == []
+
+
+def test_three_clocks_become_one(tmp_path: Path) -> None:
+    """Answers (time of day), ledger (milliseconds of it) and sections (boot time) count from the same moment."""
+    start = Start(boot_ns=5_000_000_000, epoch_s=1000.0)
+    reader = EvidenceReader(tmp_path)
+    (tmp_path / "a.jsonl").write_text(
+        line("enter", 4_999_999_999, "before") + line("enter", 5_010_000_000, "x") + line("leave", 5_030_000_000, "x")
+    )
+    record = a_record()
+    record.take(
+        start,
+        answers=[Answer("ada", Outcome.SOLD, "shop-a", "x", sent=1000.005, received=1000.035, status=200, token=7)],
+        ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
+        visits=reader.poll(),
+    )
+    (answer,), (entry,), (section,) = record.answers, record.ledger, record.sections
+    assert (answer.sent_ms, answer.answered_ms, answer.status, answer.token) == (5.0, 35.0, 200, 7)
+    assert entry.at_ms == 20.0
+    assert (section.order, section.entered_ms, section.left_ms) == ("x", 10.0, 30.0)
+
+
+def test_the_clock_is_the_one_of_the_evidence() -> None:
+    """The record counts on the boot-time clock: milliseconds since its start are never negative, and rise."""
+    start = Start.now()
+    assert 0 <= start.elapsed_ms() <= start.since_boot(now_ns()) < 60_000
+
+
+def test_a_record_survives_its_file(tmp_path: Path) -> None:
+    """What was written is read again, every row of it; there is one line for each row."""
+    record = a_record()
+    record.take(
+        Start(0, 0.0),
+        answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent=1.0, received=2.0)] * 3,
+        ledger=[Order("x", "adä")],
+        visits=[],
+    )
+    record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]
+    record.events = [Event(1.5, "shop-a is frozen")]
+    path = tmp_path / "deep" / "record.json"
+    record.write(path)
+    assert Record.read(path) == record
+    assert len(path.read_text().splitlines()) > 9
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "stock-flash-sale/record", "version": 99}'])
+def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    """Another file, or the record of a newer program, is one clear error."""
+    path = tmp_path / "record.json"
+    path.write_text(text)
+    with pytest.raises(RecordError, match=r"record\.json is no stock-flash-sale/record of version 1"):
+        Record.read(path)
+
+
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    """A record without a part that it must have is an error that names the part."""
+    path = tmp_path / "record.json"
+    a_record().write(path)
+    data = json.loads(path.read_text())
+    del data["ledger"]
+    path.write_text(json.dumps(data))
+    with pytest.raises(RecordError, match="'ledger'"):
+        Record.read(path)

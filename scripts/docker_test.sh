@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, stops it, and takes it down.
+# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, sends the rush, stops it, and
+# takes it down.
 # It is a project of its own, so that volumes of a stack in use are left alone; but it needs the same ports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export COMPOSE_PROJECT_NAME=stock-flash-sale-test
+export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
 
 say() { printf 'docker-test: %s\n' "$*"; }
 fail() { say "FAILED: $*" >&2; exit 1; }
@@ -37,13 +38,15 @@ try_stack() { # COMPOSE_FILE
     docker compose up --detach --wait > /dev/null 2>&1
     curl --silent --fail http://127.0.0.1:8080/stock | has stock 298 || fail "Redis lost what was sold"
 
+    docker compose exec -T locust locust || fail "a guard broke its promise"
+
     docker compose stop > /dev/null 2>&1
     for shop in instance-8080 instance-8090; do
         code=$(docker inspect --format '{{.State.ExitCode}}' "$(docker compose ps --all --quiet "$shop")")
         [ "$code" = 0 ] || fail "$shop ended with code $code instead of cleanly"
     done
     docker compose down --volumes > /dev/null 2>&1
-    say "$COMPOSE_FILE: healthy, sells, keeps what was sold, stops cleanly"
+    say "$COMPOSE_FILE: healthy, sells, keeps what was sold, exact under etcd, stops cleanly"
 }
 
 try_stack docker-compose.yml

@@ -59,11 +59,11 @@ class Inventory:
         if stock is None:
             self._sale.open_if_closed()
             return self.read(purchase, client)
-        return Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._sold_out(purchase, int(stock)))
+        return Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._sold_out(purchase, int(stock), client))
 
-    def _sold_out(self, purchase: Purchase, stock: int) -> Receipt:
+    def _sold_out(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
         if purchase.key:
-            self._client.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
+            client.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
         return _receipt(purchase, Outcome.SOLD_OUT, stock)
 
     def write(self, purchase: Purchase, reading: Reading, pipe: Pipeline | None = None) -> Receipt:
@@ -176,7 +176,7 @@ def _decided(purchase: Purchase, receipt: Receipt) -> Receipt:
 def _fence_text(token: int | None) -> str:
     """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53."""
     if token is None:
-        raise ValueError("a fenced purchase needs a token: call purchase.enter(token=...) first")
+        raise ValueError("a fenced purchase needs a token: enter it with purchase.inside(token=...)")
     return f"{token:020d}"
 
 

@@ -27,7 +27,8 @@ class Services:
     """Everything that the routes need; nothing is connected before it is used or warmed up."""
 
     def __init__(self, settings: Settings) -> None:
-        self.redis = connect(settings.redis_url, connections=settings.threads)
+        # One to spare: a purchase that watches needs a second one if it has to open the sale.
+        self.redis = connect(settings.redis_url, connections=settings.threads + 1)
         self.coordination = Coordination(
             settings.etcd_endpoints,
             f"flash-sale/{settings.sale}",

@@ -1,4 +1,13 @@
-"""The sale over HTTP."""
+"""The sale over HTTP.
+
+``POST /stock/reduce`` answers 200 for ``sold``, 409 for ``sold_out``, 503 with Retry-After for ``lock_timeout``,
+``lock_lost`` and ``unavailable``, 400 for a parameter that cannot be used, 422 for another buyer's Idempotency-Key.
+
+When to retry: a 409 never. After a 503 nothing was written, so a retry is a new try, unless the document says
+``"in_doubt": true``: then the order may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the
+order that there is, with the header ``Idempotency-Replayed: true``, or else buys. The same goes for a connection that
+broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, until the sale is reset.
+"""
 
 from __future__ import annotations
 

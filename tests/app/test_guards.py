@@ -221,3 +221,15 @@ def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: 
     assert tokens == sorted(set(tokens))
     assert {entry["order"]: entry["token"] for entry in entries} == by_order
     assert {entry["instance"] for entry in entries} == {"shop-a", "shop-b"}
+
+
+def test_the_smallest_pool_is_enough(settings: Settings) -> None:
+    """With one thread, a purchase under every guard finds its connections: to open the sale, to sell, to be sold out."""
+    for guard in (guard.name for guard in GUARDS):
+        app = create_app(dataclasses.replace(settings, sale=f"{settings.sale}-{guard}", stock=1, threads=1))
+        browser = app.test_client()
+        statuses = [
+            browser.post(f"/stock/reduce?guard={guard}", headers={"Idempotency-Key": key}).status_code for key in "ab"
+        ]
+        services.of(app).close()
+        assert statuses == [200, 409]

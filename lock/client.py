@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lock.compare import Created
-from lock.errors import EtcdError, LeaseNotFound
+from lock.errors import LeaseNotFound
+from lock.login import Login
 from lock.model import Event, KeyValue, Lease, LeaseStatus, Snapshot
 from lock.transport import Endpoint, Observer, Stream, Tls, Transport, rpc
 
@@ -43,7 +44,7 @@ def connect(
     """
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
-    login = (user, password) if user is not None and password is not None else None
+    login = Login(user, password) if user is not None and password is not None else None
     transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
     return Client(transport, namespace)
 
@@ -232,8 +233,6 @@ class Watch:
             EtcdError: the watch is over, by a broken connection, a compaction or the server's decision: list again.
         """
         for response in self._stream:
-            if response.canceled:
-                raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
             yield [self._event(event) for event in response.events]
 
     def close(self) -> None:

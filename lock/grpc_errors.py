@@ -8,6 +8,8 @@ from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound
 
 TRY_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 CLOSED = "this etcd client was closed"
+_DENIED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
+_DENIED_WORDS = ("authentication failed", "user name is empty")  # etcd calls these invalid arguments
 
 
 def translate(error: grpc.RpcError) -> EtcdError:
@@ -19,7 +21,7 @@ def translate(error: grpc.RpcError) -> EtcdError:
         return EtcdUnavailable(CLOSED)
     if code == grpc.StatusCode.NOT_FOUND and "lease" in said:
         return LeaseNotFound(said)
-    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED) or "authentication failed" in said:
+    if code in _DENIED or any(words in said for words in _DENIED_WORDS):
         return EtcdDenied(f"{said}: check the etcd user, its password and its roles")
     return EtcdError(said)
 

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from lock.clock import now
-from lock.errors import EtcdUnavailable
+from lock.errors import EtcdError, EtcdUnavailable
 from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, translate
 
 Observer = Callable[[str, Any, Any, float], None]
@@ -29,7 +29,7 @@ class Stream:
     Args:
         start: makes the gRPC call from an iterator of requests.
         request: the only one.
-        broken: called when the endpoint is out of reach, before the reader is told.
+        failed: called with whether the endpoint is out of reach when the stream has failed, before the reader is told.
         observer: see `Observer`.
     """
 
@@ -37,12 +37,12 @@ class Stream:
         self,
         start: Callable[[Iterator[Any]], Any],
         request: Any,
-        broken: Callable[[], object],
+        failed: Callable[[bool], object],
         observer: Observer | None = None,
     ) -> None:
         self._closed = threading.Event()
         self._start = start
-        self._broken = broken
+        self._failed = failed
         self._request = request
         self._observer = observer
         self._call: Any = None
@@ -52,24 +52,25 @@ class Stream:
         """Every answer until `close`.
 
         Raises:
-            EtcdError: the stream broke; `EtcdUnavailable` if it was the connection.
+            EtcdError: the stream broke, or etcd ended it; `EtcdUnavailable` if it was the connection.
         """
         try:
             with self._lock:
                 if self._closed.is_set():
                     return
                 self._call = self._start(self._requests())
-            yield from self._call if self._observer is None else self._observed(self._observer)
-            if not self._closed.is_set():
-                raise EtcdUnavailable("etcd ended the stream")
-        except grpc.RpcError as error:
-            if self._closed.is_set():
-                return
-            if error.code() in TRY_ELSEWHERE:
-                self._broken()
-            raise translate(error) from error
+            yield from self._answers()
+        except EtcdError:
+            self._failed(False)
+            raise
+        except TimeoutError as error:
+            raise EtcdUnavailable(str(error)) from error
         except ValueError as error:
             raise EtcdUnavailable(CLOSED) from error
+        except grpc.RpcError as error:
+            if not self._closed.is_set():
+                self._failed(error.code() in TRY_ELSEWHERE)
+                raise translate(error) from error
         finally:
             self.close()
 
@@ -80,11 +81,16 @@ class Stream:
             if self._call is not None:
                 self._call.cancel()
 
-    def _observed(self, observer: Observer) -> Iterator[Any]:
+    def _answers(self) -> Iterator[Any]:
         sent = now()
         for response in self._call:
-            observer(call_name(self._request), self._request, response, now() - sent)
+            if self._observer is not None:
+                self._observer(call_name(self._request), self._request, response, now() - sent)
+            if response.canceled:
+                raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
             yield response
+        if not self._closed.is_set():
+            raise EtcdUnavailable("etcd ended the stream")
 
     def _requests(self) -> Iterator[Any]:
         yield self._request

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lock import protobuf_bridge
 from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
 from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, token_expired, translate, words
+from lock.login import Login
 from lock.stream import Observer, Stream, call_name
 
 protobuf_bridge.install()
@@ -87,14 +89,13 @@ class Transport:
         *,
         timeout: float,
         tls: Tls | None = None,
-        login: tuple[str, str] | None = None,
+        login: Login | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.timeout = timeout
         self._observer = observer
         self._pid = os.getpid()
         self._login = login
-        self._token: str | None = None
         credentials = tls.credentials() if tls else None
         self.endpoints = [Endpoint(address, credentials) for address in addresses]
         self._current = 0
@@ -111,12 +112,15 @@ class Transport:
         for endpoints_left in range(len(self.endpoints), 0, -1):
             position = self._current
             endpoint = self.endpoints[position]
+            share = now() + (deadline - now()) / endpoints_left
             try:
-                return self._ask(endpoint, select(endpoint), request, max(deadline - now(), 0.0) / endpoints_left)
+                return self._ask(endpoint, select(endpoint), request, share)
             except grpc.RpcError as error:
                 if error.code() not in TRY_ELSEWHERE:
                     raise translate(error) from error
                 failures.append(f"{endpoint.address}: {words(error)}")
+            except TimeoutError as error:
+                failures.append(f"{endpoint.address}: {error}")
             except ValueError as error:  # gRPC's word for a closed channel
                 raise EtcdUnavailable(CLOSED) from error
             self._leave(position)
@@ -127,12 +131,11 @@ class Transport:
         self.check_process()
         position = self._current
         endpoint = self.endpoints[position]
-        return Stream(
-            lambda requests: select(endpoint)(requests, metadata=self._metadata(endpoint)),
-            request,
-            lambda: self._leave(position),
-            self._observer,
-        )
+
+        def start(requests: Iterator[Any]) -> Any:
+            return select(endpoint)(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
+
+        return Stream(start, request, partial(self._stream_failed, position), self._observer)
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
@@ -145,37 +148,40 @@ class Transport:
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 
-    def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, timeout: float) -> Any:
-        metadata = self._metadata(endpoint, timeout)
+    def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float) -> Any:
+        token = self._token(endpoint, deadline)
         try:
-            return self._send(method, request, timeout, metadata)
+            return self._send(method, request, token, deadline)
         except grpc.RpcError as error:
             if self._login is None or not token_expired(error):
                 raise
-        self._forget_token(metadata)
-        return self._send(method, request, timeout, self._metadata(endpoint, timeout))
+        self._login.forget(token)
+        return self._send(method, request, self._token(endpoint, deadline), deadline)
 
-    def _send(self, method: Callable[..., Any], request: Any, timeout: float, metadata: Any) -> Any:
-        if self._observer is None:
-            return method(request, timeout=timeout, metadata=metadata)
+    def _send(self, method: Callable[..., Any], request: Any, token: str | None, deadline: float) -> Any:
         sent = now()
-        response = method(request, timeout=timeout, metadata=metadata)
-        self._observer(call_name(request), request, response, now() - sent)
+        response = method(request, timeout=max(deadline - sent, 0.0), metadata=self._metadata(token))
+        if self._observer is not None:
+            self._observer(call_name(request), request, response, now() - sent)
         return response
 
-    def _metadata(self, endpoint: Endpoint, timeout: float | None = None) -> tuple[tuple[str, str], ...]:
+    def _token(self, endpoint: Endpoint, deadline: float) -> str | None:
         if self._login is None:
-            return (_HAS_LEADER,)
-        with self._lock:
-            if self._token is None:
-                request = rpc.AuthenticateRequest(name=self._login[0], password=self._login[1])
-                self._token = endpoint.auth.Authenticate(request, timeout=timeout or self.timeout).token
-            return (_HAS_LEADER, ("token", self._token))
+            return None
+        request = rpc.AuthenticateRequest(name=self._login.user, password=self._login.password)
+        return self._login.token(
+            lambda timeout: str(endpoint.auth.Authenticate(request, timeout=timeout).token), deadline
+        )
 
-    def _forget_token(self, metadata: tuple[tuple[str, str], ...]) -> None:
-        with self._lock:
-            if ("token", self._token) in metadata:  # not if another thread has got a new one already
-                self._token = None
+    @staticmethod
+    def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:
+        return (_HAS_LEADER,) if token is None else (_HAS_LEADER, ("token", token))
+
+    def _stream_failed(self, position: int, out_of_reach: bool) -> None:
+        if out_of_reach:
+            self._leave(position)
+        if self._login is not None:  # of a watch with a token that has expired etcd says but "permission denied"
+            self._login.forget()
 
     def _leave(self, position: int) -> None:
         with self._lock:

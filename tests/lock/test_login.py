@@ -1,0 +1,127 @@
+"""User and password: tokens expire, servers restart and forget them, and nobody has to notice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from loadtest.proxy import Proxy
+from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
+from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
+from tests.waiting import wait_until
+
+WAIT_S = 20.0
+TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
+AT_ONCE_S = 3.0  # less than the five seconds after which a waiter asks etcd anyway
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginEtcd]:
+    """An etcd that wants users to log in."""
+    with LoginEtcd(tmp_path_factory.mktemp("login")) as server:
+        server.require_login()
+        yield server
+
+
+@pytest.fixture
+def shop(server: LoginEtcd) -> Iterator[Client]:
+    """A client that may touch what is below ``shop/``."""
+    with connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client:
+        yield client
+
+
+@pytest.fixture
+def root(server: LoginEtcd) -> Iterator[Client]:
+    """A client that may do everything, for looking."""
+    with connect(server.endpoint, user="root", password=ROOT_PASSWORD) as client:
+        yield client
+
+
+def keys(client: Client, name: str) -> list[str]:
+    """The keys of a name's queue in etcd, holder first."""
+    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def test_a_user_locks_what_it_may(shop: Client) -> None:
+    """With user and password, a lock is acquired and released below the prefix that is granted."""
+    with Session(shop, ttl=10) as session, Mutex(session, "shop/a").acquire(timeout=WAIT_S) as hold:
+        assert keys(shop, "shop/a") == [hold.key]
+
+
+def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
+    """Outside of its prefix EtcdDenied is raised at once, says where to look, and no key is left."""
+    with Session(shop, ttl=10) as session, pytest.raises(EtcdDenied, match="roles"):
+        Mutex(session, "elsewhere/a").acquire(timeout=WAIT_S)
+    assert keys(root, "elsewhere/a") == []
+
+
+def test_a_wrong_password_is_denied(server: LoginEtcd) -> None:
+    """EtcdDenied, not a timeout."""
+    with connect(server.endpoint, user="shop", password="wrong") as client, pytest.raises(EtcdDenied, match="password"):
+        client.grant(5)
+
+
+def test_without_a_user_one_is_denied(server: LoginEtcd) -> None:
+    """Who does not log in where one has to gets EtcdDenied, too."""
+    with connect(server.endpoint) as client, pytest.raises(EtcdDenied):
+        client.get_prefix("shop/")
+
+
+def test_an_expired_token_is_renewed_for_all_threads(shop: Client) -> None:
+    """After a long silence, threads that find the token expired at the same moment all get their answers."""
+    shop.get_prefix("shop/")
+    time.sleep(TOKEN_S)
+    with ThreadPoolExecutor(20) as pool:
+        answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
+        assert all(answer.result(WAIT_S).revision for answer in answers)
+
+
+def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
+    """A restart ends every token."""
+    shop.get_prefix("shop/")
+    server.stop()
+    server.start()
+    assert shop.get_prefix("shop/").revision
+
+
+@pytest.fixture
+def proxy(server: LoginEtcd) -> Iterator[Proxy]:
+    """A proxy in front of the server."""
+    with Proxy(server.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def session(proxy: Proxy) -> Iterator[Session]:
+    """A session that does not call etcd by itself during a test, for its lease is long."""
+    with connect(proxy.endpoint, user="shop", password=SHOP_PASSWORD) as client, Session(client, ttl=600) as session:
+        yield session
+
+
+def test_a_wait_outlives_its_token(session: Session, proxy: Proxy, root: Client) -> None:
+    """The token expires while a thread waits, and then the connection breaks: the turn still comes at once."""
+    with Session(root, ttl=60) as stranger, ThreadPoolExecutor(1) as pool:
+        hold = Mutex(stranger, "shop/wait").acquire(timeout=WAIT_S)
+        waiting = pool.submit(Mutex(session, "shop/wait").acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(root, "shop/wait")) == 2)
+        time.sleep(TOKEN_S)
+        proxy.reset()
+        hold.release()
+        with waiting.result(AT_ONCE_S) as mine:
+            assert keys(root, "shop/wait") == [mine.key]
+
+
+def test_a_holder_with_an_expired_token_learns_that_its_key_is_gone(
+    session: Session, proxy: Proxy, root: Client
+) -> None:
+    """A process that only holds calls nothing that would renew the token: its watch has to see to it."""
+    hold = Mutex(session, "shop/hold").acquire(timeout=WAIT_S)
+    time.sleep(TOKEN_S)
+    proxy.reset()
+    root.delete(hold.key, hold.token)
+    assert hold.lost.wait(AT_ONCE_S)
+    with pytest.raises(LockLost, match="deleted"):
+        hold.release()

@@ -31,7 +31,7 @@ __all__ = ["Endpoint", "Observer", "Stream", "Tls", "Transport", "rpc"]
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # what a connection may take to be made, not a pause
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.keepalive_time_ms", 10_000),  # etcd closes connections that ping more often than every 5 s
     ("grpc.keepalive_timeout_ms", 3_000),

@@ -1,0 +1,197 @@
+"""How a call reaches etcd: every one ends before its deadline, at whatever endpoint answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from loadtest.ports import LOOPBACK, free_port
+from loadtest.proxy import ANSWERS, Proxy
+from loadtest.servers import Etcd
+from lock import Client, EtcdUnavailable, connect
+from tests.waiting import wait_until
+
+SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
+NO_LEASE = 0
+
+CALLS: dict[str, Callable[[Client], object]] = {
+    "grant": lambda client: client.grant(5, timeout=0.3),
+    "keep_alive": lambda client: client.keep_alive(1, timeout=0.3),
+    "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
+    "revoke": lambda client: client.revoke(1, timeout=0.3),
+    "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
+    "create_alone": lambda client: client.create_alone("a/", "a/b", b"", NO_LEASE, timeout=0.3),
+    "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
+    "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
+    "status": lambda client: client.status(timeout=0.3),
+}
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An endpoint that accepts connections and never answers: a process that hangs, or a firewall."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        yield f"{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def refused() -> str:
+    """An endpoint where nobody listens."""
+    return f"{LOOPBACK}:{free_port()}"
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long it took to raise EtcdUnavailable."""
+    started = time.monotonic()
+    with pytest.raises(EtcdUnavailable):
+        call()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_no_call_waits_longer_than_its_deadline(silent: str, call: Callable[[Client], object]) -> None:
+    """An endpoint that never answers costs the call's timeout and not more."""
+    with connect(silent, timeout=30) as client:
+        assert 0.2 < seconds(lambda: call(client)) < 0.3 + SLACK_S
+
+
+def test_the_clients_timeout_is_the_default(silent: str) -> None:
+    """A call without a timeout takes the one of connect()."""
+    with connect(silent, timeout=0.3) as client:
+        assert 0.2 < seconds(client.status) < 0.3 + SLACK_S
+
+
+def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
+    """Three endpoints that never answer cost no more time than one."""
+    with connect(",".join([silent] * 3), timeout=0.6) as client:
+        assert seconds(client.status) < 0.6 + SLACK_S
+
+
+def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
+    """Where nobody listens, the error comes without waiting, names the endpoint and asks the right question."""
+    with connect(refused, timeout=30) as client:
+        assert seconds(client.status) < 5
+        with pytest.raises(EtcdUnavailable, match=f"{refused}.*is etcd running there"):
+            client.status()
+
+
+def test_every_endpoint_that_failed_is_named(refused: str) -> None:
+    """With several endpoints the message lists them all."""
+    other = f"{LOOPBACK}:{free_port()}"
+    with connect(f"{refused},{other}", timeout=5) as client, pytest.raises(EtcdUnavailable) as caught:
+        client.status()
+    assert refused in str(caught.value)
+    assert other in str(caught.value)
+
+
+def test_the_next_endpoint_is_asked_when_one_refuses(etcd: Etcd, refused: str) -> None:
+    """One dead member is not noticed by the caller."""
+    with connect(f"{refused},{etcd.endpoint}") as client:
+        assert client.status()
+
+
+def test_the_next_endpoint_is_asked_when_one_is_silent(etcd: Etcd, silent: str) -> None:
+    """A silent member costs its share of the deadline once; later calls go to the one that answered."""
+    with connect(f"{silent},{etcd.endpoint}", timeout=1.0) as client:
+        assert client.status()
+        started = time.monotonic()
+        for _ in range(10):
+            client.status()
+        assert time.monotonic() - started < 0.5
+
+
+def test_many_threads_fail_over_together(etcd: Etcd, silent: str) -> None:
+    """Twenty threads that find the first endpoint silent all get their answer from the second one in time."""
+    with connect(f"{silent},{etcd.endpoint}", timeout=2.0) as client, ThreadPoolExecutor(20) as pool:
+        answers = [pool.submit(client.status) for _ in range(20)]
+        assert len({answer.result() for answer in answers}) == 1
+
+
+def test_it_returns_to_the_first_endpoint_when_the_second_fails(etcd: Etcd) -> None:
+    """Failing over goes round: no endpoint is given up for good."""
+    with ExitStack() as stack:
+        one, two = stack.enter_context(Proxy(etcd.endpoint)), stack.enter_context(Proxy(etcd.endpoint))
+        client = stack.enter_context(connect(f"{one.endpoint},{two.endpoint}", timeout=2.0))
+        for broken, healed in ((one, two), (two, one)):
+            broken.refuse()
+            healed.start()
+            wait_until(lambda: _answers(client))
+
+
+def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
+    """After a restart the same client works, without being made anew."""
+    with connect(fresh_etcd.endpoint) as client:
+        client.status()
+        fresh_etcd.kill()
+        with pytest.raises(EtcdUnavailable):
+            client.status(timeout=0.5)
+        fresh_etcd.start()
+        wait_until(lambda: _answers(client), timeout=5)
+
+
+def test_a_slow_network_is_a_network(etcd: Etcd) -> None:
+    """Half a second for each round trip is no reason not to connect: TLS to another continent takes as long."""
+    with Proxy(etcd.endpoint) as proxy, connect(proxy.endpoint, timeout=10.0) as client:
+        proxy.delay_s = 0.25
+        assert client.status()
+
+
+def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(etcd: Etcd, client: Client) -> None:
+    """The first endpoint writes the key but its answer is lost: the second one tells of that very key."""
+    with Proxy(etcd.endpoint) as proxy, connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        both.status()
+        proxy.stall(ANSWERS)
+        kv = both.create("transport/lost/a", b"", NO_LEASE)
+        assert client.get_prefix("transport/lost/").keys == [kv]
+
+
+@pytest.mark.parametrize("silent_first", [True, False])
+def test_a_watch_moves_to_another_endpoint(etcd: Etcd, client: Client, silent: str, silent_first: bool) -> None:
+    """When the endpoint of a watch fails, the next watch is opened elsewhere, without any other call in between."""
+    with ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(etcd.endpoint))
+        both = stack.enter_context(connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0))
+        if silent_first:
+            assert next(iter(both.watch("transport/watch/"))) == []
+        proxy.refuse()
+
+        def stands() -> bool:
+            try:
+                return next(iter(both.watch("transport/watch/"))) == []
+            except EtcdUnavailable:
+                return False
+
+        wait_until(stands, timeout=3)
+
+
+def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
+    """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
+    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(8) as pool:
+        barrier = threading.Barrier(8)
+
+        def call() -> float:
+            barrier.wait()
+            return seconds(client.status)
+
+        waits = [pool.submit(call) for _ in range(8)]
+        assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.3])
+def test_logging_in_is_part_of_the_deadline(silent: str, timeout: float) -> None:
+    """A call that has to log in first gets no second deadline."""
+    with connect(silent, timeout=10, user="shop", password="secret") as client:
+        assert seconds(lambda: client.status(timeout=timeout)) < timeout + SLACK_S
+
+
+def _answers(client: Client) -> bool:
+    try:
+        return bool(client.status(timeout=0.5))
+    except EtcdUnavailable:
+        return False

@@ -23,6 +23,7 @@ class Keys:
         fence: the highest fencing token that was seen.
         generation: changes with every reset.
         answers: a hash from Idempotency-Key to the first answer.
+        previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         lock: what redis-py's Lock holds.
     """
 
@@ -35,6 +36,8 @@ class Keys:
         self.fence = prefix + "fence"
         self.generation = prefix + "generation"
         self.answers = prefix + "answers"
+        self.previous = prefix + "previous"
+        self.previous_orders = prefix + "previous-orders"
         self.lock = prefix + "lock"
 
 
@@ -77,7 +80,8 @@ class Sale:
         self.client = client
         self.keys = k = Keys(sale)
         self._stock = stock
-        self._reset = self.script("reset", k.initial, k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
+        counters = (k.initial, k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
+        self._reset = self.script("reset", *counters, k.previous, k.previous_orders)
 
     def script(self, name: str, *keys: str) -> Callable[..., Any]:
         """The script in ``lua/NAME.lua`` on `keys`, to be called with its ARGV.

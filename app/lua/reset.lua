@@ -1,6 +1,7 @@
 -- Starts a sale afresh. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an etcd
 -- that was wiped, and counts from one, can sell.
--- KEYS     initial, stock, lucky, orders, fence, generation, answers
+-- What was sold before is kept once, as it stood at that moment: whoever watches may come too late to read it.
+-- KEYS     initial, stock, lucky, orders, fence, generation, answers, previous, previous orders
 -- ARGV     items for sale, 'always' or 'if closed'
 -- Returns  1 if the sale was started, 0 if there was one already
 if ARGV[2] == 'if closed' and redis.call('EXISTS', KEYS[2]) == 1 then
@@ -13,7 +14,14 @@ local before = tonumber(redis.call('GET', KEYS[6]) or 0)
 if generation <= before then
   generation = before + 1
 end
-redis.call('DEL', KEYS[4], KEYS[7])
+if redis.call('EXISTS', KEYS[4]) == 1 then
+  local last = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
+  for place, name in ipairs({'initial', 'stock', 'lucky', 'generation'}) do
+    redis.call('HSET', KEYS[8], name, last[place] or 0)
+  end
+  redis.call('RENAME', KEYS[4], KEYS[9])
+end
+redis.call('DEL', KEYS[7])
 redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[1], KEYS[3], 0, KEYS[5], 0,
            KEYS[6], string.format('%.0f', generation))
 return 1

@@ -37,6 +37,22 @@ def test_a_reset_starts_afresh(sale: Sale) -> None:
     assert generations[0] < generations[1]
 
 
+def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:
+    """Counters and ledger of the last sale with orders can still be read, also after a second reset without any."""
+    generation = sale.client.get(sale.keys.generation)
+    sale.client.decr(sale.keys.stock)
+    sale.client.rpush(sale.keys.orders, "first", "second")
+    sale.reset(5)
+    sale.reset(6)
+    assert sale.client.hgetall(sale.keys.previous) == {
+        "initial": "10",
+        "stock": "9",
+        "lucky": "0",
+        "generation": generation,
+    }
+    assert sale.client.lrange(sale.keys.previous_orders, 0, -1) == ["first", "second"]
+
+
 def test_the_generation_rises_even_if_the_clock_does_not(sale: Sale) -> None:
     """A generation from the future is followed by a higher one."""
     sale.client.set(sale.keys.generation, 2**52)

@@ -224,7 +224,7 @@ def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: 
 
 
 def test_the_smallest_pool_is_enough(settings: Settings) -> None:
-    """With one thread, a purchase under every guard finds its connections: to open the sale, to sell, to be sold out."""
+    """With one thread, every guard finds the connections to open the sale, to sell, and to be sold out."""
     for guard in (guard.name for guard in GUARDS):
         app = create_app(dataclasses.replace(settings, sale=f"{settings.sale}-{guard}", stock=1, threads=1))
         browser = app.test_client()

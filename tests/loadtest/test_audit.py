@@ -199,3 +199,13 @@ def test_the_longest_stall() -> None:
     answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
     assert longest_stall(answers) == 481.0
     assert longest_stall([]) == 0.0
+
+
+def test_a_kept_record_is_judged_again() -> None:
+    """Two small rushes that really took place: without a lock everybody was inside at once, with it nobody was."""
+    unlocked = audit(Record.read(DATA / "rush-none.json"))
+    assert unlocked.sold > unlocked.stock
+    assert len(unlocked.both_wrote) > 100
+    locked = audit(Record.read(DATA / "rush-etcd.json"))
+    assert (locked.findings(), locked.overlaps) == ([], [])
+    assert locked.sold == locked.stock

@@ -39,11 +39,13 @@ def connect(
         observer: told of every answer of etcd, for tracing and counting; see `lock.transport.Observer`.
 
     Raises:
-        ValueError: no endpoint, one that is not ``HOST:PORT``, or a user without a password.
+        ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, or half a login.
         OSError: a certificate file cannot be read.
     """
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
+    if tls is None and "https://" in endpoints:
+        raise ValueError("an https:// endpoint needs tls=Tls(ca_cert=...): it would be spoken to in plain text")
     login = Login(user, password) if user is not None and password is not None else None
     transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
     return Client(transport, namespace)

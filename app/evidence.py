@@ -108,8 +108,14 @@ class Evidence(Witness):
 
     def _open(self) -> int:
         self._directory.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.-]", "-", self._instance)
-        return os.open(self._directory / f"{name}-{os.getpid()}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        path = own_file(self._directory, self._instance, "jsonl")
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def own_file(directory: Path, instance: str, suffix: str) -> Path:
+    """The file of this process among those of all instances."""
+    name = re.sub(r"[^\w.-]", "-", instance)
+    return directory / f"{name}-{os.getpid()}.{suffix}"
 
 
 def _verdict(purchase: Purchase, error: BaseException | None) -> tuple[str | None, str | None]:

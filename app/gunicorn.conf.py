@@ -27,7 +27,7 @@ except SettingsError as error:
     sys.exit(str(error))
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
-worker_class = "gthread"
+worker_class = "app.worker.CountingWorker"
 workers = settings.workers
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
@@ -64,6 +64,7 @@ if settings.workers > 1:
 def post_worker_init(worker: Any) -> None:
     """Connect to etcd and Redis, and be ready for SIGTERM: whoever waits for the lock is sent away at once."""
     from app import services
+    from app.vitals import Vitals
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
@@ -75,6 +76,10 @@ def post_worker_init(worker: Any) -> None:
 
     signal.signal(signal.SIGTERM, stop_and_drain)
     made.warm_up()
+    if settings.evidence is not None:
+        outcomes = made.metrics.outcomes
+        worker.vitals = Vitals(settings.evidence, instance=settings.instance, pool=worker.tpool, outcomes=outcomes)
+        worker.vitals.start()
     # What is there now stays: the garbage collector need not look at it again during a rush.
     gc.collect()
     gc.freeze()
@@ -84,6 +89,8 @@ def worker_exit(server: Any, worker: Any) -> None:
     """Revoke the lease, so that nobody has to wait until it expires."""
     from app import services
 
+    if hasattr(worker, "vitals"):
+        worker.vitals.close()
     if hasattr(worker, "wsgi"):
         services.of(worker.wsgi).close()
 

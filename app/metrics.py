@@ -64,6 +64,15 @@ class Metrics:
         if purchase.loss is not None:
             guard.lost[purchase.loss].inc()
 
+    def outcomes(self) -> dict[str, int]:
+        """Purchases of this process by outcome, under all guards."""
+        counted = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+        for metric in self.purchases.collect():
+            for sample in metric.samples:
+                if sample.name.endswith("_total"):
+                    counted[sample.labels["outcome"]] += int(sample.value)
+        return counted
+
     def expose(self) -> Response:
         """``GET /metrics``."""
         registry = self.registry

@@ -1,0 +1,52 @@
+"""gunicorn's threaded worker, which also knows how many requests wait for one of its threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
+
+
+class CountingPool(ThreadPoolExecutor):
+    """Counts what it has in hand.
+
+    Attributes:
+        threads: how many jobs it works on at once.
+        busy: jobs that a thread works on.
+        queued: jobs that wait for a thread.
+    """
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.threads = threads
+        self.busy = 0
+        self.queued = 0
+        self._counting = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self._count(queued=1)
+        return super().submit(self._work, fn, args, kwargs)
+
+    def _work(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        self._count(queued=-1, busy=1)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            self._count(busy=-1)
+
+    def _count(self, *, queued: int = 0, busy: int = 0) -> None:
+        with self._counting:
+            self.queued += queued
+            self.busy += busy
+
+
+class CountingWorker(ThreadWorker):  # type: ignore[misc]
+    """The worker whose thread pool counts."""
+
+    tpool: CountingPool
+
+    def get_thread_pool(self) -> CountingPool:
+        return CountingPool(self.cfg.threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 if hasattr(time, "CLOCK_BOOTTIME"):
 
@@ -16,6 +17,11 @@ else:
     def now_ns() -> int:
         """Nanoseconds of a monotonic clock; it may stand still while the machine is suspended."""
         return time.monotonic_ns()
+
+
+def utc_now() -> str:
+    """The time of day for people to read: ISO 8601, UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)

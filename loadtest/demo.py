@@ -31,7 +31,11 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int) -> None:
         stack = Stack(directory, ports="free")
         try:
             _start(stack, screen)
-            env = {"FLASHSALE_REDIS_URL": stack.redis.url, "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint}
+            env = {
+                "FLASHSALE_REDIS_URL": stack.redis.url,
+                "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
+                "FLASHSALE_EVIDENCE": str(stack.evidence),
+            }
             comparison, report = run_rush(options, hosts=stack.urls, env=env)
         finally:
             with screen.status("stopping everything"):

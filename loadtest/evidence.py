@@ -6,6 +6,7 @@ The lines are those of the shop's app/evidence.py.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ class EvidenceReader:
         self.full = False
         self._read = {file: file.stat().st_size for file in self._files()}
         self._open: dict[tuple[Path, str], Visit] = {}
+
+    @classmethod
+    def from_environment(cls) -> EvidenceReader:
+        """Of the directory that ``FLASHSALE_EVIDENCE`` names, if it names one."""
+        name = os.environ.get("FLASHSALE_EVIDENCE")
+        return cls(Path(name) if name else None)
 
     def poll(self) -> list[Visit]:
         """`visits`, with what was written since the last call."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from loadtest.answer import Answer
 from loadtest.clock import Start
+from loadtest.comparison import Run
 from loadtest.evidence import Visit
 from loadtest.verdict import Order
 
@@ -163,6 +164,21 @@ class Record:
     sections: list[Section] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+
+    @classmethod
+    def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
+        """The record of `run`, still without rows."""
+        return cls(
+            kind="rush",
+            guard=run.guard,
+            promise=run.promise,
+            stock=stock,
+            buyers=sum(run.outcomes.values()),
+            hold_ms=hold_ms,
+            started=started,
+            versions=versions,
+            verdict=asdict(run),
+        )
 
     def take(
         self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], visits: Iterable[Visit]

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from gevent import Timeout
 from gevent.event import Event
 
 from loadtest.answer import Answer, Outcome
+from loadtest.clock import Start, utc_now
 from loadtest.comparison import Comparison, Run
+from loadtest.evidence import EvidenceReader
+from loadtest.record import Record
 from loadtest.sale import Sale, SaleError
 from loadtest.verdict import judge
 
@@ -53,12 +55,14 @@ class Rush:
 
     Attributes:
         comparison: the last test, or as much as there is yet of the one that runs.
+        records: one for each run of it.
     """
 
     def __init__(self, runner: Any, audience: Audience) -> None:
         self._runner = runner
         self._audience = audience
         self.comparison: Comparison | None = None
+        self.records: list[Record] = []
         self._number = 0
         self._arrived = 0
         self._answers: list[Answer] = []
@@ -68,14 +72,13 @@ class Rush:
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers; raises SaleError."""
-        self.comparison = None
+        self.comparison, self.records = None, []
         sale = Sale.from_environment(plan.hosts)
         promises = sale.promises()
         unknown = [guard for guard in plan.guards if guard not in promises]
         if unknown:
             raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
-        started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        self.comparison = Comparison(plan.stock, buyers, started, sale.versions())
+        self.comparison = Comparison(plan.stock, buyers, utc_now(), sale.versions())
         for guard in plan.guards:
             self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
         return self.comparison
@@ -84,10 +87,14 @@ class Rush:
         self._audience.round_begins(guard, buyers)
         self._assemble(guard, plan.hold_ms, buyers)
         sale.reset(plan.stock)
+        evidence, start, started = EvidenceReader.from_environment(), Start.now(), utc_now()
         answers = self._burst(buyers)
         ledger, stock_left = sale.ledger()
         verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
+        record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
+        record.take(start, answers=answers, ledger=ledger, visits=evidence.poll())
+        self.records.append(record)
         self._audience.round_ends(run)
         return run
 

@@ -62,6 +62,9 @@ class Stack:
         port_offset: is added to the default ports.
         instances: how many shops.
         env: FLASHSALE_* settings for all shops, over those of the environment.
+
+    Attributes:
+        evidence: where the shops record their critical sections.
     """
 
     def __init__(
@@ -78,7 +81,12 @@ class Stack:
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
         self.redis = Redis(directory, port(REDIS_PORT))
-        services = {"FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint, "FLASHSALE_REDIS_URL": self.redis.url}
+        self.evidence = Path(os.environ.get("FLASHSALE_EVIDENCE") or directory / "evidence")
+        services = {
+            "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
+            "FLASHSALE_REDIS_URL": self.redis.url,
+            "FLASHSALE_EVIDENCE": str(self.evidence),
+        }
         self.instances = [
             Instance(directory, port(default), env={**services, **(env or {})})
             for default in INSTANCE_PORTS[:instances]

@@ -30,7 +30,7 @@ class Stage:
         self._rush: Rush | None = None
         self._terminal = Terminal()
         self._conductor: gevent.Greenlet | None = None
-        for event in ("init", "test_start", "spawning_complete", "test_stop", "quit"):
+        for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
 
@@ -66,7 +66,10 @@ class Stage:
         else:
             environment.process_exit_code = 0 if comparison.kept else BROKEN_PROMISE
             if environment.parsed_options.report:
-                comparison.write(Path(environment.parsed_options.report))
+                report = Path(environment.parsed_options.report)
+                comparison.write(report)
+                for record in rush.records:
+                    record.write(report.parent / "records" / f"{record.guard}.json")
         finally:
             end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
             end()
@@ -76,7 +79,8 @@ class Stage:
         (buyer,) = self._environment.user_classes
         return Plan(options.guards, options.stock, options.hold_ms, hosts=buyer.host.split(","))
 
-    def _on_test_stop(self, environment: Any, **_: Any) -> None:
+    def _on_test_stopping(self, environment: Any, **_: Any) -> None:
+        # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
         if self._conductor and self._conductor is not gevent.getcurrent():
             self._conductor.kill(block=False)
         self._conductor = None

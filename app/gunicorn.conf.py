@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +63,25 @@ if settings.workers > 1:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Connect to etcd and Redis, and be ready for SIGTERM: whoever waits for the lock is sent away at once."""
+    """Connect to etcd and Redis, and be ready for SIGTERM.
+
+    Whoever waits for the lock is sent away then. What is still held shortly before the master loses its patience is
+    given up: after a kill the lock would stay locked until the lease expires.
+    """
     from app import services
     from app.vitals import Vitals
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
 
+    def drain() -> None:
+        made.drain()
+        time.sleep(max(worker.cfg.graceful_timeout - 2, 0))
+        made.coordination.close()
+
     def stop_and_drain(signum: int, frame: Any) -> None:
         # In a thread, because a signal handler must not wait for locks.
-        threading.Thread(target=made.drain, name="drain", daemon=True).start()
+        threading.Thread(target=drain, name="drain", daemon=True).start()
         stop(signum, frame)  # type: ignore[operator, misc]
 
     signal.signal(signal.SIGTERM, stop_and_drain)

@@ -19,7 +19,7 @@ import pytest
 
 from app.settings import Settings
 from loadtest.stack import Instance
-from lock import Client, Mutex, Session, connect
+from lock import Mutex, Session, connect
 from tests.waiting import wait_until
 
 Answer = tuple[int, dict[str, Any]]
@@ -71,7 +71,7 @@ def buy(instance: Instance, query: str) -> Answer:
     return ask(instance, f"/stock/reduce?{query}", method="POST")
 
 
-def leases(client: Client, mutex: Mutex) -> set[int]:
+def leases(mutex: Mutex) -> set[int]:
     """The leases of everybody in the queue."""
     return {contender.lease_id for contender in mutex.contenders()}
 
@@ -81,7 +81,7 @@ def test_sigterm_drains(instance: Instance, stranger: Mutex) -> None:
     with ThreadPoolExecutor(4) as threads:
         holder = threads.submit(buy, instance, "guard=etcd&hold_ms=1500")
         wait_until(lambda: len(stranger.contenders()) == 1)
-        (lease,) = leases(stranger.session.client, stranger)
+        (lease,) = leases(stranger)
         waiters = [threads.submit(buy, instance, "guard=etcd") for _ in range(3)]
         wait_until(lambda: len(stranger.contenders()) == 4)
         os.kill(instance.pid, signal.SIGTERM)
@@ -97,6 +97,18 @@ def test_sigterm_drains(instance: Instance, stranger: Mutex) -> None:
     wait_until(lambda: not instance.running, timeout=20)
     assert stranger.session.client.time_to_live(lease).ttl == -1
     assert instance.returncode == 0
+
+
+def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
+    """A purchase that does not end in time loses its lock before the kill: nobody waits for a lease of a minute."""
+    env |= {"FLASHSALE_LEASE_TTL": "60", "GUNICORN_CMD_ARGS": "--graceful-timeout 3"}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(1) as threads:
+        threads.submit(buy, instance, "guard=etcd&hold_ms=30000")
+        wait_until(stranger.contenders)
+        (lease,) = leases(stranger)
+        os.kill(instance.pid, signal.SIGTERM)
+        wait_until(lambda: stranger.session.client.time_to_live(lease).ttl == -1)
+        wait_until(lambda: not instance.running)
 
 
 def test_a_killed_instance_frees_the_lock_within_its_ttl(

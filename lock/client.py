@@ -92,6 +92,10 @@ class Client:
         """Raise `ForkedError` anywhere but in the process that made this client."""
         self._transport.check_process()
 
+    def forked(self) -> bool:
+        """Whether this is another process than the one that made this client."""
+        return self._transport.forked()
+
     @property
     def timeout(self) -> float:
         """Seconds one call may take."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sched
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -121,40 +122,48 @@ class Hold(Releasable):
         """
         self._session.client.check_process()
         self._check_held()
-        self._leave()
+        self._released = True
+        there = True
         try:
+            _leave(self._session, self._queue, self._ticket, self._alarm)
             there = self._session.client.delete(self.key, self.token)
+            self._queue.deleted(self.key, self.token)
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
             self._session.sweep(self.key, self.token)
         except BaseException:  # KeyboardInterrupt in the middle
             self._session.sweep(self.key, self.token)
             raise
-        else:
-            self._queue.deleted(self.key, self.token)
-            self._session.lease.check()
-            self._ticket.check()
-            if not there:
-                raise LockLost(f"key {self.key!r} was gone before it was released")
+        self._session.lease.check()
+        self._ticket.check()
+        if not there:
+            raise LockLost(f"key {self.key!r} was gone before it was released")
 
     def _check_held(self) -> None:
         if self._released:
             raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
 
-    def _leave(self) -> None:
-        self._released = True
-        self._queue.strike(self._ticket)
-        if self._alarm is not None:
-            self._session.alarms.cancel(self._alarm)
-
     def __del__(self) -> None:
-        if not getattr(self, "_released", True):
-            self._leave()
-            self._session.sweep(self.key, self.token)
-            warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+        if getattr(self, "_released", True) or self._session.client.forked():
+            return
+        self._released = True
+        # The garbage collector may run in a thread that is inside one of our locks: nothing here may take one.
+        leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
+        self._session.sweep(self.key, self.token, first=leave)
+        warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+# Not methods, for they would keep a hold alive that everybody else has dropped.
+
+
+def _leave(session: Session, queue: WaitQueue, ticket: Ticket, alarm: sched.Event | None) -> None:
+    """Tell the hold nothing more."""
+    queue.strike(ticket)
+    if alarm is not None:
+        session.alarms.cancel(alarm)
 
 
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:
-    """Give a hold up; not a method, for the alarm would keep a hold alive that everybody else has dropped."""
+    """Give a hold up."""
     if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
         session.sweep(ticket.key, ticket.token)

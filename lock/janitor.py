@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 from lock.client import Client
@@ -25,6 +26,7 @@ class _Litter(NamedTuple):
     key: str
     create_revision: int | None
     in_doubt_until: float  # a write whose answer was lost may still arrive until then
+    first: Callable[[], object] | None
 
 
 class Janitor:
@@ -42,9 +44,13 @@ class Janitor:
         self._thread = threading.Thread(target=self._work, name="lock-janitor", daemon=True)
         self._thread.start()
 
-    def sweep(self, key: str, create_revision: int | None) -> None:
-        """Have `key` deleted if it was created at `create_revision`; None where it is not known whether it exists."""
-        self._inbox.put(_Litter(key, create_revision, now() + (self._doubt_s if create_revision is None else 0.0)))
+    def sweep(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
+        """Have `key` deleted if it was created at `create_revision`; None where it is not known whether it exists.
+
+        `first` is called before, in the janitor's thread. Takes no lock, so that it can be used in ``__del__``.
+        """
+        in_doubt_until = now() + (self._doubt_s if create_revision is None else 0.0)
+        self._inbox.put(_Litter(key, create_revision, in_doubt_until, first))
 
     def close(self) -> None:
         """Stop; what is left goes with the lease."""
@@ -62,6 +68,8 @@ class Janitor:
                 continue
             if item is None:
                 return
+            if item.first is not None:
+                item.first()
             if not self._delete(item):
                 litter.append(item)
 

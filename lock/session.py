@@ -140,9 +140,9 @@ class Session:
         """What stands in a key of this session and thread."""
         return identity(self.name)
 
-    def sweep(self, key: str, create_revision: int | None = None) -> None:
-        """Have the janitor delete a key; returns at once."""
-        self._janitor.sweep(key, create_revision)
+    def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
+        """Have the janitor call `first` and delete a key; returns at once, and takes no lock."""
+        self._janitor.sweep(key, create_revision, first)
 
     def _stop(self, reason: str) -> bool:
         """End everything but the lease; whether that was not done before."""

@@ -139,12 +139,16 @@ class Transport:
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
-        if os.getpid() != self._pid:
+        if self.forked():
             raise ForkedError(f"this etcd client belongs to process {self._pid}: call connect() after the fork")
+
+    def forked(self) -> bool:
+        """Whether this is another process than the one that made this client."""
+        return os.getpid() != self._pid
 
     def close(self) -> None:
         """Close all channels; calls under way end with `EtcdUnavailable`."""
-        if os.getpid() == self._pid:  # closing gRPC's objects in a forked child can hang
+        if not self.forked():  # closing gRPC's objects in a forked child can hang
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 

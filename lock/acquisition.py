@@ -74,10 +74,15 @@ class Acquisition(Generic[HoldT_co]):
             self._queue.written(self._ticket, kv.create_revision)
             self._ticket.grant(kv.create_revision)
             self._ticket.check()  # lost or cancelled while the answer was out
+            return self._hold(kv.create_revision)
+        except LeaseNotFound:
+            self._queue.strike(self._ticket)
+            self._session.lease.gone()
+            self._session.ensure()
+            raise
         except BaseException:
             self.withdraw()
             raise
-        return self._hold(kv.create_revision)
 
     def join(self, deadline: float) -> None:
         """Write the key, again and again while etcd does not answer and there is time.
@@ -139,6 +144,7 @@ class Acquisition(Generic[HoldT_co]):
         self._ticket.cancel(LockCancelled(f"the wait for lock {self._name!r} was cancelled"))
 
     def _hold(self, token: int) -> HoldT_co:
+        self._session.ensure()  # a process that was frozen may hear of its turn before it hears that its lease is over
         return self._make(self._session, self._name, self._queue, self._ticket, token)
 
     def timed_out(self) -> LockTimeout:

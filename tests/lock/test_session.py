@@ -1,0 +1,381 @@
+"""The session: one lease per process, kept alive, and known to be lost in time."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from loadtest.proxy import ANSWERS, Proxy
+from loadtest.servers import Etcd
+from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_threads, queue_up, seconds
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def proxy(etcd: Etcd) -> Iterator[Proxy]:
+    """A network that can fail, between a client and the shared etcd."""
+    with Proxy(etcd.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(proxy: Proxy) -> Iterator[Client]:
+    """A client behind that network."""
+    with connect(proxy.endpoint, timeout=1.0) as client:
+        yield client
+
+
+def heal(proxy: Proxy) -> None:
+    """Let the test end without waiting for deadlines."""
+    proxy.resume()
+    proxy.reset()
+    proxy.start()
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 1.5, "5", None])
+def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: object) -> None:
+    """Anything else is refused before etcd is asked."""
+    with pytest.raises(ValueError, match="ttl"):
+        Session(client, ttl=ttl)  # type: ignore[arg-type]
+
+
+def test_without_etcd_there_is_no_session() -> None:
+    """EtcdUnavailable within the deadline, and no thread is left."""
+    with connect("127.0.0.1:9", timeout=0.5) as client, pytest.raises(EtcdUnavailable):
+        Session(client)
+    assert not lock_threads()
+
+
+def test_the_ttl_is_what_the_server_granted(client: Client) -> None:
+    """etcd makes two seconds of one; the local deadline uses them, and etcd never has less than we believe."""
+    with Session(client, ttl=1) as session:
+        assert session.ttl == 2
+        assert 1.0 < session.remaining() <= 2.0
+        assert client.time_to_live(session.lease_id).granted_ttl == 2
+
+
+def test_a_hold_outlives_its_ttl_many_times(client: Client) -> None:
+    """Kept alive, a lock is still held after three times its TTL, and was never in doubt."""
+    with Session(client, ttl=1) as session, Mutex(session, "session/long").acquire(timeout=WAIT_S) as hold:
+        end = time.monotonic() + 3 * session.ttl
+        while time.monotonic() < end:
+            assert not hold.lost.wait(0.05)
+            assert hold.remaining() > 0
+        assert keys(client, "session/long") == [hold.key]
+
+
+def test_the_deadline_counts_from_when_the_grant_was_sent(proxy: Proxy, far: Client) -> None:
+    """An answer that was a second under way leaves a second less: etcd's clock started before it."""
+    far.status()
+    proxy.stall(ANSWERS)
+    opening = in_thread(Session, far, ttl=5)
+    with pytest.raises(TimeoutError):
+        opening.result(0.8)
+    proxy.resume()
+    with opening.result(WAIT_S) as session:
+        assert session.remaining() <= 5 - 0.8
+
+
+def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Client) -> None:
+    """The same for each renewal."""
+    with Session(far, ttl=30) as session:
+        proxy.stall(ANSWERS)
+        renewal = in_thread(session.lease.verify)
+        with pytest.raises(TimeoutError):
+            renewal.result(0.8)
+        proxy.resume()
+        renewal.result(WAIT_S)
+        assert session.remaining() <= 30 - 0.8
+
+
+def test_a_revoked_lease_is_known_at_once(client: Client, session: Session, stranger: Session) -> None:
+    """Its holds and waits learn of it from their keys; the holder of another session is undisturbed."""
+    hold = Mutex(session, "session/revoked-a").acquire(timeout=WAIT_S)
+    theirs = Mutex(stranger, "session/revoked-b").acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(session, "session/revoked-b"))
+    client.revoke(session.lease_id)
+    with pytest.raises(SessionLost):
+        waiting.result(AT_ONCE_S)
+    assert hold.lost.wait(AT_ONCE_S)
+    assert session.lost.wait(AT_ONCE_S)
+    assert session.remaining() == hold.remaining() == 0.0
+    with pytest.raises(SessionLost, match="revoked"):
+        hold.ensure()
+    theirs.ensure()
+    theirs.release()
+    with pytest.raises(SessionLost):
+        hold.release()
+
+
+def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:
+    """Without a key to watch, a third of the TTL is the longest it can take."""
+    with Session(client, ttl=2) as session:
+        client.revoke(session.lease_id)
+        assert session.lost.wait(2 / 3 + AT_ONCE_S)
+
+
+@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
+def test_whoever_first_hears_of_a_revoked_lease_says_so(client: Client, attempt: Callable[[Mutex], object]) -> None:
+    """An acquire that comes before the next renewal gets SessionLost, and so does everybody after it."""
+    with Session(client, ttl=60) as session:
+        client.revoke(session.lease_id)
+        with pytest.raises(SessionLost):
+            attempt(Mutex(session, "session/first"))
+        assert session.lost.is_set()
+
+
+@pytest.mark.parametrize("fault", [Proxy.stall, Proxy.refuse, Proxy.forget, lambda proxy: proxy.stall(ANSWERS)])
+def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_away(
+    proxy: Proxy, far: Client, fault: Callable[[Proxy], object]
+) -> None:
+    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over."""
+    with Session(far, ttl=2) as session:
+        hold = Mutex(session, "session/away").acquire(timeout=WAIT_S)
+        waiting = in_thread(Mutex(session, "session/away").acquire)
+        fault(proxy)
+        deadline = time.monotonic() + session.ttl  # a renewal may have been sent just now, but none after this
+        assert hold.lost.wait(session.ttl + AT_ONCE_S)
+        assert time.monotonic() < deadline + 0.3
+        assert hold.remaining() == 0.0
+        with pytest.raises(SessionLost, match="kept alive"):
+            hold.ensure()
+        with pytest.raises(SessionLost):
+            waiting.result(AT_ONCE_S)
+        with pytest.raises(SessionLost):
+            Mutex(session, "session/away").acquire(timeout=WAIT_S)
+        heal(proxy)
+
+
+def test_a_release_of_a_lost_hold_says_so_although_etcd_is_away(proxy: Proxy, far: Client) -> None:
+    """What was written under it may have been written unlocked: the end of `with` does not pass over that."""
+    with Session(far, ttl=2) as session:
+        hold = Mutex(session, "session/away-release").acquire(timeout=WAIT_S)
+        proxy.stall()
+        assert hold.lost.wait(WAIT_S)
+        with pytest.raises(SessionLost):
+            hold.release()
+        heal(proxy)
+
+
+def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
+    """etcd away for less than the TTL costs nothing but time."""
+    with Session(far, ttl=4) as session, Mutex(session, "session/short").acquire(timeout=WAIT_S) as hold:
+        before = session.remaining()
+        proxy.refuse()
+        wait_until(lambda: session.remaining() < 2.2)
+        proxy.start()
+        wait_until(lambda: session.remaining() > before - 0.5)
+        hold.ensure()
+
+
+def test_a_lost_lease_is_given_back(proxy: Proxy, far: Client, client: Client, fresh_name: str) -> None:
+    """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
+    with Session(far, ttl=2) as session:
+        hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
+        proxy.stall(ANSWERS)
+        session.lease.gone()
+        assert hold.lost.is_set()
+        client.keep_alive(session.lease_id)
+        proxy.resume()
+        wait_until(lambda: not keys(client, fresh_name), timeout=AT_ONCE_S + 1.0)
+
+
+@pytest.fixture
+def fresh_name(request: pytest.FixtureRequest) -> str:
+    """A lock name of this test's own."""
+    return f"session/{request.node.name}"
+
+
+def test_a_session_that_is_lost_stays_lost(client: Client, fresh_name: str) -> None:
+    """No renewal brings it back, for holds were told; a new session works at once."""
+    with Session(client, ttl=60) as session:
+        session.lease.gone()
+        session.lease.verify()
+        assert session.remaining() == 0.0
+        with pytest.raises(SessionLost):
+            Mutex(session, fresh_name).try_acquire()
+    with Session(client) as session, Mutex(session, fresh_name).acquire(timeout=WAIT_S):
+        pass
+
+
+def test_closing_frees_everything_at_once(client: Client, stranger: Session, fresh_name: str) -> None:
+    """The lease is revoked: the next one has the lock at once; no key, lease or thread is left; waiters are told."""
+    threads = lock_threads()
+    session = Session(client, ttl=60)
+    hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
+    own = queue_up(client, Mutex(session, fresh_name))
+    theirs = queue_up(client, Mutex(stranger, fresh_name))
+    session.close()
+    with pytest.raises(SessionLost, match="closed"):
+        own.result(AT_ONCE_S)
+    theirs.result(AT_ONCE_S).release()
+    assert hold.lost.is_set()
+    assert client.time_to_live(session.lease_id).ttl == -1
+    assert keys(client, fresh_name) == []
+    wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {fresh_name}/"]))
+
+
+def test_closing_again_does_nothing(client: Client) -> None:
+    """close() is idempotent, also from several threads at once, and `with` may close what was closed."""
+    with Session(client) as session:
+        closings = [in_thread(session.close) for _ in range(5)]
+        for closing in closings:
+            closing.result(WAIT_S)
+        session.close()
+
+
+def test_closing_from_its_own_listener(client: Client) -> None:
+    """Whoever is told of the loss may close the session in the same breath."""
+    session = Session(client, ttl=60)
+    closed = in_thread(session.lost.wait, WAIT_S)
+    session.on_lost(session.close)
+    session.lease.gone()
+    assert closed.result(WAIT_S)
+    wait_until(lambda: not lock_threads())
+
+
+def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, fresh_name: str) -> None:
+    """A few deadlines are the longest it takes; the lease is left to expire."""
+    session = Session(far, ttl=2)
+    hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
+    proxy.stall()
+    assert seconds(session.close) < 4 * far.timeout
+    assert hold.lost.is_set()
+    proxy.resume()
+    wait_until(lambda: not lock_threads())
+
+
+def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str], fresh_name: str) -> None:
+    """However many acquisitions: one lease, for hundreds a second would paralyse a cluster when they expire."""
+    before = len(etcdctl("lease", "list").split("\n"))
+    with Session(client) as session:
+        holds = [in_thread(Mutex(session, f"{fresh_name}/{number}").acquire) for number in range(20)]
+        for hold in holds:
+            hold.result(WAIT_S)
+        assert len(etcdctl("lease", "list").split("\n")) == before + 1
+        assert {kv.lease_id for kv in client.get_prefix(f"{fresh_name}/").keys} == {session.lease_id}
+        for hold in holds:
+            hold.result().release()
+
+
+def test_cancelled_waiters_leave_and_holders_go_on(
+    client: Client, session: Session, stranger: Session, fresh_name: str
+) -> None:
+    """The first step of a clean stop: every wait ends with LockCancelled and leaves no key; so do later ones."""
+    other = f"{fresh_name}/other"
+    hold = Mutex(session, other).acquire(timeout=WAIT_S)
+    theirs = Mutex(stranger, f"{fresh_name}/a").acquire(timeout=WAIT_S)
+    waits = [queue_up(client, Mutex(session, f"{fresh_name}/a")) for _ in range(3)]
+    session.cancel_waiters()
+    for wait in waits:
+        with pytest.raises(LockCancelled, match="shutting down"):
+            wait.result(AT_ONCE_S)
+    for attempt in (Mutex.acquire, Mutex.try_acquire):
+        with pytest.raises(LockCancelled):
+            attempt(Mutex(session, f"{fresh_name}/a"))
+    hold.ensure()
+    hold.release()
+    wait_until(lambda: keys(client, f"{fresh_name}/a") == [theirs.key])
+    theirs.release()
+
+
+def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, fresh_name: str) -> None:
+    """Neither released nor closed: at exit the lease is revoked, and nobody waits for its TTL."""
+    with Script(etcd.endpoint, fresh_name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:
+        lease = int(script.says())
+        code, errors = script.ends()
+        assert code == 0, errors
+        assert client.time_to_live(lease).ttl == -1
+        assert keys(client, fresh_name) == []
+
+
+def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, fresh_name: str) -> None:
+    """Ctrl-C inside the critical section and in a wait: the program ends, and nothing is left."""
+    code = (
+        "wait = threading.Thread(target=lambda: mutex.acquire(), daemon=True)\n"
+        "with mutex.acquire(timeout=5) as hold:\n"
+        "    wait.start()\n"
+        "    say(session.lease_id)\n"
+        "    mutex.acquire(timeout=60)\n"
+    )
+    with Script(etcd.endpoint, fresh_name, code, ttl=60) as script:
+        lease = int(script.says())
+        wait_until(lambda: len(keys(client, fresh_name)) == 3)
+        script.process.send_signal(signal.SIGINT)
+        exit_code, errors = script.ends()
+        assert exit_code == -signal.SIGINT, errors
+        assert "KeyboardInterrupt" in errors
+        assert client.time_to_live(lease).ttl == -1
+
+
+def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, fresh_name: str) -> None:
+    """In the child everything raises ForkedError; its end neither hangs nor releases, and the parent goes on."""
+    code = (
+        "hold = mutex.acquire(timeout=5)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    calls = [hold.ensure, hold.release, session.ensure, session.close, mutex.try_acquire, mutex.acquire,\n"
+        "             mutex.contenders, lambda: Session(client), client.status]\n"
+        "    refusals = 0\n"
+        "    for call in calls:\n"
+        "        try: call()\n"
+        "        except ForkedError: refusals += 1\n"
+        "    sys.exit(0 if refusals == len(calls) else refusals + 1)\n"
+        "say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "say(hold.key)\n"
+        "hear()\n"
+        "hold.release()\n"
+    )
+    with Script(etcd.endpoint, fresh_name, code) as script:
+        assert script.says() == "0"
+        assert keys(client, fresh_name) == [script.says()]
+        script.tell()
+        exit_code, errors = script.ends()
+        assert exit_code == 0, errors
+        assert "ForkedError" not in errors
+        assert keys(client, fresh_name) == []
+
+
+def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
+    etcd: Etcd, client: Client, stranger: Session, fresh_name: str
+) -> None:
+    """Frozen while it waits, and thawed when its turn has come and gone: it gets SessionLost, never a hold."""
+    code = (
+        "say('waiting')\n"
+        "try: hold = mutex.acquire(); say('held'); session.lost.wait(5)\n"
+        "except SessionLost: say('SessionLost')\n"
+    )
+    theirs = Mutex(stranger, fresh_name).acquire(timeout=WAIT_S)
+    with Script(etcd.endpoint, fresh_name, code, ttl=1) as script:
+        assert script.says() == "waiting"
+        wait_until(lambda: len(keys(client, fresh_name)) == 2)
+        script.process.send_signal(signal.SIGSTOP)
+        theirs.release()
+        wait_until(lambda: not keys(client, fresh_name))
+        script.process.send_signal(signal.SIGCONT)
+        assert script.says() == "SessionLost"
+
+
+@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
+def test_a_turn_that_comes_after_the_deadline_is_no_hold(
+    client: Client, fresh_name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+) -> None:
+    """The last look before a hold is handed out is at the lease: a body never runs under one that is known to be over."""
+    with Session(client, ttl=60) as session:
+        create = {Mutex.acquire: "create", Mutex.try_acquire: "create_alone"}[attempt]
+        answer = getattr(client, create)
+
+        def answer_late(*args: object, **options: object) -> object:
+            written = answer(*args, **options)
+            wait_until(lambda: session._queues[f"{fresh_name}/"].length() == 1)
+            session.lease._deadline = 0.0
+            return written
+
+        monkeypatch.setattr(client, create, answer_late)
+        with pytest.raises(SessionLost):
+            attempt(Mutex(session, fresh_name))
+        wait_until(lambda: not keys(client, fresh_name))

@@ -7,6 +7,7 @@ every round has a gate of its own.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -61,6 +62,7 @@ class Crowd:
         self._runner: Any = None
         self._places: set[Place] = set()
         self._enrolled = 0
+        self._test = ""
         self._round: Round | None = None
 
     def listen(self, runner: Any) -> None:
@@ -70,14 +72,18 @@ class Crowd:
         runner.register_message("open", self._on_open)
 
     def disperse(self) -> None:
-        """Forget the buyers of the last test."""
+        """Forget the buyers of the last test.
+
+        The next ones have other names: purchases of a test that was stopped may still be under way in the shops.
+        """
         self._places.clear()
+        self._test = secrets.token_hex(2)
         self._enrolled = 0
         self._round = None
 
     def enrol(self, hosts: Sequence[str]) -> Place:
         """A place for one more buyer; they take the hosts in turn."""
-        name = f"buyer-{self._runner.worker_index}-{self._enrolled}"
+        name = f"buyer-{self._test}-{self._runner.worker_index}-{self._enrolled}"
         place = Place(name, hosts[self._enrolled % len(hosts)])
         self._enrolled += 1
         self._places.add(place)

@@ -1,0 +1,156 @@
+"""The rush, driven by Locust against a real stack: in one process, in several, and from Locust's page."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from loadtest.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.stack import Stack
+from tests.loadtest.rushing import LOCUST, REPOSITORY, Finished, environment, page
+from tests.waiting import wait_until
+
+BUYERS, STOCK = 60, 20
+SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
+        yield running
+
+
+def assert_one_burst(run: object) -> None:
+    """Each buyer clicked exactly once, half of them at each shop."""
+    by_instance = getattr(run, "by_instance", None) or run["by_instance"]  # type: ignore[index]
+    assert [sum(outcomes.values()) for outcomes in by_instance.values()] == [BUYERS // 2, BUYERS // 2]
+
+
+@pytest.mark.parametrize("processes", [[], ["--processes", "2"]], ids=["one process", "two processes"])
+def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, processes: list[str]) -> None:
+    """Without options it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--hold-ms=2", *processes)
+    runs = rush.runs()
+    assert list(runs) == DEFAULT_GUARDS
+    assert rush.code == 0, rush.logged
+    assert runs["none"].verdict.startswith("OVERSOLD by ")
+    assert runs["etcd"].verdict == "EXACT"
+    for run in runs.values():
+        assert_one_burst(run)
+    assert "Every promise was kept. Without a lock, " in rush.printed
+
+
+def test_sold_and_sold_out_are_successes_with_names(stack: Stack, tmp_path: Path) -> None:
+    """The statistics have a row for each guard and outcome, and no failures in a rush in which all were served."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "redis-lua", "thread")
+    requests = rush.requests()
+    assert requests["redis-lua", "sold"] == (STOCK, 0)
+    assert requests["redis-lua", "sold_out"] == (BUYERS - STOCK, 0)
+    assert {guard for guard, _ in requests} == {"redis-lua", "thread"}
+
+
+def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
+    """Buyers who do not get their turn are failures with a name, UNDERSOLD is told, and the exit code is 1."""
+    impatient = {"FLASHSALE_LOCK_TIMEOUT": "0.2"}
+    with Stack(tmp_path, ports="free", env=impatient) as stack:
+        rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=40")
+    run = rush.runs()["etcd"]
+    assert run.outcomes["lock_timeout"] > BUYERS - STOCK
+    assert run.undersold == STOCK - run.outcomes["sold"] > 0
+    assert rush.requests()["etcd", "lock_timeout"] == (run.outcomes["lock_timeout"],) * 2
+    assert rush.code == 1
+    assert f"Promise broken: etcd ({run.verdict})." in rush.printed
+
+
+def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
+    """Clicks at a killed shop are errors; what the other sells agrees with the ledger."""
+    with Stack(tmp_path, ports="free") as stack:
+        stack.instances[1].kill()
+        rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=redis-lua")
+    run = rush.runs()["redis-lua"]
+    assert run.outcomes["error"] == BUYERS // 2
+    assert (run.verdict, run.orders, rush.code) == ("EXACT", STOCK, 0)
+
+
+def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) -> None:
+    """A ledger without the orders that buyers were told of breaks the promise, whatever the shops say."""
+    other = stack.redis.url.removesuffix("/0") + "/1"
+    redis.Redis.from_url(other).set("sale:{demo}:stock", STOCK)
+    rush = Finished(environment(stack, FLASHSALE_REDIS_URL=other), tmp_path, *SMALL, "--guards=redis-lua")
+    assert f"{STOCK} acknowledged but missing" in rush.runs()["redis-lua"].verdict
+    assert rush.code == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"LOCUST_HOST": "http://127.0.0.1:1"}, "No shop answers at http://127.0.0.1:1: start it with make up"),
+        ({"FLASHSALE_SALE": "another"}, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE"),
+        ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, "The ledger cannot be read: "),
+    ],
+)
+def test_no_comparison_is_one_line_and_exit_code_2(
+    stack: Stack, tmp_path: Path, settings: dict[str, str], advice: str
+) -> None:
+    """Whatever is missing, one line says what to do, and nobody can take it for a result."""
+    rush = Finished(environment(stack, **settings), tmp_path, *SMALL)
+    (line,) = [line for line in rush.printed.splitlines() if line.startswith("Error: ")]
+    assert advice in line
+    assert rush.code == 2
+    assert rush.comparison is None
+    assert "Every promise was kept" not in rush.printed
+
+
+def test_an_unknown_guard_is_refused_with_the_choices(stack: Stack, tmp_path: Path) -> None:
+    """A guard that does not exist is refused before anything starts."""
+    rush = Finished(environment(stack), tmp_path, "--guards", "hope")
+    assert rush.code == 2
+    assert "redis-lua" in rush.logged
+
+
+def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
+    """Ctrl-C before the comparison is complete is exit code 2."""
+    options = [*SMALL, "--guards", "etcd", "--hold-ms=100", "--loglevel=INFO"]
+    with subprocess.Popen(
+        [*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), stderr=subprocess.PIPE, text=True
+    ) as locust:
+        assert locust.stderr is not None
+        while "All users spawned" not in locust.stderr.readline():
+            assert locust.poll() is None
+        locust.send_signal(signal.SIGINT)
+        locust.communicate(timeout=20)
+        assert locust.returncode == 2
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_page_rushes_again_and_again(stack: Stack, workers: int) -> None:
+    """Each press of the button is a whole comparison of the guards in the form: the barrier is armed anew."""
+    with page(environment(stack), workers=workers) as shown:
+        guards = shown.arguments()["extra_options"]["guards"]
+        assert (guards["choices"], guards["default_value"]) == (list(GUARDS), DEFAULT_GUARDS)
+        for stock, chosen in ((20, ["none", "redis-lua"]), (15, ["redis-lua"]), (10, ["etcd", "redis-watch"])):
+            runs = shown.compare(guards=chosen, stock=stock, buyers=BUYERS)
+            assert list(runs) == chosen
+            for run in runs.values():
+                assert_one_burst(run)
+                assert run["guard"] == "none" or run["verdict"] == "EXACT"
+
+
+def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
+    """After Stop in the middle of a rush, and after a guard that does not exist, the next rush is a whole one."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
+        wait_until(lambda: (shown.comparison() or {"runs": []})["runs"])
+        shown.post("/stop")
+        assert len(shown.comparison()["runs"]) == 1
+        shown.start(guards=["hope"], stock=8, buyers=BUYERS)
+        wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
+        wait_until(shown.is_idle)
+        runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
+        assert_one_burst(runs["redis-lua"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flask import Request
-from werkzeug.exceptions import BadRequest, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 LONGEST_TEXT = 200
 LARGEST_BODY = 16 * 1024
@@ -67,6 +67,8 @@ def checked_text(name: str, value: Any) -> str:
 
 def _body(request: Request) -> dict[str, Any]:
     data = request.get_data(cache=False)
+    if len(data) > LARGEST_BODY:  # a chunked one, which werkzeug cuts off where it refuses others
+        raise RequestEntityTooLarge
     if not data:
         return {}
     if not request.is_json:

@@ -128,7 +128,7 @@ class Shop:
                 "owner": contender.owner,
                 "key": contender.key,
                 "token": contender.token,
-                "age_s": contender.queued_s,
+                "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
             for contender in self._coordination.contenders()
@@ -168,7 +168,7 @@ def _milliseconds(seconds: float) -> float:
 
 def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # so that one that is cut off there shows
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])

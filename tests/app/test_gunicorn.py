@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -158,6 +159,16 @@ def test_a_large_body_does_not_hurt(instance: Instance) -> None:
     status, body = ask(instance, "/stock/reset", method="POST", data=b"[" * 10_000_000)
     assert (status, body["instance"]) == (413, instance.name)
     assert ask(instance, "/livez")[0] == 200
+
+
+def test_a_large_chunked_body_is_refused_too(instance: Instance) -> None:
+    """10 MB that come in chunks, of no stated length, are answered by 413 as well."""
+    connection = http.client.HTTPConnection("127.0.0.1", instance.port, timeout=60)
+    chunks = (b"x" * 10_000 for _ in range(1000))
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/stock/reset", body=chunks, headers=headers, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    connection.close()
 
 
 def test_every_log_line_names_the_instance(instance: Instance) -> None:

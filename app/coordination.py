@@ -13,7 +13,7 @@ import threading
 from concurrent.futures import Future
 
 from app.refusals import ShuttingDown
-from lock import Client, Contender, Mutex, Session, connect
+from lock import Client, CohortMutex, Contender, Mutex, Session, connect
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Coordination:
         self._instance = instance
         self._client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
         self._attempt: Future[Session] | None = None
+        self._cohort: CohortMutex | None = None
         self._draining = False
         self._lock = threading.Lock()
 
@@ -47,6 +48,19 @@ class Coordination:
             ShuttingDown: `drain` was called.
         """
         return Mutex(self.session(), self.name)
+
+    def cohort(self) -> CohortMutex:
+        """The mutex of the sale as the threads of this process hand it to each other.
+
+        There is one object for as long as there is one session, or the threads would not find each other. Raises as
+        `mutex` does.
+        """
+        session = self.session()
+        with self._lock:
+            # Not "of another session": a thread that comes late with a lost one must not replace the mutex of the next.
+            if self._cohort is None or self._cohort.session.lost.is_set():
+                self._cohort = CohortMutex(session, self.name)
+            return self._cohort
 
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""
@@ -83,9 +97,11 @@ class Coordination:
         """Send everybody away who waits, now and from now on; whoever holds goes on."""
         with self._lock:
             self._draining = True
-            session = _made(self._attempt)
+            session, cohort = _made(self._attempt), self._cohort
         if session is not None:
             session.cancel_waiters()
+        if cohort is not None:
+            cohort.cancel()
 
     def close(self) -> None:
         """Revoke the lease and hang up."""

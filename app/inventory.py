@@ -1,8 +1,11 @@
-"""Selling one item, in three ways of writing it down.
+"""Selling one item, in four ways of writing it down.
 
 Plain (`read`, `write`): GET, then SET, INCR, RPUSH. Anybody may come in between: that is the race the guards are for.
 Fenced (`fenced_read`, `fenced_write`): the same, refused to whoever has a lower token than somebody before.
+Group (`fenced_group`): many purchases under one token, read and written in one script.
 Atomic (`sell`): one script.
+
+Once an item was seen sold out, `short_cut` answers without a lock for as long as that is true.
 
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
@@ -13,17 +16,17 @@ written; `InDoubt` that a write was sent and its answer lost.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import redis
 from redis.client import Pipeline
 
+from app.decisions import decided, fenced_off, replayed, sending, settled
+from app.fencing import fence_text
 from app.purchase import Outcome, Purchase, Receipt
-from app.redis_client import NotSent
-from app.refusals import FencedOff, InDoubt, KeyReused, SaleReset
+from app.refusals import KeyReused, SaleReset
 from app.sale import Sale
 
 
@@ -46,7 +49,10 @@ class Inventory:
         self._keys = k = sale.keys
         self._fenced_read = sale.script("fenced_read", k.stock, k.fence, k.generation, k.answers)
         self._fenced_write = sale.script("fenced_write", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
+        self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.answers)
+        self._sold_out_still = sale.script("sold_out", k.stock, k.answers)
         self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.answers)
+        self._seen_sold_out = False  # under the lock, by this process
 
     def read(self, purchase: Purchase, client: redis.Redis | None = None) -> Reading:
         """The plain read, through a pipeline that watches where one is given."""
@@ -55,7 +61,7 @@ class Inventory:
             answer = client.hget(self._keys.answers, purchase.key) if purchase.key else None
             stock = client.get(self._keys.stock)
         if answer is not None:
-            return Reading(_replay(purchase, str(answer)))
+            return Reading(replayed(purchase, str(answer)))
         if stock is None:
             self._sale.open_if_closed()
             return self.read(purchase, client)
@@ -64,7 +70,7 @@ class Inventory:
     def _sold_out(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
         if purchase.key:
             client.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
-        return _receipt(purchase, Outcome.SOLD_OUT, stock)
+        return decided(purchase, Outcome.SOLD_OUT, stock)
 
     def write(self, purchase: Purchase, reading: Reading, pipe: Pipeline | None = None) -> Receipt:
         """The plain write, in one MULTI: order and answer land together or not at all.
@@ -75,7 +81,7 @@ class Inventory:
             redis.WatchError: `pipe` watched the stock, and it changed since the read; nothing was written.
         """
         left = reading.stock - 1
-        with purchase.timing("commit"), _sending(), pipe or self._client.pipeline() as pipe:
+        with purchase.timing("commit"), sending(), pipe or self._client.pipeline() as pipe:
             if pipe.watching:
                 pipe.multi()
             pipe.set(self._keys.stock, left)
@@ -84,7 +90,7 @@ class Inventory:
             if purchase.key:
                 pipe.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD, left))
             pipe.execute()
-        return _receipt(purchase, Outcome.SOLD, left)
+        return decided(purchase, Outcome.SOLD, left)
 
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
@@ -101,15 +107,16 @@ class Inventory:
         """
         with purchase.timing("read"):
             key, entry = (purchase.key, purchase.entry(self._instance)) if purchase.key else ("", "")
-            status, *found = self._fenced_read(_fence_text(purchase.token), key, entry)
+            status, *found = self._fenced_read(fence_text(purchase.token), key, entry)
         if status == "fenced":
-            raise _fenced_off(purchase, found[0])
+            raise fenced_off(purchase.token, found[0])
         if status == "closed":
             self._sale.open_if_closed()
             return self.fenced_read(purchase)
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
-        return Reading(_settled(purchase, status, found[0]))
+        self._seen_sold_out = status == "sold_out"
+        return Reading(settled(purchase, status, found[0]))
 
     def fenced_write(self, purchase: Purchase, reading: Reading) -> Receipt:
         """The write under `purchase.token`.
@@ -121,15 +128,53 @@ class Inventory:
         """
         left = reading.stock - 1
         entry = purchase.entry(self._instance)
-        with purchase.timing("commit"), _sending():
+        with purchase.timing("commit"), sending():
             status, *found = self._fenced_write(
-                _fence_text(purchase.token), reading.generation, left, entry, purchase.key or ""
+                fence_text(purchase.token), reading.generation, left, entry, purchase.key or ""
             )
         if status == "fenced":
-            raise _fenced_off(purchase, found[0])
+            raise fenced_off(purchase.token, found[0])
         if status == "reset":
             raise SaleReset("the sale was reset while this purchase was being made")
-        return _receipt(purchase, Outcome.SOLD, left)
+        return decided(purchase, Outcome.SOLD, left)
+
+    def fenced_group(self, purchases: Sequence[Purchase]) -> list[Receipt | KeyReused]:
+        """Many purchases that share one token, read and written in one step; what came of each, in the order given.
+
+        No reset can come between read and write, so there is no generation to compare.
+
+        Raises:
+            FencedOff: a higher token was here before; of none of them anything was written.
+            InDoubt: the answer was lost, for all of them.
+        """
+        token = purchases[0].token
+        asked = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self._instance))]
+        with ExitStack() as timing, sending():
+            for purchase in purchases:
+                timing.enter_context(purchase.timing("commit"))
+            status, *found = self._fenced_group(fence_text(token), *asked)
+        if status == "fenced":
+            raise fenced_off(token, found[0])
+        if status == "closed":
+            self._sale.open_if_closed()
+            return self.fenced_group(purchases)
+        self._seen_sold_out = "sold_out" in found[::2]
+        return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
+
+    def short_cut(self, purchase: Purchase) -> Receipt | None:
+        """Say "sold out" without a lock, if it was seen under the lock before and Redis says that it is still so.
+
+        Nothing is remembered that a reset or a delivery would have to take back: the stock itself is asked. What was
+        seen only tells whether asking is worth while.
+        """
+        if not self._seen_sold_out:
+            return None
+        with purchase.timing("read"):
+            status, *found = self._sold_out_still(purchase.key or "", purchase.entry(self._instance))
+        if status == "open":
+            self._seen_sold_out = False
+            return None
+        return settled(purchase, status, found[0])
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one atomic script.
@@ -137,61 +182,21 @@ class Inventory:
         Raises:
             InDoubt: the answer was lost.
         """
-        with purchase.timing("commit"), _sending():
+        with purchase.timing("commit"), sending():
             status, *found = self._sell(purchase.key or "", purchase.entry(self._instance))
         if status == "closed":
             self._sale.open_if_closed()
             return self.sell(purchase)
-        return _settled(purchase, status, found[0])
+        return settled(purchase, status, found[0])
 
     def _answer(self, purchase: Purchase, outcome: Outcome, stock: int) -> str:
         entry = purchase.entry(self._instance)
         return f'{{"outcome":"{outcome.value}","stock":{stock},"entry":{entry}}}'
 
 
-def _settled(purchase: Purchase, status: str, found: str) -> Receipt:
-    return _replay(purchase, found) if status == "replay" else _receipt(purchase, Outcome(status), int(found))
-
-
-def _receipt(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
-    order = purchase.order if outcome is Outcome.SOLD else None
-    return _decided(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
-
-
-def _replay(purchase: Purchase, answer: str) -> Receipt:
-    first = json.loads(answer)
-    entry, outcome = first["entry"], Outcome(first["outcome"])
-    if entry["buyer"] != purchase.buyer:
-        raise KeyReused("this Idempotency-Key belongs to the purchase of another buyer")
-    order = entry["order"] if outcome is Outcome.SOLD else None
-    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
-    return _decided(purchase, receipt)
-
-
-def _decided(purchase: Purchase, receipt: Receipt) -> Receipt:
-    purchase.decided = receipt
-    return receipt
-
-
-def _fence_text(token: int | None) -> str:
-    """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53."""
-    if token is None:
-        raise ValueError("a fenced purchase needs a token: enter it with purchase.inside(token=...)")
-    return f"{token:020d}"
-
-
-def _fenced_off(purchase: Purchase, fence: str) -> FencedOff:
-    return FencedOff(
-        f"token {purchase.token} is fenced off, {int(fence)} was here before; if etcd was wiped, reset the sale"
-    )
-
-
-@contextmanager
-def _sending() -> Iterator[None]:
-    """A command inside writes: if its answer is lost, nobody can say whether it was executed."""
+def _one_of_many(purchase: Purchase, status: str, found: str) -> Receipt | KeyReused:
+    """An error that concerns one purchase of a group, and not the others."""
     try:
-        yield
-    except (NotSent, redis.BusyLoadingError):
-        raise
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error
+        return settled(purchase, status, found)
+    except KeyReused as error:
+        return error

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Literal
 
 from app.clock import now_ns
+from app.fencing import Token
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -52,7 +53,7 @@ class Receipt:
     guard: str
     order: str | None = None
     stock: int | None = None
-    token: int | None = None
+    token: Token | None = None
     replayed: bool = False
     detail: str = ""
     in_doubt: bool = False
@@ -92,7 +93,7 @@ class Purchase:
     hold_s: float = 0.0
     key: str | None = None
     order: str = field(default_factory=lambda: uuid.uuid4().hex)
-    token: int | None = None
+    token: Token | None = None
     loss: LossCause | None = None
     read_s: float = 0.0
     commit_s: float = 0.0
@@ -105,14 +106,12 @@ class Purchase:
     left: float | None = None
 
     @contextmanager
-    def inside(self, *, token: int | None = None) -> Iterator[None]:
+    def inside(self, *, token: Token | None = None) -> Iterator[None]:
         """The critical section, once or again: all the time before it was waiting.
 
         Letting the lock go is not part of it, so leave this first.
         """
-        self.entered, self.token = time.monotonic(), token
-        self.read_at = self.commit_at = self.decided = None
-        self.witness.entered(self)
+        self.enter(token)
         error = None
         try:
             yield
@@ -120,8 +119,18 @@ class Purchase:
             error = raised
             raise
         finally:
-            self.left = time.monotonic()
-            self.witness.left(self, error)
+            self.leave(error)
+
+    def enter(self, token: Token | None) -> None:
+        """The critical section begins; `leave` has to follow."""
+        self.entered, self.token = time.monotonic(), token
+        self.read_at = self.commit_at = self.decided = None
+        self.witness.entered(self)
+
+    def leave(self, error: BaseException | None) -> None:
+        """The critical section is over, by `error` if there is one."""
+        self.left = time.monotonic()
+        self.witness.left(self, error)
 
     def end(self) -> None:
         """The purchase is over; for one that never got in, so is the wait."""

@@ -14,7 +14,17 @@ from loadtest.answer import Answer, Outcome
 from loadtest.verdict import Verdict
 
 # Names and promises are the shop's; that this list is complete is tested.
-GUARDS = ("none", "thread", "etcd", "etcd-unfenced", "redis-lock", "redis-watch", "redis-lua")
+GUARDS = (
+    "none",
+    "thread",
+    "etcd",
+    "etcd-unfenced",
+    "etcd-cohort",
+    "etcd-batch",
+    "redis-lock",
+    "redis-watch",
+    "redis-lua",
+)
 DEFAULT_GUARDS = ["none", "etcd"]
 BASELINE = "none"
 NO_PROMISE = "none"

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from lock.acquisition import Acquisition
 from lock.clock import deadline, now
 from lock.contender import Contender
-from lock.errors import LockError, LockTimeout, NotHeld
+from lock.errors import LockCancelled, LockError, LockTimeout, NotHeld
 from lock.hold import Hold
 from lock.mutex import Mutex
 from lock.session import Session
@@ -43,6 +43,7 @@ class _Waiter:
     def __init__(self) -> None:
         self.called = threading.Event()
         self.leads = False
+        self.cancelled = False
         self.turn: Turn | None = None
 
 
@@ -94,6 +95,17 @@ class CohortMutex:
             self._leave(waiter)
             raise
 
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
+        with self._lock:
+            for waiter in self._waiters:
+                waiter.cancelled = True
+                waiter.called.set()
+            waits_in_etcd = self._acquisition is not None and self._hold is None
+            acquisition = self._acquisition if waits_in_etcd else None
+        if acquisition is not None:
+            acquisition.cancel()
+
     def contenders(self) -> list[Contender]:
         """Who holds and who waits over all processes; the threads of a process share its one key."""
         return self._mutex.contenders()
@@ -103,6 +115,8 @@ class CohortMutex:
             acquisition = self._acquisition
             if waiter.turn is not None:
                 return waiter.turn
+        if waiter.cancelled:
+            raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
         if waiter.leads:
             return self._lead(waiter, until)
         if acquisition is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from app.guards.base import Guard, Promise, Tools
 from app.guards.etcd import EtcdGuard
+from app.guards.etcd_batch import EtcdBatchGuard
+from app.guards.etcd_cohort import EtcdCohortGuard
 from app.guards.etcd_unfenced import EtcdUnfencedGuard
 from app.guards.none import NoGuard
 from app.guards.redis_lock import RedisLockGuard
@@ -18,6 +20,8 @@ GUARDS: tuple[type[Guard], ...] = (
     ThreadGuard,
     EtcdGuard,
     EtcdUnfencedGuard,
+    EtcdCohortGuard,
+    EtcdBatchGuard,
     RedisLockGuard,
     RedisWatchGuard,
     RedisLuaGuard,

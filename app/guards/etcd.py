@@ -15,7 +15,10 @@ class EtcdGuard(Guard):
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        with holding(self.tools, purchase) as hold:
+        sold_out = self.inventory.short_cut(purchase)
+        if sold_out is not None:
+            return sold_out
+        with holding(self.tools.coordination.mutex(), purchase, timeout=self.tools.lock_timeout) as hold:
             reading = self.inventory.fenced_read(purchase)
             if reading.receipt is not None:
                 return reading.receipt

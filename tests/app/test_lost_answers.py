@@ -19,11 +19,14 @@ WRITE = {
     "thread": b"RPUSH",
     "etcd": b"\r\n9\r\n",
     "etcd-unfenced": b"RPUSH",
+    "etcd-cohort": b"\r\n9\r\n",
+    "etcd-batch": b"EVALSHA",
     "redis-lock": b"RPUSH",
     "redis-watch": b"RPUSH",
     "redis-lua": b"EVALSHA",
 }
-READ = {guard: b"\r\nGET\r\n" for guard in WRITE if guard not in ("etcd", "redis-lua")} | {"etcd": b"EVALSHA"}
+READ = {guard: b"\r\nGET\r\n" for guard, write in WRITE.items() if write == b"RPUSH"}
+READ |= dict.fromkeys(("etcd", "etcd-cohort"), b"EVALSHA")
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> Non
     assert set(body) == {"outcome", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
     assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", 9, "shop-a", guard)
     assert re.fullmatch("[0-9a-f]{32}", body["order"])
-    assert isinstance(body["token"], int) is guard.startswith("etcd")
+    pair = guard in ("etcd-cohort", "etcd-batch")
+    assert isinstance(body["token"], list if pair else int) is guard.startswith("etcd")
     assert body["held_ms"] > 0
     assert re.fullmatch(r"wait;dur=[\d.]+, read;dur=[\d.]+, commit;dur=[\d.]+", answer.headers["Server-Timing"])
 
@@ -125,6 +126,8 @@ def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
         "thread": "none",
         "etcd": "exact",
         "etcd-unfenced": "exact_until_paused",
+        "etcd-cohort": "exact",
+        "etcd-batch": "exact",
         "redis-lock": "exact_until_paused",
         "redis-watch": "exact",
         "redis-lua": "exact",
@@ -152,7 +155,7 @@ def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, setti
 @pytest.mark.parametrize(
     ("query", "advice"),
     [
-        ("guard=nope", "none, thread, etcd, etcd-unfenced, redis-lock, redis-watch, redis-lua"),
+        ("guard=nope", "none, thread, etcd, etcd-unfenced, etcd-cohort, etcd-batch, redis-lock, redis-watch, redis-lua"),
         ("guard=", "give one of none"),
         ("hold_ms=-1", "whole number from 0 to 60000"),
         ("hold_ms=60001", "whole number from 0 to 60000"),

@@ -1,0 +1,35 @@
+"""Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse whoever is late.
+
+A token is the create revision of the key that holds in etcd, or, where a process hands one hold to many turns, the pair
+(create revision, turn). Holds never share a create revision, so all of them have one order. In JSON a pair is a list,
+which compares as it should: ``[7, 2] < [7, 10] < [8, 1]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lock import CohortToken
+
+Token = int | CohortToken
+
+_BEFORE_A_TURN = "."
+
+
+def fence_text(token: Token | None) -> str:
+    """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53."""
+    if token is None:
+        raise ValueError("a fenced purchase needs a token: enter it with purchase.inside(token=...)")
+    if isinstance(token, CohortToken):
+        return f"{token.create_revision:020d}{_BEFORE_A_TURN}{token.turn:010d}"
+    return f"{token:020d}"
+
+
+def shown(text: str) -> str:
+    """What `fence_text` made, as people read it."""
+    return _BEFORE_A_TURN.join(str(int(number)) for number in text.split(_BEFORE_A_TURN))
+
+
+def from_json(value: Any) -> Token | None:
+    """A token as it was before it was written as JSON."""
+    return CohortToken(*value) if isinstance(value, list) else value

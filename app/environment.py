@@ -109,3 +109,11 @@ def http_urls(text: str) -> tuple[str, ...]:
     if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) for url in urls):
         raise ValueError("give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090")
     return urls
+
+
+def host_names(text: str) -> tuple[str, ...]:
+    """Names of this machine, separated by commas."""
+    names = tuple(part.strip().lower() for part in text.split(","))
+    if not all(re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) for name in names):
+        raise ValueError("give host names without scheme and port, separated by commas, such as board.example")
+    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from app.answers import problem
@@ -13,18 +13,19 @@ from app.refusals import AWAY
 
 logger = logging.getLogger(__name__)
 
-ADVICE = {
-    404: "There is no such address. People use POST /stock/reduce, GET /stock, POST /stock/reset, GET /guards and "
-    "GET /lock; machines use GET /livez, /readyz and /metrics.",
-    413: f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes.",
-}
+ADDRESSES = (
+    "People use POST /stock/reduce, GET /stock, POST /stock/reset, GET /guards and GET /lock; "
+    "machines use GET /livez, /readyz and /metrics."
+)
+TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."
 LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
 # They describe a body that is not sent on, so they must not be either.
 DROPPED_HEADERS = frozenset({"content-type", "content-length"})
 
 
-def init_app(app: Flask) -> None:
-    """Answer every error as a problem."""
+def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
+    """Answer every error as a problem; `addresses` are offered to whoever asks for one that does not exist."""
+    app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
     for error in AWAY:
@@ -33,7 +34,9 @@ def init_app(app: Flask) -> None:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    detail = ADVICE.get(status) or error.description or ""
+    detail = error.description or ""
+    if detail == type(error).description:
+        detail = current_app.config["ADVICE"].get(status, detail)
     if isinstance(error, RequestEntityTooLarge):
         _read_away()
     if isinstance(error, MethodNotAllowed):

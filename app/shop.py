@@ -11,13 +11,12 @@ broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, unti
 
 from __future__ import annotations
 
-import hmac
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.datastructures import WWWAuthenticate
-from werkzeug.exceptions import Forbidden, Unauthorized, UnprocessableEntity
+from werkzeug.exceptions import UnprocessableEntity
 
+from app.admin import require_admin
 from app.answers import answer, problem
 from app.coordination import Coordination
 from app.guards import DEFAULT, Guard
@@ -92,25 +91,9 @@ class Shop:
 
     def reset(self) -> Response:
         """``POST /stock/reset``: begin the sale again."""
-        self._authorize()
+        require_admin(self._settings.admin_token, on_loopback=self._settings.on_loopback, what="resets")
         self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
         return self.stock()
-
-    def _authorize(self) -> None:
-        """Anybody may reset a sale that only this machine can reach; otherwise it takes the administrator's token."""
-        token = self._settings.admin_token
-        if token is None and self._settings.on_loopback:
-            return
-        if token is None:
-            raise Forbidden("Other machines can reach this instance: set FLASHSALE_ADMIN_TOKEN to allow resets.")
-        sent = request.authorization
-        # WSGI hands header bytes over as Latin-1.
-        text = (sent.token or "") if sent is not None and sent.type == "bearer" else ""
-        if not hmac.compare_digest(text.encode("latin-1", "replace"), token.encode()):
-            raise Unauthorized(
-                "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
-                www_authenticate=WWWAuthenticate("bearer"),
-            )
 
     def guards(self) -> Response:
         """``GET /guards``: what can be asked for."""

@@ -1,0 +1,35 @@
+"""Who may change the sale: the administrator; or anybody, as long as only this machine can reach the server."""
+
+from __future__ import annotations
+
+import hmac
+
+from flask import request
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import Forbidden, Unauthorized
+
+
+def require_admin(token: str | None, *, on_loopback: bool, what: str) -> None:
+    """Let the request pass if it carries `token`, or if there is none and `on_loopback`.
+
+    Args:
+        token: the administrator's, if one is set.
+        on_loopback: whether only this machine can send requests.
+        what: the thing that is asked for, for the message.
+
+    Raises:
+        Forbidden: it takes a token, and none is set.
+        Unauthorized: the request does not carry it.
+    """
+    if token is None and on_loopback:
+        return
+    if token is None:
+        raise Forbidden(f"Other machines can reach this server: set FLASHSALE_ADMIN_TOKEN to allow {what}.")
+    sent = request.authorization
+    # WSGI hands header bytes over as Latin-1.
+    text = (sent.token or "") if sent is not None and sent.type == "bearer" else ""
+    if not hmac.compare_digest(text.encode("latin-1", "replace"), token.encode()):
+        raise Unauthorized(
+            "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
+            www_authenticate=WWWAuthenticate("bearer"),
+        )

@@ -1,0 +1,50 @@
+"""The live board: a process of its own that watches one sale and shows it to everybody who looks.
+
+It is not part of the instances, because during a locked rush all their threads wait, and a page of theirs would freeze
+just when people look at it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.board.settings import BoardSettings
+
+
+def create_board(settings: BoardSettings | None = None) -> Flask:
+    """The board as a WSGI application; its sampler is in ``extensions["sampler"]``, and runs once it is started.
+
+    Args:
+        settings: those of the environment if None.
+
+    Raises:
+        SettingsError: the environment cannot be used.
+    """
+    # Imported here: gunicorn's master reads app.board.settings, and must not load gRPC before it forks.
+    from flask import Flask
+
+    from app import errors
+    from app.board import access, controls, pages
+    from app.board.controls import Controls
+    from app.board.locust import Locust
+    from app.board.pages import Pages
+    from app.board.sampler import Sampler
+    from app.board.settings import BoardSettings
+    from app.board.stack import StackControl
+    from app.parameters import LARGEST_BODY
+
+    settings = settings or BoardSettings.from_environment()
+    stack = StackControl(settings.stack) if settings.stack else None
+    locust = Locust(settings.locust)
+    sampler = Sampler(settings, stack=stack, locust=locust)
+    app = Flask("app.board", static_folder=None)
+    app.config.update(INSTANCE="board", PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=LARGEST_BODY)
+    app.extensions["sampler"] = sampler
+    errors.init_app(app, addresses="Try the board's page at /.")
+    access.init_app(app, names=frozenset({*settings.names, settings.host}))
+    pages.init_app(app, Pages(settings, sampler))
+    controls.init_app(app, Controls(settings, stack=stack, locust=locust))
+    return app

@@ -1,0 +1,54 @@
+"""How gunicorn runs the board: ``gunicorn -c app/board/gunicorn.conf.py 'app.board:create_board()'``."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import struct
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from app.board.settings import BoardSettings
+from app.environment import SettingsError
+
+try:
+    settings = BoardSettings.from_environment()
+except SettingsError as error:
+    sys.exit(str(error))
+
+bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
+worker_class = "gthread"
+workers = 1  # one sampler for all
+threads = settings.viewers + 16  # each viewer keeps one; the others are for everything else
+graceful_timeout = 2
+control_socket_disable = True  # there is one per HOME, and the instances have theirs
+if Path("/dev/shm").is_dir():
+    worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
+
+SEND_TIMEOUT_S = 20
+line_format = "%(asctime)s board [%(process)d] %(levelname)s %(message)s"
+logging.basicConfig(level=logging.INFO, format=line_format)
+
+
+def when_ready(server: Any) -> None:
+    """Let nobody who stopped reading keep a thread: connections inherit the time limit from the listener."""
+    limit = struct.pack("@ll", SEND_TIMEOUT_S, 0)
+    for listener in server.LISTENERS:
+        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+def post_worker_init(worker: Any) -> None:
+    """Begin to sample; on SIGTERM send all viewers away, who would keep their threads for minutes."""
+    sampler = worker.wsgi.extensions["sampler"]
+    sampler.start()
+    stop = signal.getsignal(signal.SIGTERM)
+
+    def stop_and_close(signum: int, frame: Any) -> None:
+        # In a thread, because a signal handler must not wait for locks.
+        threading.Thread(target=sampler.close, name="close", daemon=True).start()
+        stop(signum, frame)  # type: ignore[operator, misc]
+
+    signal.signal(signal.SIGTERM, stop_and_close)

@@ -1,0 +1,50 @@
+"""Locust's own page, asked over HTTP how it is, and to start a rush."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+import urllib.request
+from typing import Any
+
+TIMEOUT = 1.0
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class LocustBusy(Exception):
+    """A rush runs already, or Locust refused to start one; the message says which."""
+
+
+class Locust:
+    """Speaks to the Locust whose page is at `url`; every call has a deadline and raises OSError or ValueError."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def state(self) -> str:
+        """In Locust's words: "ready", "spawning", "running", "cleanup", "stopping", "stopped" or "missing"."""
+        return str(self._ask("/stats/requests")["state"])
+
+    def start(self, *, guards: list[str], buyers: int, stock: int, hold_ms: int) -> None:
+        """Start a rush under each of `guards` in turn.
+
+        Raises:
+            LocustBusy: it was not started.
+        """
+        if self.state() in ("spawning", "running", "stopping", "cleanup"):
+            raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
+        form = {
+            "user_count": buyers,
+            "spawn_rate": buyers,
+            "guards": ",".join(guards) if len(guards) > 1 else guards[0],
+            "stock": stock,
+            "hold_ms": hold_ms,
+        }
+        answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
+        if not answer.get("success"):
+            raise LocustBusy(f"Locust did not start: {answer.get('message')}")
+
+    def _ask(self, path: str, data: bytes | None = None) -> dict[str, Any]:
+        with _direct.open(self.url + path, data, timeout=TIMEOUT) as response:
+            answer: dict[str, Any] = json.load(response)
+        return answer

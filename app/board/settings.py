@@ -1,0 +1,72 @@
+"""How the board is set up: ``FLASHSALE_*`` as the shop has it, and what the board alone needs."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.environment import Reader, address, host_names, http_urls, whole
+from app.settings import Settings
+
+INSTANCES = ("http://127.0.0.1:8080", "http://127.0.0.1:8090")
+LOCUST = ("http://127.0.0.1:8089",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardSettings:
+    """How the board is set up.
+
+    Attributes:
+        shop: the sale that is watched: its Redis, etcd, evidence and administrator's token.
+        host, port: where the board listens.
+        names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
+        instances: base URLs of the shop's instances.
+        locust: base URL of Locust's page, which starts a rush.
+        viewers: most viewers at once; each has a thread of its own.
+        reports: directory with recorded runs to open; none are offered if None.
+        stack: socket of the local stack that can freeze and kill an instance; nothing can if None.
+    """
+
+    shop: Settings = field(default_factory=Settings)
+    host: str = "127.0.0.1"
+    port: int = 8070
+    names: tuple[str, ...] = ()
+    instances: tuple[str, ...] = INSTANCES
+    locust: str = LOCUST[0]
+    viewers: int = 100
+    reports: Path | None = None
+    stack: Path | None = None
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the board."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> BoardSettings:
+        """The settings that ``FLASHSALE_*`` describes; a variable that is unset or empty has its default.
+
+        Raises:
+            SettingsError: at least one variable cannot be used.
+        """
+        shop = Settings.from_environment(environment)
+        read = Reader(environment)
+        settings = cls(
+            shop=shop,
+            host=read("BOARD_HOST", address, shop.host),
+            port=read("BOARD_PORT", whole(1, 65535), cls.port),
+            names=read("BOARD_NAMES", host_names, ()),
+            instances=read("INSTANCES", http_urls, INSTANCES),
+            locust=read("LOCUST", http_urls, LOCUST)[0],
+            viewers=read("BOARD_VIEWERS", whole(1, 1000), cls.viewers),
+            reports=read("REPORTS", Path, None),
+            stack=read("STACK", Path, None),
+        )
+        read.raise_problems()
+        return settings

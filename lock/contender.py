@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from lock.client import Client
 from lock.model import KeyValue
 
 _OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
@@ -68,3 +69,10 @@ def describe(kv: KeyValue, ttl_s: int | None = None) -> Contender:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _OWNER_LENGTH else f"{text[:_OWNER_LENGTH]}..."
+
+
+def contenders_of(client: Client, prefix: str) -> list[Contender]:
+    """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd."""
+    keys = client.get_prefix(prefix).keys
+    ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
+    return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]

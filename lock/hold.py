@@ -126,8 +126,9 @@ class Hold(Releasable):
         there = True
         try:
             _leave(self._session, self._queue, self._ticket, self._alarm)
-            there = self._session.client.delete(self.key, self.token)
-            self._queue.deleted(self.key, self.token)
+            if not self._session.lost.is_set():  # else the key goes with the lease
+                there = self._session.client.delete(self.key, self.token)
+                self._queue.deleted(self.key, self.token)
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
             self._session.sweep(self.key, self.token)

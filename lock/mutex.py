@@ -14,7 +14,7 @@ from functools import partial
 
 from lock.acquisition import Acquisition, HoldT_co
 from lock.clock import deadline
-from lock.contender import Contender, describe
+from lock.contender import Contender, contenders_of
 from lock.hold import Hold
 from lock.names import queue_prefix
 from lock.session import Session
@@ -83,10 +83,7 @@ class Mutex:
         Raises:
             EtcdUnavailable: etcd did not answer in time.
         """
-        client = self.session.client
-        keys = client.get_prefix(self._prefix).keys
-        ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
-        return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]
+        return contenders_of(self.session.client, self._prefix)
 
     # For the recipes
 

@@ -1,0 +1,81 @@
+"""``python -m lock``: hold a lock from the shell; see `lock.command`."""
+
+from __future__ import annotations
+
+import click
+
+from lock.command.contenders import contenders
+from lock.command.elect import elect
+from lock.command.hold import hold
+from lock.command.trace import trace
+
+
+class _NameOrCommand(click.Group):
+    """Takes ``NAME ...`` for ``hold NAME ...``, and options before a subcommand for its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = self._first_word(args)
+        if at is not None and args[at] in self.commands and args[at + 1 : at + 2] != ["--"]:
+            args = [args[at], *args[:at], *args[at + 1 :]]
+        elif args and args != ["--help"]:
+            args = ["hold", *args]
+        return super().parse_args(ctx, args)
+
+    def _first_word(self, args: list[str]) -> int | None:
+        """Where the first word stands that is neither an option nor an option's value."""
+        value_follows = False
+        for at, word in enumerate(args):
+            if word == "--":
+                return None
+            if not value_follows and not word.startswith("-"):
+                return at
+            value_follows = not value_follows and word in self._options_with_value()
+        return None
+
+    def _options_with_value(self) -> set[str]:
+        options = (option for command in self.commands.values() for option in command.params)
+        return {name for option in options if not getattr(option, "is_flag", True) for name in option.opts}
+
+
+@click.group(
+    cls=_NameOrCommand,
+    context_settings={"help_option_names": ["--help"], "max_content_width": 100},
+    subcommand_metavar="NAME [-- COMMAND [ARG ...]]  |  SUBCOMMAND ...",
+    commands=[hold, contenders, elect, trace],
+    no_args_is_help=True,
+)
+def main() -> None:
+    """A fair, fenced lock on etcd, for the shell.
+
+    \b
+    python -m lock NAME                  hold NAME until Ctrl-C; print its key and token
+    python -m lock NAME -- COMMAND ...   run COMMAND while NAME is held
+    python -m lock contenders NAME       who holds NAME, and who waits?
+    python -m lock elect NAME VALUE      lead NAME, and let others read VALUE
+    python -m lock trace NAME            one lock cycle, operation by operation
+
+    It waits in the same queue as `etcdctl lock NAME` and Go's concurrency.Mutex: first come, first served. A lock can
+    be lost while COMMAND runs. Then COMMAND and its children are ended; but what it has sent may still arrive, so let
+    whatever it writes to refuse a LOCK_TOKEN lower than the highest it has seen.
+
+    \b
+    Examples
+      python -m lock deploy/shop -- ./deploy.sh         one deployment at a time
+      python -m lock --try nightly -- ./report.sh       only if nobody else is at it
+      python -m lock --timeout 30 deploy/shop -- make   give up after half a minute
+      python -m lock hold trace                         a lock that is called like a subcommand
+      python -m lock trace -- make                      the same, with a command
+      python -m lock trace demo | tee cycle.sh          what it prints is a script for etcdctl
+
+    \b
+    Exit codes
+      of COMMAND, or 128+N if signal N ended it or ended the wait; else
+        0  held, and given back at a signal       75  not acquired (--timeout, --try)
+        2  wrong usage                            76  the lock was lost
+       69  etcd is out of reach                   77  etcd does not let this user in
+       70  etcd refused                          126, 127  COMMAND cannot be run, is not found
+    """  # noqa: D301  (click's mark for a paragraph that is not to be wrapped is a real backspace)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Hold a lock until a signal, or while a command runs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from lock.client import Client
+from lock.command.child import Child
+from lock.command.connection import Connection, connection_options
+from lock.command.exits import Exit, errors_as_exit_codes, say
+from lock.command.signals import Signals, Stopped, await_event
+from lock.hold import Hold
+from lock.mutex import Mutex
+from lock.session import Session
+
+
+class _BeforeDashes(click.Command):
+    """Options stand anywhere before ``--``; what stands behind it is the command to run, untouched."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        if args[at:] == ["--"]:
+            raise click.UsageError("a command is missing behind --", ctx)
+        ctx.meta[__name__] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
+@click.option(
+    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
+    help="When this process dies or is cut off from etcd, the lock is free after so long.",
+)  # fmt: skip
+@click.option(
+    "--grace", type=click.FloatRange(min=0), default=5.0, show_default=True, metavar="SECONDS",
+    help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
+)  # fmt: skip
+@click.argument("name")
+@click.argument("extra", nargs=-1, metavar="[-- COMMAND [ARG ...]]")
+@connection_options
+def hold(
+    connection: Connection,
+    *,
+    name: str,
+    extra: tuple[str, ...],
+    timeout: float | None,
+    try_: bool,
+    ttl: int,
+    grace: float,
+) -> None:
+    """Wait for the lock NAME and hold it.
+
+    Without a COMMAND: print the key that holds and, on a second line, the fencing token; hold until SIGINT, SIGTERM or
+    SIGHUP; free the lock; exit 0.
+
+    With a COMMAND: run it while the lock is held, with ETCD_LOCK_KEY, ETCD_LOCK_REV (the revision at which it was
+    found held) and LOCK_TOKEN (the fencing token) in its environment; pass signals on to it; exit with its code, or
+    with 128+N where signal N ended it. When the lock is lost, it and its children are ended.
+    """
+    ctx = click.get_current_context()
+    command: list[str] = ctx.meta[__name__]
+    if extra:
+        raise click.UsageError(f"write -- in front of the command: {name} -- {' '.join(extra)}")
+    if try_ and timeout is not None:
+        raise click.UsageError("--try does not wait, so it takes no --timeout")
+    with Signals().handled() as signals:
+        try:
+            with errors_as_exit_codes(), connection.open() as client, Session(client, ttl=ttl) as session:
+                code = _under(_take(Mutex(session, name), try_, timeout), client, signals, command, grace)
+        except Stopped as stopped:
+            code = Exit.SIGNALLED + stopped.number
+    ctx.exit(code)
+
+
+def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold | None:
+    return mutex.try_acquire() if try_ else mutex.acquire(timeout=timeout)
+
+
+def _under(held: Hold | None, client: Client, signals: Signals, command: list[str], grace: float) -> int:
+    if held is None:
+        say("not acquired: somebody else holds the lock or waits for it")
+        return Exit.NOT_ACQUIRED
+    with held:
+        return _run(held, client, signals, command, grace) if command else _stay(held)
+
+
+def _stay(held: Hold) -> int:
+    """Hold until a signal."""
+    click.echo(f"{held.key}\n{held.token}")
+    try:
+        await_event(held.lost)
+    except Stopped:
+        return 0
+    return Exit.LOST  # why, the release tells
+
+
+def _run(held: Hold, client: Client, signals: Signals, command: list[str], grace: float) -> int:
+    """Hold while the command runs."""
+    environment = {
+        "ETCD_LOCK_KEY": held.key,
+        "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision),
+        "LOCK_TOKEN": str(held.token),
+    }
+    held.ensure()
+    try:
+        child = signals.launch(partial(Child, command, environment))
+    except OSError as error:
+        say(f"cannot run {command[0]!r}: {error.strerror}")
+        return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
+    code = child.wait(held)
+    if code is None:
+        say("the lock is lost: ending the command")
+        child.end(grace)
+        return Exit.LOST
+    return code

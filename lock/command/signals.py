@@ -1,0 +1,78 @@
+"""What becomes of the signals that ask this process to end: they end a wait, or are passed on to the child."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lock.command.child import Child
+
+_GLANCE_S = 0.1
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def await_event(event: threading.Event) -> None:
+    """Wait in the main thread for an event or for `Stopped`.
+
+    The kernel may hand the second of two signals to another thread, and then nothing wakes the main thread, in which
+    alone Python handles signals. So it wakes by itself now and then.
+    """
+    while not event.wait(_GLANCE_S):
+        pass
+
+
+class Stopped(BaseException):
+    """A signal asked this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Signals:
+    """Handles the ending signals; by default the first raises `Stopped` in the main thread, and no later one does.
+
+    Signals that were ignored when this process started (``nohup``) stay ignored. Ctrl-Z does nothing: a keeper that is
+    stopped lets the lease run out under a child that runs on.
+    """
+
+    def __init__(self) -> None:
+        self._deliver: Callable[[int], object] = self._stop
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[Signals]:
+        """Handle them inside, and restore what was there before."""
+        numbers = [number for number in (*_ENDING, signal.SIGTSTP) if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._receive) for number in numbers}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def launch(self, start: Callable[[], Child]) -> Child:
+        """Start a child and pass signals on to it from now on; those that come while it starts reach it then."""
+        pending: list[int] = []
+        self._deliver = pending.append
+        try:
+            child = start()
+        except BaseException:
+            self._deliver = self._stop
+            raise
+        self._deliver = child.signal
+        for number in pending:
+            child.signal(number)
+        return child
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGTSTP:
+            self._deliver(number)
+
+    def _stop(self, number: int) -> None:
+        self._deliver = lambda number: None
+        raise Stopped(number)

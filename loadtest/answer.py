@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from enum import Enum
 
+Token = int | list[int]  # of an etcd key, or of one turn of many under that key: [create revision, turn]
+
 
 class Outcome(str, Enum):
     """How a click ended; all but `ERROR` are the shop's own words."""
@@ -49,7 +51,7 @@ class Answer:
     waited_ms: float | None = None
     held_ms: float | None = None
     status: int = 0
-    token: int | None = None
+    token: Token | None = None
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:

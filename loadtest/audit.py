@@ -3,7 +3,8 @@
 Pure: it needs nothing but a `Record`, so a record that was kept can be judged again.
 
 Critical sections that overlap in time break mutual exclusion. Under a fenced guard that may happen (nobody can stop a
-frozen holder from believing in its lock) and does no harm, because only one of them writes. It does where both wrote.
+frozen holder from believing in its lock) and does no harm, because only one of them writes. It does harm where both
+wrote, and each had read before the other wrote: they raced.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from loadtest.answer import Outcome
+from loadtest.answer import Outcome, Token
 from loadtest.record import AnswerRow, LedgerRow, Record, Section
 
 SOLD = Outcome.SOLD.value
@@ -30,8 +31,9 @@ class Overlap:
     to_ms: float
 
     @property
-    def both_wrote(self) -> bool:
-        return wrote(self.first) and wrote(self.second)
+    def raced(self) -> bool:
+        """Whether both wrote, and each had read before the other's write was sent."""
+        return wrote(self.first) and wrote(self.second) and _read_before(self.first, self.second)
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,15 @@ class Audit:
         return max(0, self.sold + self.stock_left - self.stock)
 
     @property
-    def both_wrote(self) -> list[Overlap]:
-        """The overlaps in which both sections wrote."""
-        return [overlap for overlap in self.overlaps if overlap.both_wrote]
+    def raced(self) -> list[Overlap]:
+        """The overlaps that did harm, unless something else than a lock prevented it."""
+        return [overlap for overlap in self.overlaps if overlap.raced]
 
     def findings(self) -> list[str]:
         """What an exact sale under a lock must not show, in words; empty if all is well."""
         total = self.sold + self.stock_left
         counted = {
-            "overlaps in which both wrote": len(self.both_wrote),
+            "pairs that raced": len(self.raced),
             "orders out of token order": len(self.token_regressions),
             "acknowledged but missing": len(self.missing),
             "sold but denied": len(self.denied),
@@ -140,12 +142,28 @@ def _hold(section: Section) -> tuple[object, ...]:
     return section.instance, section.pid, alone
 
 
+def _read_before(first: Section, second: Section) -> bool:
+    """Whether each read before the other's write was sent; who reads and writes at once reads when it writes."""
+    pairs = ((first, second), (second, first))
+    return all(
+        _time(reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms) for reader, writer in pairs
+    )
+
+
+def _time(*candidates: float | None) -> float:
+    return next((each for each in candidates if each is not None), 0.0)
+
+
+def _rank(token: Token | None) -> list[int]:
+    return [] if token is None else [token] if isinstance(token, int) else token
+
+
 def _token_regressions(ledger: Sequence[LedgerRow]) -> Iterator[tuple[LedgerRow, LedgerRow]]:
     highest: LedgerRow | None = None
     for row in ledger:
         if row.token is None:
             continue
-        if highest is not None and highest.token is not None and row.token < highest.token:
+        if highest is not None and _rank(row.token) < _rank(highest.token):
             yield row, highest
         else:
             highest = row

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadtest.answer import Token
+
 
 @dataclass
 class Visit:
@@ -26,7 +28,7 @@ class Visit:
     order: str
     buyer: str
     guard: str
-    token: int | None
+    token: Token | None
     instance: str
     pid: int
     thread: str

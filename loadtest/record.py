@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from loadtest.answer import Answer
+from loadtest.answer import Answer, Token
 from loadtest.clock import Start
 from loadtest.comparison import Run
 from loadtest.evidence import Visit
@@ -34,7 +34,7 @@ class AnswerRow:
     outcome: str
     status: int
     instance: str
-    token: int | None
+    token: Token | None
     sent_ms: float
     answered_ms: float
     waited_ms: float | None
@@ -66,7 +66,7 @@ class LedgerRow:
     buyer: str
     instance: str
     guard: str
-    token: int | None
+    token: Token | None
     at_ms: float
 
     @classmethod
@@ -85,7 +85,7 @@ class Section:
     pid: int
     thread: str
     guard: str
-    token: int | None
+    token: Token | None
     entered_ms: float
     read_ms: float | None
     commit_ms: float | None

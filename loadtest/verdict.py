@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from loadtest.answer import Answer, Outcome
+from loadtest.answer import Answer, Outcome, Token
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Order:
     buyer: str
     instance: str = ""
     guard: str = ""
-    token: int | None = None
+    token: Token | None = None
     at_ms: int = 0
 
 

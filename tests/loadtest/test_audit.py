@@ -107,8 +107,8 @@ def hang_up(record: Record, number: int) -> None:
 
 
 def write_together(record: Record, number: int) -> None:
-    """The critical section lasted into the next one, and both wrote."""
-    record.sections[number] = replace(record.sections[number], left_ms=10.0 * number + 15)
+    """The critical section lasted into the next one, which read before this one wrote."""
+    record.sections[number] = replace(record.sections[number], left_ms=10.0 * number + 15, commit_ms=10.0 * number + 12)
 
 
 CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
@@ -118,7 +118,7 @@ CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
     lose_update: ["sold + stock is 21 of 20"],
     write_late: ["1 orders out of token order"],
     hang_up: ["1 buyers without an answer"],
-    write_together: ["1 overlaps in which both wrote"],
+    write_together: ["1 pairs that raced"],
 }
 
 
@@ -165,13 +165,13 @@ def test_purchases_of_one_hold_do_not_overlap() -> None:
     assert len(list(overlaps([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
 
 
-def test_an_overlap_is_harmless_unless_both_wrote() -> None:
+def test_an_overlap_is_harmless_unless_raced() -> None:
     """A holder that was fenced off, or only found its earlier order, did no harm."""
     for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
         (overlap,) = overlaps([section(0, 0, 10, **harmless), section(1, 5, 8)])
-        assert not overlap.both_wrote
+        assert not overlap.raced
     (overlap,) = overlaps([section(0, 0, 10), section(1, 5, 8)])
-    assert overlap.both_wrote
+    assert overlap.raced
 
 
 def test_a_dead_process_overlaps_with_nobody() -> None:
@@ -205,7 +205,7 @@ def test_a_kept_record_is_judged_again() -> None:
     """Two small rushes that really took place: without a lock everybody was inside at once, with it nobody was."""
     unlocked = audit(Record.read(DATA / "rush-none.json"))
     assert unlocked.sold > unlocked.stock
-    assert len(unlocked.both_wrote) > 100
+    assert len(unlocked.raced) > 100
     locked = audit(Record.read(DATA / "rush-etcd.json"))
     assert (locked.findings(), locked.overlaps) == ([], [])
     assert locked.sold == locked.stock

@@ -33,7 +33,7 @@ def test_each_run_leaves_its_record(stack: Stack, tmp_path: Path) -> None:
         assert {section.guard for section in record.sections} == {guard}
         result = audit(record)
         assert (result.lost_updates, len(result.missing)) == (run.lost_updates, 0)
-        assert bool(result.both_wrote) == (guard == "none")
+        assert bool(result.raced) == (guard == "none")
 
 
 def test_a_rush_without_evidence_has_no_sections(stack: Stack, tmp_path: Path) -> None:

@@ -37,9 +37,12 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int) -> None:
                 "FLASHSALE_EVIDENCE": str(stack.evidence),
             }
             comparison, report = run_rush(options, hosts=stack.urls, env=env)
-        finally:
-            with screen.status("stopping everything"):
-                stack.stop()
+        except BaseException:
+            for process in stack.processes:  # nobody waits for purchases that are under way
+                process.kill()
+            raise
+        with screen.status("stopping everything"):
+            stack.stop()
     screen.print(f"Report: {report}", highlight=False)
     sys.exit(0 if comparison.kept and comparison.baseline_oversold else 1)
 

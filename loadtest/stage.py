@@ -95,7 +95,8 @@ class Stage:
         """The comparison, as the last thing on the screen."""
         self._terminal.end_status()
         if self._rush and self._rush.comparison and self._rush.comparison.runs:
-            self._terminal.show(self._rush.comparison)
+            complete = self._environment.process_exit_code != NO_RESULT
+            self._terminal.show(self._rush.comparison, complete=complete)
 
 
 def _is_no_spawn_warning(record: logging.LogRecord) -> bool:

@@ -80,7 +80,7 @@ _COLUMNS = (
     _Column("lost\nupdates", lambda run: _count(run.lost_updates)),
     _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"]))),
     _FAILED,
-    _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}")),
+    _Column("wall\ns", lambda run: Text(f"{run.wall_s:.3g}")),
     _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms)),
     _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms)),
     _VERDICT,

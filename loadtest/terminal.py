@@ -50,12 +50,12 @@ class Terminal(Audience):
         self.end_status()
         self._console.print(f"Error: {message}", style="bold red", markup=False, soft_wrap=True)
 
-    def show(self, comparison: Comparison) -> None:
-        """The comparison as a table, and what it comes to."""
+    def show(self, comparison: Comparison, *, complete: bool) -> None:
+        """The comparison as a table, and what it comes to if it is complete."""
         self._console.print()
         self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
-        style = "bold green" if comparison.kept else "bold red"
-        self._console.print(comparison.sentence, style=style, markup=False)
+        style = "bold green" if complete and comparison.kept else "bold red"
+        self._console.print(comparison.sentence if complete else "Not complete.", style=style, markup=False)
 
     def end_status(self) -> None:
         """Take the live line away."""

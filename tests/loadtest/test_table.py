@@ -1,0 +1,66 @@
+"""The table in the terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from loadtest.answer import Answer, Outcome
+from loadtest.comparison import GUARDS, Comparison, Percentiles, Run
+from loadtest.table import table
+from loadtest.verdict import judge
+
+SLOW = Percentiles(1234.5, 9876.5, 9999.0)
+
+
+def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> Run:
+    """A rush of one buyer for nothing, with figures as wide as they get."""
+    answer = Answer("buyer", outcome, "shop")
+    verdict = judge(stock=0, stock_left=0, ledger=[], answers=[answer])
+    run = Run.of(guard, "none" if guard == "none" else "exact", verdict, stock_left=0, answers=[answer])
+    return replace(run, purchase_ms=SLOW, waited_ms=SLOW, orders=500, lost_updates=499, wall_s=12.34)
+
+
+def shown(*runs: Run, width: int = 200, plain: bool = True) -> str:
+    """What the terminal shows of these runs."""
+    comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, list(runs))
+    console = Console(file=io.StringIO(), width=width, force_terminal=not plain, color_system=None if plain else "auto")
+    console.print(table(comparison, width=width, plain=plain))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 115, 200])
+@pytest.mark.parametrize("plain", [True, False])
+def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
+    """All guards fit in 80 columns, one line each, in a terminal and in a log."""
+    text = shown(*(replace(a_run(guard), verdict="OVERSOLD by 200") for guard in GUARDS), width=width, plain=plain)
+    for guard in GUARDS:
+        (line,) = [line for line in text.splitlines() if re.search(rf"(^|[ |m]){guard}[ |\x1b]", line)]
+        for figure in ("500", "499", "1234/9876", "12.3", "OVERSOLD by 200"):
+            assert figure in line, line
+    assert "…" not in text
+
+
+def test_plain_is_plain() -> None:
+    """Without a terminal there are neither escape sequences nor characters that a log may not have."""
+    assert shown(a_run("etcd")).isascii()
+    assert "\x1b" not in shown(a_run("etcd"))
+    assert "\x1b" in shown(a_run("etcd"), plain=False)
+
+
+def test_failures_have_a_column_when_there_are_any() -> None:
+    """A column of zeros is left out."""
+    assert "failed" not in shown(a_run("etcd"))
+    assert "failed" in shown(a_run("etcd"), a_run("redis-lock", Outcome.LOCK_TIMEOUT))
+
+
+def test_the_promise_is_in_words() -> None:
+    """Kept, broken, or none was made: not told by colour alone."""
+    broken = replace(a_run("redis-lock"), kept_promise=False)
+    text = shown(a_run("none"), a_run("etcd"), broken)
+    assert [line.split()[-2] for line in text.splitlines() if "EXACT" in line] == ["none", "kept", "BROKEN"]

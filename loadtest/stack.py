@@ -1,4 +1,4 @@
-"""The stack of docker-compose.yml without Docker: etcd, Redis and several instances of the shop, as local processes."""
+"""The stack of docker-compose.yml without Docker: etcd, Redis, several shops and the board, as local processes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from loadtest.board import BOARD_PORT, Board
+from loadtest.control import Control
 from loadtest.ports import LOOPBACK
 from loadtest.process import Process, require_free_ports
+from loadtest.reports import REPORTS
 from loadtest.servers import Etcd, Redis, answers_ok
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class Stack:
         port_offset: is added to the default ports.
         instances: how many shops.
         env: FLASHSALE_* settings for all shops, over those of the environment.
+        board: whether the board is started, too.
 
     Attributes:
         evidence: where the shops record their critical sections.
@@ -75,6 +79,7 @@ class Stack:
         port_offset: int = 0,
         instances: int = 2,
         env: Mapping[str, str] | None = None,
+        board: bool = False,
     ) -> None:
         def port(default: int) -> int:
             return 0 if ports == "free" else default + port_offset
@@ -91,7 +96,15 @@ class Stack:
             Instance(directory, port(default), env={**services, **(env or {})})
             for default in INSTANCE_PORTS[:instances]
         ]
-        self.processes: list[Process] = [self.etcd, self.redis, *self.instances]
+        watched = {
+            **services,
+            "FLASHSALE_INSTANCES": ",".join(self.urls),
+            "FLASHSALE_REPORTS": str(REPORTS.resolve()),
+            **(env or {}),
+        }
+        self.board = Board(directory, port(BOARD_PORT), env=watched) if board else None
+        self._control: Control | None = None
+        self.processes: list[Process] = [self.etcd, self.redis, *self.instances, *([self.board] if self.board else [])]
 
     @property
     def urls(self) -> list[str]:
@@ -106,6 +119,9 @@ class Stack:
             StartFailed: a process ended or stayed silent.
         """
         require_free_ports(self.processes)
+        if self.board:
+            self._control = self._control or Control(self.instances)
+            self.board.obey(self._control.path)
         for process in self.processes:
             process.launch()
         for process in self.processes:
@@ -114,6 +130,11 @@ class Stack:
 
     def stop(self) -> None:
         """Stop the shops while etcd and Redis still answer them, so that they finish their purchases; idempotent."""
+        if self.board:
+            self.board.stop()
+        if self._control:
+            self._control.close()
+            self._control = None
         with ThreadPoolExecutor(len(self.instances)) as threads:
             list(threads.map(Instance.stop, self.instances))
         self.redis.stop()

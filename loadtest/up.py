@@ -18,16 +18,16 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 
 @click.command()
-@click.option("--free-ports", is_flag=True, help="Take any free ports instead of 2379, 6379, 8080 and 8090.")
+@click.option("--free-ports", is_flag=True, help="Take any free ports instead of 2379, 6379, 8070, 8080 and 8090.")
 @click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
 def up(free_ports: bool, port_offset: int) -> None:
-    """Run etcd, Redis and two shops in the foreground, until Ctrl-C.
+    """Run etcd, Redis, two shops and the board in the foreground, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     with scratch_directory() as directory:
-        stack = Stack(directory, ports="free" if free_ports else "default", port_offset=port_offset)
+        stack = Stack(directory, ports="free" if free_ports else "default", port_offset=port_offset, board=True)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
@@ -48,6 +48,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _welcome(stack: Stack) -> None:
     click.echo(f"\nThe sale is open at {' and '.join(stack.urls)}. Ctrl-C stops everything.")
+    if stack.board:
+        click.echo(f"Watch it: {stack.board.url}")
     click.echo(f"Buy one item: curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'\n")
 
 
@@ -70,7 +72,9 @@ class Logs:
         while len(self._ended) < len(self._processes):
             self.show_new()
             for process in self._processes:
-                if not process.running and process not in self._ended:
+                if process.running:
+                    self._ended.discard(process)  # started again from the board
+                elif process not in self._ended:
                     self._ended.add(process)
                     self.say(process, f"ended with code {process.returncode}")
             time.sleep(_POLL_S)

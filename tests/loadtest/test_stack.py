@@ -37,8 +37,9 @@ def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:
 
 def test_default_ports_are_those_of_the_compose_file(tmp_path: Path) -> None:
     """Without options, the stack is where docker compose puts it; an offset moves all of it."""
-    assert [process.port for process in Stack(tmp_path).processes] == [2379, 6379, 8080, 8090]
-    assert [process.port for process in Stack(tmp_path, port_offset=1000).processes] == [3379, 7379, 9080, 9090]
+    assert [process.port for process in Stack(tmp_path, board=True).processes] == [2379, 6379, 8080, 8090, 8070]
+    moved = Stack(tmp_path, port_offset=1000, board=True)
+    assert [process.port for process in moved.processes] == [3379, 7379, 9080, 9090, 9070]
 
 
 @contextmanager

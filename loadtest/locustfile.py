@@ -61,7 +61,7 @@ class Buyer(FastHttpUser):
     def connect(self) -> None:
         """Open the connection before the burst, so that the burst is clicks alone; not part of the statistics."""
         with suppress(*FAILURE_EXCEPTIONS):
-            self.client.client.urlopen(f"{self.host}/livez")
+            self.client.client.urlopen(f"{self.host}/livez").read()
 
     def click(self, round: Round) -> Answer:
         """Buy one item; the statistics name what came of it."""

@@ -13,6 +13,7 @@ from loadtest.comparison import NO_PROMISE, Comparison, Percentiles, Run
 
 # What the table takes with all columns and lines around them.
 _WIDE = 115
+_DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
 
@@ -33,10 +34,10 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
     """
     wide = width >= _WIDE
     title = f"{comparison.buyers} buyers, {comparison.stock} items"
-    if wide:
-        drawn = Table(title=title, box=box.ASCII2 if plain else box.ROUNDED)
+    if wide and not plain:
+        drawn = Table(title=title, box=box.ROUNDED)
     else:
-        drawn = Table(title=title, box=box.ASCII if plain else box.SIMPLE, padding=0, show_edge=False)
+        drawn = Table(title=title, box=_DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
     columns = _columns(wide=wide, failures=any(run.failed for run in comparison.runs))
     for column in columns:
         drawn.add_column(column.title, justify="left" if column.left else "right", no_wrap=column is not _VERDICT)
@@ -80,7 +81,7 @@ _COLUMNS = (
     _Column("lost\nupdates", lambda run: _count(run.lost_updates)),
     _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"]))),
     _FAILED,
-    _Column("wall\ns", lambda run: Text(f"{run.wall_s:.3g}")),
+    _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}")),
     _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms)),
     _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms)),
     _VERDICT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 from rich.status import Status
 
@@ -9,14 +11,16 @@ from loadtest.comparison import Comparison, Run
 from loadtest.rush import Audience
 from loadtest.table import table
 
-# Wide enough for the table, where there is no terminal that has a width.
+# Where there is no terminal that has a width.
 _PLAIN_WIDTH = 120
 
 
 def console() -> Console:
     """Standard output; plain text where that is not a terminal, without colour where NO_COLOR is set."""
     found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+    if not found.is_terminal:
+        found.width = int(os.environ.get("COLUMNS") or _PLAIN_WIDTH)
+    return found
 
 
 class Terminal(Audience):

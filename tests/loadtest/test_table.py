@@ -63,4 +63,4 @@ def test_the_promise_is_in_words() -> None:
     """Kept, broken, or none was made: not told by colour alone."""
     broken = replace(a_run("redis-lock"), kept_promise=False)
     text = shown(a_run("none"), a_run("etcd"), broken)
-    assert [line.split()[-2] for line in text.splitlines() if "EXACT" in line] == ["none", "kept", "BROKEN"]
+    assert [line.split()[-1] for line in text.splitlines() if "EXACT" in line] == ["none", "kept", "BROKEN"]

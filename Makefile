@@ -6,13 +6,16 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up bench-lock test lint format requirements docker-test clean setup-loadtest setup-dev
+.PHONY: help demo faults up bench-lock test lint format requirements docker-test clean setup-loadtest setup-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 demo: setup-loadtest ## Run the sale under every guard and compare: oversold without a lock, exact with one
 	@$(RUN) -m loadtest demo $(ARGS)
+
+faults: setup-loadtest ## Kill, pause and cut off what the sale relies on, and judge what was sold (ARGS="pause-holder")
+	@$(RUN) -m loadtest faults $(ARGS)
 
 up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)

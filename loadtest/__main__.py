@@ -9,6 +9,7 @@ import click
 from loadtest.bench.lock import bench_lock
 from loadtest.compare import compare
 from loadtest.demo import demo
+from loadtest.faults.command import faults
 from loadtest.process import ServerError
 from loadtest.up import up
 
@@ -18,7 +19,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, bench_lock):
+for command in (demo, up, compare, faults, bench_lock):
     cli.add_command(command)
 
 

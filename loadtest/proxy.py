@@ -14,6 +14,7 @@ Every fault can be given one direction, `REQUESTS` or `ANSWERS`: a request may a
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import struct
 import threading
@@ -42,6 +43,7 @@ class Proxy:
         self._target = (host, int(target_port))
         self.port = port or free_port()
         self.delay_s = 0.0  # how long each piece of data is kept back
+        self.jitter_s = 0.0  # and how much longer at most
         self._stalled: set[str] = set()
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None
@@ -176,8 +178,8 @@ class _Pipe:
 
     def _keep(self, data: bytes) -> None:
         """Return when `data` may be passed on."""
-        if self._proxy.delay_s:
-            time.sleep(self._proxy.delay_s)
+        if self._proxy.delay_s or self._proxy.jitter_s:
+            time.sleep(self._proxy.delay_s + random.uniform(0, self._proxy.jitter_s))
         with self._proxy.gate:
             self.held = data
             self._proxy.gate.wait_for(lambda: not self._proxy.waits(self))

@@ -1,0 +1,102 @@
+"""One scenario under one guard, while it is played: what a scenario can do, wait for and insist on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Thread
+
+from loadtest.answer import Answer
+from loadtest.clock import Start
+from loadtest.evidence import EvidenceReader
+from loadtest.faults.arena import TTL_S, Arena, Shop
+from loadtest.faults.buyers import Buyers
+from loadtest.faults.lookout import Lookout
+from loadtest.record import Event
+
+VICTIM = "victim"
+READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
+POLL_S = 0.01
+PATIENCE_S = 10.0
+
+
+class Missed(Exception):
+    """The scenario could not be played as it is meant: what it waited for did not happen."""
+
+
+@dataclass
+class Act:
+    """What is at hand while a scenario is played.
+
+    Attributes:
+        exact: whether the guard promises exactness under every fault.
+        uses_etcd: whether the guard's lock is in etcd.
+        show: is told of every event as it happens.
+        failures: what the scenario insisted on in vain.
+    """
+
+    arena: Arena
+    guard: str
+    exact: bool
+    buyers: Buyers
+    lookout: Lookout
+    evidence: EvidenceReader
+    start: Start
+    show: Callable[[str], None]
+    events: list[Event] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def uses_etcd(self) -> bool:
+        return self.guard.startswith("etcd")
+
+    @property
+    def shops(self) -> list[Shop]:
+        return self.arena.shops
+
+    def say(self, text: str) -> None:
+        """Tell, and record, what is being done."""
+        self.events.append(Event(self.start.elapsed_ms(), text))
+        self.show(text)
+
+    def insist(self, kept: bool, text: str) -> None:
+        """The run is not as expected unless `kept`; `text` says what was wrong."""
+        if not kept:
+            self.failures.append(text)
+
+    def wait_for(self, what: str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
+        """Wait until `happened()`; raises Missed."""
+        deadline = time.monotonic() + timeout
+        while not happened():
+            if time.monotonic() > deadline:
+                raise Missed(f"{what} did not happen within {timeout:g} s")
+            time.sleep(POLL_S)
+
+    def let_sell(self, count: int) -> None:
+        """Wait until `count` more items are sold; raises Missed."""
+        goal = self.lookout.orders + count
+        self.wait_for(f"the sale of {count} more items", lambda: self.lookout.orders >= goal)
+
+    def holder_inside(self, shop: int, *, think_ms: int) -> Future[Answer]:
+        """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
+
+        The buyer asks elsewhere if the shop hangs up, with the same idempotency key.
+        """
+        answer: Future[Answer] = Future()
+        # Not an executor's thread, for which Ctrl-C would have to wait.
+        Thread(
+            target=lambda: answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms)), daemon=True
+        ).start()
+        self.wait_for("the victim's critical section", lambda: self._is_inside(VICTIM))
+        time.sleep(READ_S)
+        self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
+        return answer
+
+    def outlive_lease(self) -> None:
+        """Wait for longer than a lease lives."""
+        time.sleep(TTL_S + 1.2)
+
+    def _is_inside(self, buyer: str) -> bool:
+        return any(visit.buyer == buyer and visit.left is None for visit in self.evidence.poll())

@@ -1,0 +1,120 @@
+"""Buyers who come one after the other, and who want to know: who got no answer asks again with the same key."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from loadtest.answer import Answer, Outcome
+from loadtest.faults.arena import Shop
+
+LANES = 40
+PACE = 25.0  # clicks a second while a fault is played, so that the sale outlasts it
+HOLD_MS = 10  # think time of each of them
+CLICK_TIMEOUT_S = 8.0  # of one request; longer than all that a shop that lives may wait for
+DEADLINE_S = 20.0  # until a buyer has to know
+PAUSE_S = 0.2  # after a refusal
+
+
+class Buyers:
+    """A crowd in front of the shops: at most `LANES` at once, each buyer with an idempotency key of his own.
+
+    Attributes:
+        answers: one for each request, in the order in which they came.
+        told: what each buyer's last answer said, as JSON.
+    """
+
+    def __init__(self, shops: Sequence[Shop], guard: str) -> None:
+        self.answers: list[Answer] = []
+        self.told: dict[str, Any] = {}
+        self._shops = shops
+        self._guard = guard
+        self._numbers = itertools.count(1)
+        self._hurry = threading.Event()
+        self._closed = threading.Event()
+        self._next_click = 0.0
+        self._lock = threading.Lock()
+        self._lanes = [threading.Thread(target=self._shop_around, name=f"lane {n}", daemon=True) for n in range(LANES)]
+
+    def start(self) -> None:
+        """Open the doors: the first of all lanes click at once."""
+        self._next_click = time.monotonic() + 1 / PACE
+        for lane in self._lanes:
+            lane.start()
+
+    def hurry(self) -> None:
+        """Let everybody come as fast as they are served, and think no more."""
+        self._hurry.set()
+
+    def finish(self, *, timeout: float) -> bool:
+        """Wait until all lanes have heard that the sale is sold out; False if they have not after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        for lane in self._lanes:
+            lane.join(max(deadline - time.monotonic(), 0.0))
+        return not any(lane.is_alive() for lane in self._lanes)
+
+    def close(self) -> None:
+        """Let nobody in any more; does not wait for those who are inside."""
+        self._closed.set()
+        self._hurry.set()
+
+    def buy(self, buyer: str, *, shop: int, hold_ms: int = 0) -> Answer:
+        """One purchase: the answer that settles it, or the last one before the deadline."""
+        deadline, doubted = time.monotonic() + DEADLINE_S, False
+        for turn in itertools.count(shop):
+            answer = self._click(buyer, self._shops[turn % len(self._shops)], hold_ms)
+            doubted |= answer.in_doubt
+            # A refusal speaks of its own request alone: one that was sent before it may still be on its way.
+            if answer.outcome.served or not doubted or time.monotonic() > deadline:
+                break
+            time.sleep(PAUSE_S)
+        return answer
+
+    def doubtful(self) -> list[str]:
+        """Who does not know yet whether there is an order in his name."""
+        answers = list(self.answers)
+        doubted = {answer.buyer for answer in answers if answer.in_doubt}
+        return sorted(doubted - {answer.buyer for answer in answers if answer.outcome.served})
+
+    def _shop_around(self) -> None:
+        while not self._closed.is_set():
+            number = next(self._numbers)
+            answer = self.buy(f"buyer-{number}", shop=number, hold_ms=0 if self._hurry.is_set() else HOLD_MS)
+            if answer.outcome is Outcome.SOLD_OUT:
+                return
+            if not answer.outcome.served:
+                self._closed.wait(PAUSE_S)
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Until the next click is due; whatever was missed meanwhile is not made up for."""
+        with self._lock:
+            due = self._next_click = max(self._next_click, time.monotonic()) + 1 / PACE
+        self._hurry.wait(due - time.monotonic())
+
+    def _click(self, buyer: str, shop: Shop, hold_ms: int) -> Answer:
+        query = urlencode({"guard": self._guard, "buyer": buyer, "hold_ms": hold_ms})
+        sent, status, body = time.time(), 0, b""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            status, body = _post(shop.url, f"/stock/reduce?{query}", {"Idempotency-Key": buyer})
+        answer = Answer.read(buyer, shop.name, status, body, sent=sent, received=time.time())
+        with contextlib.suppress(ValueError):
+            self.told[buyer] = json.loads(body)
+        self.answers.append(answer)
+        return answer
+
+
+def _post(url: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    """Status and body; raises OSError or HTTPException where no whole answer came."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=CLICK_TIMEOUT_S)
+    with contextlib.closing(connection):
+        connection.request("POST", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read()

@@ -1,0 +1,44 @@
+"""`faults`: the sale under faults, each with an expected and an observed result."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from loadtest.faults.programme import BY_NAME, Programme
+from loadtest.faults.table import table
+from loadtest.reports import new_report
+from loadtest.terminal import console
+
+GUARDS = ("etcd", "etcd-unfenced", "redis-lock")
+
+
+@click.command()
+@click.argument("scenarios", nargs=-1, type=click.Choice(list(BY_NAME)), metavar="[SCENARIO]...")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help="Repeatable; default: all.")
+@click.option("--seconds", default=15.0, show_default=True, help="How long `random` goes on under each guard.")
+@click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
+def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None) -> None:
+    """Break what the sale relies on, in the middle of the rush, and judge what was sold.
+
+    Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
+    where a holder outlives its lease.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    screen, report = console(), new_report()
+    programme = Programme(screen, report, seconds=seconds, seed=secrets.randbelow(10**6) if seed is None else seed)
+    for name in scenarios or BY_NAME:
+        programme.play(BY_NAME[name], guards or GUARDS)
+    screen.print(table(programme.results, plain=not screen.is_terminal))
+    unexpected = sum(not result.as_expected for result in programme.results)
+    screen.print(f"{len(programme.results)} runs, {unexpected} not as expected. Records: {report}/records")
+    sys.exit(1 if unexpected else 0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

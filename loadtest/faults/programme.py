@@ -1,0 +1,100 @@
+"""The scenarios one after the other, each in an arena of its own, as they are shown in the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+from rich.status import Status
+
+from loadtest.faults.arena import Arena
+from loadtest.faults.performance import Performance
+from loadtest.faults.result import Result
+from loadtest.faults.scenario import Scenario
+from loadtest.faults.scenarios import SCENARIOS
+from loadtest.faults.scenarios.random_sequence import RandomSequence
+from loadtest.process import scratch_directory
+
+BY_NAME: dict[str, type[Scenario]] = {
+    **{scenario.name: scenario for scenario in SCENARIOS},
+    RandomSequence.name: RandomSequence,
+}
+
+
+class Programme:
+    """What is played, and what came of it.
+
+    Args:
+        console: where it is shown.
+        report: directory for the records.
+        seconds: for which `random` goes on under each guard.
+        seed: of `random`.
+
+    Attributes:
+        results: of all performances so far.
+    """
+
+    def __init__(self, console: Console, report: Path, *, seconds: float, seed: int) -> None:
+        self.results: list[Result] = []
+        self._console = console
+        self._report = report
+        self._seconds = seconds
+        self._seed = seed
+        self._status: Status | None = None
+        self._label = ""
+        self._began = 0.0
+
+    def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
+        """Play one scenario under each guard; raises ServerError or SaleError."""
+        self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
+        with scratch_directory() as directory, self._live(), Arena(directory, members=scenario.members) as arena:
+            for guard in guards:
+                if issubclass(scenario, RandomSequence):
+                    result = self._play_random(guard, arena)
+                else:
+                    result = self._perform(scenario(), guard, arena, scenario.name)
+                self.results.append(result)
+                self._tell(result)
+
+    def _play_random(self, guard: str, arena: Arena) -> Result:
+        """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
+        random, sales, until = Random(self._seed), 0, time.monotonic() + self._seconds
+        while True:
+            sales += 1
+            result = self._perform(RandomSequence(random), guard, arena, f"random-{self._seed}-{sales}")
+            if not result.as_expected or time.monotonic() > until:
+                return replace(result, scenario=f"random (seed {self._seed}, {sales} sales)")
+
+    def _perform(self, scenario: Scenario, guard: str, arena: Arena, name: str) -> Result:
+        self._label, self._began = f"{scenario.name}, {guard}", time.monotonic()
+        result, record = Performance(scenario, guard, arena, self).run()
+        record.write(self._report / "records" / f"{name}-{guard}.json")
+        return result
+
+    def _tell(self, result: Result) -> None:
+        style, word = ("green", "as expected") if result.as_expected else ("bold red", "NOT AS EXPECTED")
+        self._console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
+        for problem in result.problems:
+            self._console.print(f"    {problem}", style="red", markup=False)
+
+    # What a performance shows
+
+    def look(self, line: str) -> None:
+        """What the sale looks like at this moment."""
+        if self._status:
+            self._status.update(f"{self._label}: {line}")
+
+    def event(self, text: str) -> None:
+        """What was done to it, and when."""
+        self._console.print(f"  {time.monotonic() - self._began:5.1f} s  {text}", markup=False)
+
+    @contextmanager
+    def _live(self) -> Iterator[None]:
+        with self._console.status("starting etcd, Redis and two shops", refresh_per_second=5) as self._status:
+            yield
+        self._status = None

@@ -1,0 +1,46 @@
+"""What every scenario has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import ClassVar
+
+from loadtest.audit import Audit
+from loadtest.faults.act import Act
+from loadtest.record import Record
+
+
+class Expected(str, Enum):
+    """What has to come of a run."""
+
+    EXACT = "EXACT"
+    BREAKS = "breaks"  # if it does not, the scenario proves nothing
+    EITHER = "either"
+
+
+class Scenario(ABC):
+    """One way to disturb a sale.
+
+    Attributes:
+        name: as the command line knows it.
+        what: what it does, in one line.
+        members: of etcd.
+        unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
+    """
+
+    name: ClassVar[str]
+    what: ClassVar[str]
+    members: ClassVar[int] = 1
+    unfenced: ClassVar[Expected] = Expected.EXACT
+
+    def expected(self, promise: str) -> Expected:
+        """What has to come of it under a guard with this promise, in the shop's words."""
+        return Expected.EXACT if promise == "exact" else self.unfenced
+
+    @abstractmethod
+    def play(self, act: Act) -> None:
+        """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises Missed."""
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
+        """Insist on what the record, and what the audit found in it, have to show beyond the verdict."""

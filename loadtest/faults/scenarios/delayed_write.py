@@ -1,0 +1,41 @@
+"""The holder's write is late, although the holder was not."""
+
+from __future__ import annotations
+
+from loadtest.audit import Audit
+from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.scenario import Expected, Scenario
+from loadtest.proxy import REQUESTS
+from loadtest.record import Record
+
+
+class DelayedWrite(Scenario):
+    """The instance is cut off from the network at the moment in which it has sent its write.
+
+    It had every right to send it: the lease was alive, and a check on the instance says so. TCP delivers the write when
+    the network is back; by then the lease has ended and others have sold. Only Redis can refuse it.
+    """
+
+    name = "delayed-write"
+    what = "cut the holder off when its write is under way; deliver the write when others have sold"
+    unfenced = Expected.BREAKS
+
+    def play(self, act: Act) -> None:
+        shop = act.shops[0]
+        act.let_sell(20)
+        answer = act.holder_inside(0, think_ms=500)
+        shop.redis_line.stall(REQUESTS)
+        self._stalled_ms = act.start.elapsed_ms()
+        act.wait_for("the write", lambda: VICTIM.encode() in shop.redis_line.held_back(REQUESTS))
+        for line in shop.etcd_lines:
+            line.stall()
+        act.say("shop-a has sent its write and is cut off from the network")
+        act.let_sell(20)
+        for line in shop.lines:
+            line.resume()
+        act.say("the network is back, and delivers the write")
+        act.wait_for("an answer to the victim", answer.done)
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:
+        section = next(section for section in record.sections if section.buyer == VICTIM)
+        act.insist((section.commit_ms or 0.0) > self._stalled_ms, "the write was not the one that was held back")

@@ -1,0 +1,41 @@
+"""One of three members of etcd dies, and it is the leader."""
+
+from __future__ import annotations
+
+import urllib.request
+
+from loadtest.faults.act import Act, Missed
+from loadtest.faults.scenario import Scenario
+from loadtest.servers import Etcd, EtcdCluster
+
+
+class EtcdMember(Scenario):
+    """The other two elect a leader and go on with all leases and all places in the queue."""
+
+    name = "etcd-member"
+    what = "kill -9 of the leader of three etcd members, in the middle of the rush"
+    members = 3
+
+    def play(self, act: Act) -> None:
+        act.let_sell(20)
+        leader = leader_of(act.arena.etcd)
+        if leader is None:
+            raise Missed("no member of etcd leads")
+        leader.kill()
+        act.say(f"{leader.name}, the leader, is killed")
+        act.let_sell(20)
+        leader.start()
+        act.say(f"{leader.name} is back")
+
+
+def leader_of(etcd: EtcdCluster) -> Etcd | None:
+    """The member that leads, as it says itself."""
+    return next(filter(_leads, etcd.members), None)
+
+
+def _leads(member: Etcd) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
+            return b"\netcd_server_is_leader 1\n" in metrics.read()
+    except OSError:
+        return False

@@ -1,0 +1,32 @@
+"""The holder dies."""
+
+from __future__ import annotations
+
+from loadtest.audit import Audit
+from loadtest.faults.act import Act
+from loadtest.faults.arena import TTL_S
+from loadtest.faults.scenario import Scenario
+from loadtest.record import Record
+
+SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
+
+
+class KillHolder(Scenario):
+    """Its lease frees the lock within the TTL. The buyer, whose answer died with it, asks the other shop."""
+
+    name = "kill-holder"
+    what = "kill -9 of the instance that holds the lock, in the middle of the rush"
+
+    def play(self, act: Act) -> None:
+        act.let_sell(20)
+        answer = act.holder_inside(0, think_ms=1000)
+        act.shops[0].instance.kill()
+        act.say("shop-a is killed")
+        act.let_sell(20)
+        act.arena.heal()
+        act.say("shop-a is started again")
+        act.wait_for("an answer to the victim", answer.done)
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:
+        stall = found.longest_stall_ms / 1000
+        act.insist(stall <= TTL_S + SLACK_S, f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s")

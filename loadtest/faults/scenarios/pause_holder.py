@@ -1,0 +1,40 @@
+"""The holder freezes, and believes in its lock when it wakes up."""
+
+from __future__ import annotations
+
+from loadtest.answer import Outcome
+from loadtest.audit import Audit
+from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.scenario import Expected, Scenario
+from loadtest.record import Record
+
+
+class PauseHolder(Scenario):
+    """What a long garbage collection, a suspended laptop or a live migration does to a lock.
+
+    Between its read and its write the holder stands still, until others have sold. A lock alone cannot prevent what
+    it writes then; the guard has to notice that the lease is over, or Redis has to refuse the token.
+    """
+
+    name = "pause-holder"
+    what = "freeze the holder between its read and its write, let others sell, thaw it"
+    unfenced = Expected.BREAKS
+
+    def play(self, act: Act) -> None:
+        act.let_sell(20)
+        answer = act.holder_inside(0, think_ms=1000)
+        act.shops[0].instance.pause()
+        self._frozen_ms = act.start.elapsed_ms()
+        act.say("shop-a is frozen")
+        act.let_sell(20)
+        self._thawed_ms = act.start.elapsed_ms()
+        act.shops[0].instance.resume()
+        act.say("shop-a is thawed, and goes on where it was")
+        act.wait_for("an answer to the victim", answer.done)
+        if act.exact:
+            act.insist(answer.result().outcome is Outcome.LOCK_LOST, f"the victim was told {answer.result().outcome}")
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:
+        section = next(section for section in record.sections if section.buyer == VICTIM)
+        read, commit = section.read_ms or 0.0, section.commit_ms or self._thawed_ms
+        act.insist(read < self._frozen_ms < self._thawed_ms <= commit, "it was not frozen between read and write")

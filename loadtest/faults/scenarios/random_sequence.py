@@ -1,0 +1,27 @@
+"""Everything, in any order."""
+
+from __future__ import annotations
+
+from random import Random
+
+from loadtest.faults.act import Act
+from loadtest.faults.disturbances import carry_out, plan
+from loadtest.faults.scenario import Expected, Scenario
+
+
+class RandomSequence(Scenario):
+    """Sale after sale, each with up to four disturbances of random kind, time and length, which may overlap.
+
+    The seed decides what is done and when; what a process is doing at that moment, it does not.
+    """
+
+    name = "random"
+    what = "sale after sale, each with up to four random disturbances that may overlap, for --seconds"
+    members = 3
+    unfenced = Expected.EITHER
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def play(self, act: Act) -> None:
+        carry_out(act, plan(self._random))

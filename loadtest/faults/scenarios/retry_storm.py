@@ -1,0 +1,40 @@
+"""Answers are lost by the dozen, and everybody asks again."""
+
+from __future__ import annotations
+
+import time
+
+from loadtest.audit import Audit
+from loadtest.faults.act import Act
+from loadtest.faults.scenario import Scenario
+from loadtest.proxy import ANSWERS
+from loadtest.record import Record
+
+WAVES = 8
+FEWEST = 10
+
+
+class RetryStorm(Scenario):
+    """The purchases were made, and their answers were lost: the idempotency key gives each its first answer."""
+
+    name = "retry-storm"
+    what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
+
+    def play(self, act: Act) -> None:
+        fronts = [shop.front for shop in act.shops]
+        act.let_sell(20)
+        act.say("answers are lost")
+        for _ in range(WAVES):
+            for front in fronts:
+                front.stall(ANSWERS)
+            time.sleep(0.3)
+            for front in fronts:
+                front.reset()
+                front.resume()
+            time.sleep(0.1)
+        act.say("answers arrive again")
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:
+        replays = sum(section.cause == "replayed" for section in record.sections)
+        lost = sum(answer.status == 0 for answer in record.answers)
+        act.insist(lost >= FEWEST and replays >= FEWEST, f"only {lost} answers were lost, and {replays} given again")

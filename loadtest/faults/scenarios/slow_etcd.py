@@ -1,0 +1,27 @@
+"""etcd is slow, and never equally slow."""
+
+from __future__ import annotations
+
+import time
+
+from loadtest.faults.act import Act
+from loadtest.faults.scenario import Scenario
+
+
+class SlowEtcd(Scenario):
+    """Everything takes longer, and nothing else changes: leases are kept alive, nobody is sold too much."""
+
+    name = "slow-etcd"
+    what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
+
+    def play(self, act: Act) -> None:
+        lines = [line for shop in act.shops for line in shop.etcd_lines]
+        act.let_sell(20)
+        for line in lines:
+            line.delay_s, line.jitter_s = 0.025, 0.225
+        act.say("etcd is slow")
+        time.sleep(4.0)
+        for line in lines:
+            line.delay_s = line.jitter_s = 0.0
+        act.say("etcd is fast again")
+        act.let_sell(10)

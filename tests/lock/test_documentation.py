@@ -1,0 +1,66 @@
+"""docs/lock.md: every example in it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from loadtest.servers import Etcd, Redis
+from lock import Client, connect
+
+PAGE = Path(__file__).parents[2] / "docs" / "lock.md"
+
+
+def blocks(language: str) -> list[str]:
+    """The page's code blocks in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, capsys: pytest.CaptureFixture[str]) -> None:
+    """Read from top to bottom, each Python example runs after those before it, and leaves nothing in etcd."""
+    here = etcd.endpoint.rpartition(":")[2]
+    namespace: dict[str, object] = {}
+    for code in blocks("python"):
+        local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
+        exec(compile(local.replace("redis://127.0.0.1:6379/0", redis_server.url), str(PAGE), "exec"), namespace)
+    session, client = namespace["session"], namespace["client"]
+    assert "flash-sale/stock/" in capsys.readouterr().out
+    with connect(etcd.endpoint) as observer:
+        assert observer.get_prefix("flash-sale/").keys == []
+        observer.delete("docs/report/latest", None)
+    session.close()  # type: ignore[attr-defined]
+    client.close()  # type: ignore[attr-defined]
+    with redis.Redis.from_url(redis_server.url) as shop:
+        shop.flushdb()
+
+
+def test_the_shell_examples_run(client: Client, etcdctl_env: dict[str, str]) -> None:
+    """Each line of each shell example succeeds, and they leave no key."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), etcdctl_env["PATH"]])
+    for script in blocks("sh"):
+        done = subprocess.run(
+            ["sh", "-eu"], input=script, env={**etcdctl_env, "PATH": path}, capture_output=True, text=True, timeout=50
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "FAILURE" not in done.stdout
+    assert client.get_prefix("docs/").keys == []
+
+
+def test_links_inside_the_repository_exist() -> None:
+    """Relative links lead to files, and links within the page to its headings."""
+    text = PAGE.read_text(encoding="utf-8")
+    headings = {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^##+ (.+)$", text, re.MULTILINE)
+    }
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        elif not target.startswith("https://"):
+            assert (PAGE.parent / target).exists(), target

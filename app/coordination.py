@@ -36,6 +36,7 @@ class Coordination:
         self._instance = instance
         self._client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
         self._attempt: Future[Session] | None = None
+        self._lost: list[Session] = []
         self._cohort: CohortMutex | None = None
         self._draining = False
         self._lock = threading.Lock()
@@ -72,12 +73,24 @@ class Coordination:
                 attempt = before
             else:
                 attempt = self._attempt = Future()
+                if lost := _made(before):
+                    self._lost.append(lost)
         if attempt is not before:
             self._make_session(attempt)
-            if lost := _made(before):
-                # In the background, because it may wait for the etcd that has just failed.
-                threading.Thread(target=lost.close, name="close-lost-session", daemon=True).start()
+            if _made(attempt) is not None:
+                self._bury()
         return attempt.result()
+
+    def _bury(self) -> None:
+        """Close the sessions that were lost, now that etcd answers again.
+
+        It extends all leases when it restarts: what is not given back stands in everybody's way for a whole TTL.
+        """
+        with self._lock:
+            lost, self._lost = self._lost, []
+        for session in lost:
+            # In the background, because each may wait for an etcd that fails again.
+            threading.Thread(target=session.close, name="close-lost-session", daemon=True).start()
 
     def _make_session(self, attempt: Future[Session]) -> None:
         try:
@@ -106,8 +119,8 @@ class Coordination:
     def close(self) -> None:
         """Revoke the lease and hang up."""
         self.drain()
-        session = _made(self._attempt)
-        if session is not None:
+        current = _made(self._attempt)
+        for session in [*self._lost, *([current] if current else [])]:
             session.close()
         self._client.close()
 

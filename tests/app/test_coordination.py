@@ -59,6 +59,29 @@ def test_a_lost_session_is_replaced(coordination: Coordination, observer: Client
     assert not second.lost.is_set()
 
 
+def test_a_lost_session_is_given_back_when_etcd_is_back(fresh_etcd: Etcd) -> None:
+    """etcd extends every lease when it restarts; the lost one is revoked long before that is over."""
+    coordination = Coordination(fresh_etcd.endpoint, "flash-sale/x", ttl=3, instance="shop-a")
+    lost = coordination.session()
+    fresh_etcd.kill()
+    wait_until(lost.lost.is_set)
+    with pytest.raises(EtcdUnavailable):
+        coordination.session()
+    fresh_etcd.start()
+    with connect(fresh_etcd.endpoint) as client:
+        wait_until(lambda: not _failed(coordination), timeout=5)
+        wait_until(lambda: client.time_to_live(lost.lease_id).ttl == -1, timeout=1.5)
+    coordination.close()
+
+
+def _failed(coordination: Coordination) -> bool:
+    try:
+        coordination.session()
+    except EtcdUnavailable:
+        return True
+    return False
+
+
 def test_an_etcd_that_is_away_fails_all_at_once(fresh_etcd: Etcd) -> None:
     """Threads that need a session from a frozen etcd share one attempt: none waits out the deadlines of the others."""
     coordination = Coordination(fresh_etcd.endpoint, "flash-sale/x", ttl=5, instance="shop-a")

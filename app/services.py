@@ -15,6 +15,7 @@ from app.health import Health
 from app.inventory import Inventory
 from app.metrics import Metrics
 from app.redis_client import connect, warm_up
+from app.refusals import ShuttingDown
 from app.sale import Sale
 from app.settings import Settings
 from app.shop import Shop
@@ -55,7 +56,7 @@ class Services:
         try:
             warm_up(self.redis)
             self.coordination.session()
-        except (redis.RedisError, LockError) as error:
+        except (redis.RedisError, LockError, ShuttingDown) as error:
             logger.warning("not ready yet: %s", error)
 
     def drain(self) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from app import create_app, services
 from app.settings import Settings
 from loadtest.stack import Instance
 from lock import Mutex, Session, connect
@@ -110,6 +111,15 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
         os.kill(instance.pid, signal.SIGTERM)
         wait_until(lambda: stranger.session.client.time_to_live(lease).ttl == -1)
         wait_until(lambda: not instance.running)
+
+
+def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
+    """A worker that is told to stop before it has warmed up does so without an error, which gunicorn would die of."""
+    app = create_app(settings)
+    made = services.of(app)
+    made.drain()
+    made.warm_up()
+    made.close()
 
 
 def test_a_killed_instance_frees_the_lock_within_its_ttl(

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench-lock test lint format requirements docker-test clean setup-loadtest setup-dev
+.PHONY: help demo faults up bench-lock test lint format requirements readme docker-test clean setup-loadtest setup-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,6 +34,9 @@ lint: setup-dev ## Run the checks alone: ruff and mypy
 format: setup-dev ## Format the code and mend what ruff can mend
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
+
+readme: setup-dev ## Run the demo and write the outputs that README.md shows
+	@$(RUN) scripts/readme.py $(ARGS)
 
 docker-test: ## Bring the Compose stack up, buy one item from each shop, take it down
 	@scripts/docker_test.sh

@@ -19,6 +19,7 @@ from loadtest.record import Event
 VICTIM = "victim"
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
 POLL_S = 0.01
+CALM_S = 0.3
 PATIENCE_S = 10.0
 
 
@@ -94,9 +95,20 @@ class Act:
         self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 
+    def calm(self) -> None:
+        """Let nobody in until `buyers.go_on()`, and wait until everybody is served who can be.
+
+        What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
+        """
+        self.buyers.rest()
+        seen = -1
+        while seen != self.lookout.orders:
+            seen = self.lookout.orders
+            time.sleep(CALM_S)
+
     def outlive_lease(self) -> None:
         """Wait for longer than a lease lives."""
-        time.sleep(TTL_S + 1.2)
+        time.sleep(TTL_S + 0.6)
 
     def _is_inside(self, buyer: str) -> bool:
         return any(visit.buyer == buyer and visit.left is None for visit in self.evidence.poll())

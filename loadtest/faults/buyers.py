@@ -38,6 +38,7 @@ class Buyers:
         self._guard = guard
         self._numbers = itertools.count(1)
         self._hurry = threading.Event()
+        self._open = threading.Event()
         self._closed = threading.Event()
         self._next_click = 0.0
         self._lock = threading.Lock()
@@ -45,13 +46,23 @@ class Buyers:
 
     def start(self) -> None:
         """Open the doors: the first of all lanes click at once."""
+        self._open.set()
         self._next_click = time.monotonic() + 1 / PACE
         for lane in self._lanes:
             lane.start()
 
+    def rest(self) -> None:
+        """Let nobody in for a while; who is inside goes on."""
+        self._open.clear()
+
+    def go_on(self) -> None:
+        """Let buyers in again."""
+        self._open.set()
+
     def hurry(self) -> None:
         """Let everybody come as fast as they are served, and think no more."""
         self._hurry.set()
+        self._open.set()
 
     def finish(self, *, timeout: float) -> bool:
         """Wait until all lanes have heard that the sale is sold out; False if they have not after `timeout` seconds."""
@@ -63,7 +74,7 @@ class Buyers:
     def close(self) -> None:
         """Let nobody in any more; does not wait for those who are inside."""
         self._closed.set()
-        self._hurry.set()
+        self.hurry()
 
     def buy(self, buyer: str, *, shop: int, hold_ms: int = 0) -> Answer:
         """One purchase: the answer that settles it, or the last one before the deadline."""
@@ -98,6 +109,7 @@ class Buyers:
         with self._lock:
             due = self._next_click = max(self._next_click, time.monotonic()) + 1 / PACE
         self._hurry.wait(due - time.monotonic())
+        self._open.wait()
 
     def _click(self, buyer: str, shop: Shop, hold_ms: int) -> Answer:
         query = urlencode({"guard": self._guard, "buyer": buyer, "hold_ms": hold_ms})

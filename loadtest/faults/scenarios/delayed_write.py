@@ -31,10 +31,12 @@ class DelayedWrite(Scenario):
             line.stall()
         act.say("shop-a has sent its write and is cut off from the network")
         act.let_sell(20)
+        act.calm()
         for line in shop.lines:
             line.resume()
         act.say("the network is back, and delivers the write")
         act.wait_for("an answer to the victim", answer.done)
+        act.buyers.go_on()
 
     def review(self, act: Act, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)

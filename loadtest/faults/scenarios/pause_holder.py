@@ -27,10 +27,12 @@ class PauseHolder(Scenario):
         self._frozen_ms = act.start.elapsed_ms()
         act.say("shop-a is frozen")
         act.let_sell(20)
+        act.calm()
         self._thawed_ms = act.start.elapsed_ms()
         act.shops[0].instance.resume()
         act.say("shop-a is thawed, and goes on where it was")
         act.wait_for("an answer to the victim", answer.done)
+        act.buyers.go_on()
         if act.exact:
             act.insist(answer.result().outcome is Outcome.LOCK_LOST, f"the victim was told {answer.result().outcome}")
 

@@ -10,7 +10,7 @@ from loadtest.faults.scenario import Scenario
 from loadtest.proxy import ANSWERS
 from loadtest.record import Record
 
-WAVES = 8
+WAVES = 6
 FEWEST = 10
 
 

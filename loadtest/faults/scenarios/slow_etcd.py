@@ -20,7 +20,7 @@ class SlowEtcd(Scenario):
         for line in lines:
             line.delay_s, line.jitter_s = 0.025, 0.225
         act.say("etcd is slow")
-        time.sleep(4.0)
+        time.sleep(3.0)
         for line in lines:
             line.delay_s = line.jitter_s = 0.0
         act.say("etcd is fast again")

@@ -102,6 +102,20 @@ def test_an_etcd_that_is_away_fails_all_at_once(fresh_etcd: Etcd) -> None:
     coordination.close()
 
 
+def test_all_threads_share_one_cohort(coordination: Coordination, observer: Client) -> None:
+    """The threads of a process find each other in one object, and in a new one when the session is lost."""
+    first = coordination.cohort()
+    assert coordination.cohort() is first
+    observer.revoke(first.session.lease_id)
+    wait_until(first.session.lost.is_set)
+    second = coordination.cohort()
+    assert second is not first
+    assert coordination.cohort() is second
+    assert not second.session.lost.is_set()
+    with second.acquire(timeout=5) as turn:
+        turn.ensure()
+
+
 def test_drain_cancels_waiters_and_leaves_the_holder(coordination: Coordination) -> None:
     """Who waits is sent away, now and later; who holds keeps the lock until releasing it."""
     hold = coordination.mutex().acquire(timeout=5)

@@ -221,6 +221,39 @@ def test_a_draining_session_hands_no_turn_on(session: Session) -> None:
                 future.result(WAIT_S)
 
 
+def test_cancel_wakes_all_who_wait_and_leaves_the_turn(client: Client, session: Session) -> None:
+    """Threads behind a turn of this process are cancelled at once; the turn goes on, and so does who comes later."""
+    mutex = CohortMutex(session, "cohort/cancel")
+    turn = mutex.acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(3)]
+        wait_until(lambda: len(mutex._waiters) == 3)
+        mutex.cancel()
+        for future in waiting:
+            with pytest.raises(LockCancelled, match="cohort/cancel"):
+                future.result(WAIT_S)
+        turn.ensure()
+        later = pool.submit(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 1)
+        turn.release()
+        later.result(WAIT_S).release()
+    wait_until(lambda: keys(client, "cohort/cancel") == 0)
+
+
+def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stranger: Session) -> None:
+    """Threads that wait for a stranger's hold are cancelled, and the key of their process leaves the queue."""
+    mutex = CohortMutex(session, "cohort/leader")
+    with Mutex(stranger, "cohort/leader").acquire(timeout=WAIT_S), ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(3)]
+        wait_until(lambda: len(mutex._waiters) == 3 and keys(client, "cohort/leader") == 2)
+        mutex.cancel()
+        for future in waiting:
+            with pytest.raises(LockCancelled):
+                future.result(WAIT_S)
+        wait_until(lambda: keys(client, "cohort/leader") == 1)
+    mutex.acquire(timeout=WAIT_S).release()
+
+
 def test_a_turn_is_released_once(session: Session) -> None:
     """A second release is an error and does not end anybody else's turn."""
     mutex = CohortMutex(session, "cohort/once")

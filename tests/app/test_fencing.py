@@ -1,0 +1,58 @@
+"""Tokens as Redis compares them, as JSON carries them and as people read them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fencing import Token, fence_text, from_json, shown
+from lock import CohortToken
+
+revisions = st.integers(1, 2**63 - 1)
+turns = st.integers(1, 2**31)
+holds = st.lists(revisions, unique=True, min_size=2, max_size=2).map(sorted)
+
+
+@given(holds, turns, turns)
+def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int], turn: int, other: int) -> None:
+    """Whether a hold is one token or many turns, what Redis compares rises from hold to hold."""
+    earlier, later = revisions
+    before: list[Token] = [earlier, CohortToken(earlier, turn)]
+    after: list[Token] = [later, CohortToken(later, other)]
+    assert all(fence_text(low) < fence_text(high) for low in before for high in after)
+
+
+@given(revisions, turns)
+def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
+    """Within a hold the turns are told apart, also where a digit is added."""
+    assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))
+
+
+@given(revisions, turns)
+def test_json_keeps_what_it_is(revision: int, turn: int) -> None:
+    """A token comes back from the ledger as what it was; a pair is a list there, which compares like the pair."""
+    for token in (revision, CohortToken(revision, turn)):
+        assert from_json(json.loads(json.dumps(token))) == token
+    assert json.dumps(CohortToken(revision, turn)) == f"[{revision}, {turn}]"
+
+
+@pytest.mark.parametrize(("token", "text"), [(7, "7"), (CohortToken(7, 12), "7.12")])
+def test_people_read_it_without_the_zeros(token: Token, text: str) -> None:
+    """Messages show the numbers, and not the padding."""
+    assert shown(fence_text(token)) == text
+
+
+def test_a_fence_that_was_reset_is_below_every_token(sale) -> None:  # type: ignore[no-untyped-def]
+    """What a reset leaves in Redis lets even the first token of a new etcd pass."""
+    fence = str(sale.client.get(sale.keys.fence))
+    assert fence < fence_text(1)
+    assert shown(fence) == "0"
+
+
+def test_no_token_is_a_defect() -> None:
+    """A fenced purchase outside of its critical section is refused before Redis sees it."""
+    with pytest.raises(ValueError, match="needs a token"):
+        fence_text(None)

@@ -1,0 +1,172 @@
+"""The short cut, "sold out" without the lock: only after it was seen under the lock, and only while it is true."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import create_app, services
+from app.sale import Sale
+from app.settings import Settings
+from lock import Mutex, Session, connect
+
+GUARDS = ("etcd", "etcd-cohort", "etcd-batch")
+each_guard = pytest.mark.parametrize("guard", GUARDS)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Buyers who do not wait long: who needs the lock while a stranger has it is told so soon."""
+    return dataclasses.replace(settings, lock_timeout=0.3)
+
+
+@pytest.fixture
+def other(settings: Settings) -> Iterator[FlaskClient]:
+    """A buyer at a second instance."""
+    app = create_app(dataclasses.replace(settings, instance="shop-b"))
+    yield app.test_client()
+    services.of(app).close()
+
+
+@pytest.fixture
+def stranger(settings: Settings) -> Iterator[Mutex]:
+    """The sale's mutex in the hands of another program."""
+    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
+        yield Mutex(session, f"flash-sale/{settings.sale}")
+
+
+@pytest.fixture
+def taken(browser: FlaskClient, other: FlaskClient, sale: Sale, stranger: Mutex) -> Iterator[None]:
+    """The lock, held by a stranger, after both instances have seen under it that the sale is sold out."""
+    sale.reset(0)
+    for shop in (browser, other):
+        assert buy(shop, "etcd") == "sold_out"
+    with stranger.acquire(timeout=5):
+        yield
+
+
+def buy(shop: FlaskClient, guard: str, **query: str) -> str:
+    """The outcome of one purchase."""
+    answer = shop.post("/stock/reduce", query_string={"guard": guard, **query})
+    return str(answer.get_json()["outcome"])
+
+
+@each_guard
+def test_the_first_one_needs_the_lock(browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str) -> None:
+    """An instance that has not seen it under the lock does not answer "sold out" without the lock."""
+    sale.reset(0)
+    with stranger.acquire(timeout=5):
+        assert buy(browser, guard) == "lock_timeout"
+    assert buy(browser, guard) == "sold_out"
+
+
+@each_guard
+@pytest.mark.usefixtures("taken")
+def test_later_ones_do_not(browser: FlaskClient, guard: str) -> None:
+    """Once seen under any fenced guard, it is answered while somebody else has the lock; no token is claimed."""
+    answer = browser.post(f"/stock/reduce?guard={guard}")
+    body = answer.get_json()
+    assert (answer.status_code, body["outcome"], body["stock"], body["token"]) == (409, "sold_out", 0, None)
+    assert body["held_ms"] == 0
+
+
+@each_guard
+@pytest.mark.usefixtures("taken")
+def test_a_reset_ends_it_everywhere(browser: FlaskClient, other: FlaskClient, guard: str) -> None:
+    """After a reset by one instance, both go back to the lock; neither says "sold out" even once."""
+    assert browser.post("/stock/reset", json={"stock": 5}).status_code == 200
+    assert [buy(shop, guard) for shop in (browser, other)] == ["lock_timeout", "lock_timeout"]
+
+
+@each_guard
+@pytest.mark.usefixtures("taken")
+def test_a_delivery_ends_it_too(browser: FlaskClient, sale: Sale, guard: str) -> None:
+    """Items that are put on the shelf by whatever means are sold, without anybody telling the instances."""
+    sale.client.incrby(sale.keys.stock, 1)
+    assert buy(browser, guard) == "lock_timeout"
+
+
+@pytest.mark.usefixtures("taken")
+def test_what_ended_begins_again_under_the_lock(browser: FlaskClient, sale: Sale) -> None:
+    """After a delivery, a stock that is empty again has to be seen under the lock again."""
+    sale.client.set(sale.keys.stock, 1)
+    assert buy(browser, "etcd") == "lock_timeout"
+    sale.client.set(sale.keys.stock, 0)
+    assert buy(browser, "etcd") == "lock_timeout"
+
+
+@each_guard
+def test_no_stale_answer_after_a_reset(settings: Settings, app: Flask, other: FlaskClient, guard: str) -> None:
+    """However many ask at two instances, nobody who asks after a reset was acknowledged hears of the sale before it."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
+    resets: list[float] = []
+    stop = threading.Event()
+    answers: list[tuple[float, str]] = []
+
+    def keep_asking(shop: FlaskClient) -> None:
+        while not stop.is_set():
+            asked = time.monotonic()
+            answers.append((asked, buy(shop, guard)))
+
+    admin = app.test_client()
+    shops = [app.test_client(), app.test_client(), other, other.application.test_client()]
+    with ThreadPoolExecutor(len(shops)) as threads:
+        for shop in shops:
+            threads.submit(keep_asking, shop)
+        try:
+            for _ in range(15):
+                admin.post("/stock/reset", json={"stock": 0})
+                seen = len(answers) + 8
+                while len(answers) < seen:
+                    time.sleep(0.001)
+                admin.post("/stock/reset", json={"stock": 1_000_000})
+                resets.append(time.monotonic())
+                seen = len(answers) + 8
+                while len(answers) < seen:
+                    time.sleep(0.001)
+                emptied = time.monotonic()
+                stale = [asked for asked, outcome in answers if resets[-1] < asked < emptied and outcome == "sold_out"]
+                assert stale == []
+        finally:
+            stop.set()
+    services.of(app).close()
+    assert {outcome for _, outcome in answers} >= {"sold", "sold_out"}
+
+
+@each_guard
+def test_a_retry_finds_its_order(browser: FlaskClient, other: FlaskClient, stranger: Mutex, guard: str) -> None:
+    """Who bought and asks again with the same key when all is sold gets the order, without the lock."""
+    browser.post("/stock/reset", json={"stock": 1})
+    first = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"}).get_json()
+    for shop in (browser, other):
+        assert buy(shop, guard) == "sold_out"
+    with stranger.acquire(timeout=5):
+        for shop in (browser, other):
+            again = shop.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
+            assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
+            assert (again.get_json()["order"], again.get_json()["token"]) == (first["order"], first["token"])
+            wrong = shop.post(f"/stock/reduce?guard={guard}&buyer=eve", headers={"Idempotency-Key": "k"})
+            assert wrong.status_code == 422
+
+
+@each_guard
+def test_a_key_that_was_told_sold_out_is_told_so_again(
+    browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
+) -> None:
+    """The answer without the lock is the first answer to its key: after a delivery it is given again."""
+    sale.reset(0)
+    assert buy(browser, guard) == "sold_out"
+    with stranger.acquire(timeout=5):
+        for replayed in (None, "true"):
+            answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
+            assert (answer.status_code, answer.headers.get("Idempotency-Replayed")) == (409, replayed)
+    sale.client.set(sale.keys.stock, 5)
+    answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (409, "true")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,8 @@ class EvidenceReader:
     def _take(self, file: Path, line: dict[str, Any]) -> None:
         event, at = line.pop("event"), line.pop("at", 0)
         if event == "enter":
-            self._open[file, line["order"]] = visit = Visit(entered=at, **line)
+            told = {each.name: line[each.name] for each in fields(Visit) if each.name in line}
+            self._open[file, line["order"]] = visit = Visit(entered=at, **told)
             self.visits.append(visit)
         elif event == "leave" and (file, line["order"]) in self._open:
             visit = self._open.pop((file, line["order"]))

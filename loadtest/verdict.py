@@ -6,8 +6,9 @@ however much was sold. Selling too little is a failure as well, or a guard that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from loadtest.answer import Answer, Outcome, Token
 
@@ -28,6 +29,11 @@ class Order:
     guard: str = ""
     token: Token | None = None
     at_ms: int = 0
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Order:
+        """An entry as it stands in Redis; what else it may tell is left out."""
+        return cls(**{each.name: entry[each.name] for each in fields(cls)})
 
 
 @dataclass(frozen=True)

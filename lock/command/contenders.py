@@ -6,6 +6,7 @@ import click
 
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import errors_as_exit_codes
+from lock.command.name import name_argument
 from lock.contender import Contender, contenders_of
 from lock.names import queue_prefix
 
@@ -13,7 +14,7 @@ _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")
 
 
 @click.command("contenders", short_help="Show who holds a lock and who waits for it.")
-@click.argument("name")
+@name_argument
 @connection_options
 def contenders(connection: Connection, *, name: str) -> None:
     """Show who holds the lock NAME and who waits for it, in order, with the seconds that their leases have left.

@@ -9,6 +9,7 @@ import click
 from lock.client import Client
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import Exit, errors_as_exit_codes
+from lock.command.name import name_argument
 from lock.command.signals import Signals, Stopped, await_event
 from lock.election import Election, Observation
 from lock.names import queue_prefix
@@ -21,7 +22,7 @@ from lock.session import Session
     "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, the next leads after so long.",
 )  # fmt: skip
-@click.argument("name")
+@name_argument
 @click.argument("value", required=False)
 @connection_options
 def elect(connection: Connection, *, name: str, value: str | None, listen: bool, ttl: int) -> None:

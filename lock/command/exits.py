@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from lock.errors import EtcdDenied, EtcdUnavailable, InvalidName, LockError, LockLost, LockTimeout
+from lock.errors import EtcdDenied, EtcdUnavailable, LockError, LockLost, LockTimeout
 
 
 class Exit(enum.IntEnum):
@@ -44,8 +44,6 @@ def errors_as_exit_codes() -> Iterator[None]:
     """Turn the errors of `lock` into one line and an exit code."""
     try:
         yield
-    except InvalidName as error:
-        raise click.UsageError(str(error)) from error
     except LockError as error:
         say(str(error))
         sys.exit(next(code for kind, code in _OF_ERROR if isinstance(error, kind)))

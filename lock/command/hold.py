@@ -10,7 +10,9 @@ from lock.client import Client
 from lock.command.child import Child
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import Exit, errors_as_exit_codes, say
+from lock.command.name import name_argument
 from lock.command.signals import Signals, Stopped, await_event
+from lock.errors import LockTimeout
 from lock.hold import Hold
 from lock.mutex import Mutex
 from lock.session import Session
@@ -38,7 +40,7 @@ class _BeforeDashes(click.Command):
     "--grace", type=click.FloatRange(min=0), default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
 )  # fmt: skip
-@click.argument("name")
+@name_argument
 @click.argument("extra", nargs=-1, metavar="[-- COMMAND [ARG ...]]")
 @connection_options
 def hold(
@@ -68,23 +70,27 @@ def hold(
         raise click.UsageError("--try does not wait, so it takes no --timeout")
     with Signals().handled() as signals:
         try:
-            with errors_as_exit_codes(), connection.open() as client, Session(client, ttl=ttl) as session:
-                code = _under(_take(Mutex(session, name), try_, timeout), client, signals, command, grace)
+            with (
+                errors_as_exit_codes(),
+                connection.open() as client,
+                Session(client, ttl=ttl) as session,
+                _take(Mutex(session, name), try_, timeout) as held,
+            ):
+                code = _run(held, client, signals, command, grace) if command else _stay(held)
         except Stopped as stopped:
             code = Exit.SIGNALLED + stopped.number
     ctx.exit(code)
 
 
-def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold | None:
-    return mutex.try_acquire() if try_ else mutex.acquire(timeout=timeout)
-
-
-def _under(held: Hold | None, client: Client, signals: Signals, command: list[str], grace: float) -> int:
+def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold:
+    if not try_:
+        return mutex.acquire(timeout=timeout)
+    held = mutex.try_acquire()
     if held is None:
-        say("not acquired: somebody else holds the lock or waits for it")
-        return Exit.NOT_ACQUIRED
-    with held:
-        return _run(held, client, signals, command, grace) if command else _stay(held)
+        queue = mutex.contenders()
+        holder = str(queue[0]) if queue else "somebody until just now"
+        raise LockTimeout(f"lock {mutex.name!r} is not free: held by {holder}")
+    return held
 
 
 def _stay(held: Hold) -> int:

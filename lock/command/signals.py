@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from lock.clock import now
+
 if TYPE_CHECKING:
     from lock.command.child import Child
 
 _GLANCE_S = 0.1
+_CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -35,7 +38,7 @@ class Stopped(BaseException):
 
 
 class Signals:
-    """Handles the ending signals; by default the first raises `Stopped` in the main thread, and no later one does.
+    """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
 
     Signals that were ignored when this process started (``nohup``) stay ignored. Ctrl-Z does nothing: a keeper that is
     stopped lets the lease run out under a child that runs on.
@@ -43,6 +46,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._deliver: Callable[[int], object] = self._stop
+        self._deaf_until = 0.0
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[Signals]:
@@ -74,5 +78,6 @@ class Signals:
             self._deliver(number)
 
     def _stop(self, number: int) -> None:
-        self._deliver = lambda number: None
-        raise Stopped(number)
+        if now() >= self._deaf_until:
+            self._deaf_until = now() + _CLEANUP_S
+            raise Stopped(number)

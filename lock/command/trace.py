@@ -16,6 +16,7 @@ from lock.command.connection import Connection, connection_options
 from lock.command.etcdctl import Script
 from lock.command.exits import errors_as_exit_codes
 from lock.command.explain import explain
+from lock.command.name import name_argument
 from lock.mutex import Mutex
 from lock.session import Session
 from lock.transport import Observer
@@ -67,7 +68,7 @@ class Log:
     "--timeout", type=click.FloatRange(min=0), default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
-@click.argument("name")
+@name_argument
 @connection_options
 def trace(connection: Connection, *, name: str, timeout: float) -> None:
     """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
@@ -86,6 +87,8 @@ def trace(connection: Connection, *, name: str, timeout: float) -> None:
     click.echo("# Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
+    if connection.password:
+        click.echo("# and ETCDCTL_PASSWORD, which is not printed")
     for line in _lines(log):
         click.echo(line)
 

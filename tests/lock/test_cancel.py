@@ -5,45 +5,30 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lock import Client, Hold, LockCancelled, Mutex, Session
+from lock import Client, LockCancelled, Mutex, Session
+from tests.lock.support import WAIT_S, keys, queue_up
 from tests.waiting import wait_until
-
-WAIT_S = 20.0  # far more than anything here takes
-
-
-def keys(client: Client, name: str) -> list[str]:
-    """The keys of a name's queue in etcd, holder first."""
-    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
-
-
-def queue_up(client: Client, pool: ThreadPoolExecutor, mutex: Mutex) -> Future[Hold]:
-    """A wait in a thread of its own; returns once its key is in etcd."""
-    before = len(keys(client, mutex.name))
-    waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(keys(client, mutex.name)) > before)
-    return waiting
 
 
 def test_cancel_wakes_the_waiters_of_this_object_alone(client: Client, session: Session) -> None:
     """Its waiters get LockCancelled and leave no key; the holder and another object's waiter are untouched."""
     ours, others = Mutex(session, "cancel/alone"), Mutex(session, "cancel/alone")
-    with ThreadPoolExecutor(3) as pool:
-        hold = ours.acquire(timeout=WAIT_S)
-        first, second = queue_up(client, pool, ours), queue_up(client, pool, ours)
-        third = queue_up(client, pool, others)
-        ours.cancel()
-        for cancelled in (first, second):
-            with pytest.raises(LockCancelled, match="cancel/alone"):
-                cancelled.result(WAIT_S)
-        assert len(keys(client, "cancel/alone")) == 2
-        hold.ensure()
-        hold.release()
-        with third.result(WAIT_S) as next_hold:
-            assert next_hold.token > hold.token
+    hold = ours.acquire(timeout=WAIT_S)
+    first, second = queue_up(client, ours), queue_up(client, ours)
+    third = queue_up(client, others)
+    ours.cancel()
+    for cancelled in (first, second):
+        with pytest.raises(LockCancelled, match="cancel/alone"):
+            cancelled.result(WAIT_S)
+    assert len(keys(client, "cancel/alone")) == 2
+    hold.ensure()
+    hold.release()
+    with third.result(WAIT_S) as next_hold:
+        assert next_hold.token > hold.token
     assert keys(client, "cancel/alone") == []
 
 
@@ -84,7 +69,6 @@ def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, session: 
     wait_until(lambda: keys(client, "cancel/storm") == [])
 
 
-@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
 def test_an_interrupt_while_waiting_leaves_no_key(client: Client, session: Session, stranger: Session) -> None:
     """KeyboardInterrupt in the middle of a wait takes the key away; the holder is undisturbed (pitfall 18)."""
     mutex = Mutex(session, "cancel/interrupt")

@@ -24,9 +24,8 @@ from lock import (
     Session,
     connect,
 )
+from tests.lock.support import WAIT_S
 from tests.waiting import wait_until
-
-WAIT_S = 20.0
 
 Elect = Callable[..., "subprocess.Popen[str]"]
 

@@ -9,14 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, InvalidName, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
+from tests.lock.support import WAIT_S, keys
 from tests.waiting import wait_until
-
-WAIT_S = 20.0
-
-
-def keys(client: Client, name: str) -> list[str]:
-    """The keys of a name's queue in etcd, holder first."""
-    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
 def test_all_are_held_and_all_are_released(client: Client, session: Session, stranger: Session) -> None:

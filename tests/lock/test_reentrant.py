@@ -9,14 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, HoldExpired, LockCancelled, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
+from tests.lock.support import WAIT_S, keys
 from tests.waiting import wait_until
-
-WAIT_S = 20.0
-
-
-def keys(client: Client, name: str) -> list[str]:
-    """The keys of a name's queue in etcd, holder first."""
-    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
 def test_a_thread_enters_again_with_the_same_token(client: Client, session: Session) -> None:

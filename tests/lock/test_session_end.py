@@ -9,14 +9,8 @@ import pytest
 
 from loadtest.servers import Etcd
 from lock import Client, LeaseNotFound, Mutex, Session, SessionLost, connect
+from tests.lock.support import WAIT_S, keys
 from tests.waiting import wait_until
-
-WAIT_S = 20.0
-
-
-def keys(client: Client, name: str) -> list[str]:
-    """The keys of a name's queue in etcd, holder first."""
-    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
 def test_listeners_are_told_when_the_lease_is_revoked(client: Client) -> None:

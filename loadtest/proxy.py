@@ -19,8 +19,9 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from loadtest.ports import LOOPBACK, free_port
 
@@ -74,14 +75,17 @@ class Proxy:
     def held_back(self, direction: str) -> bytes:
         """What has arrived in this direction and is not passed on yet."""
         with self.gate:
-            return b"".join(pipe.held for pipe in self._pipes if pipe.direction == direction)
+            return b"".join(piece.data for pipe in self._pipes if pipe.direction == direction for piece in pipe.held)
 
-    def deliver(self, direction: str) -> None:
-        """Pass on what is held back in this direction, and nothing that comes after it."""
+    def deliver(self, direction: str, *, through: bytes) -> bool:
+        """Pass on what is held back in this direction, up to the piece that contains `through`, and nothing after it.
+
+        False, and nothing is passed on, where no such piece has arrived.
+        """
         with self.gate:
-            for pipe in self._pipes:
-                pipe.pass_once = pipe.direction == direction and bool(pipe.held)
+            found = [pipe for pipe in self._pipes if pipe.direction == direction and pipe.let_pass(through)]
             self.gate.notify_all()
+        return bool(found)
 
     def forget(self) -> None:
         """Never again pass on anything of the connections that exist, without closing them."""
@@ -108,9 +112,9 @@ class Proxy:
             self._listener = None
         self.reset()
 
-    def waits(self, pipe: _Pipe) -> bool:
-        """Whether `pipe` has to keep its data; to be called with `gate` held."""
-        return not pipe.ended and not pipe.pass_once and (pipe.forgotten or pipe.direction in self._stalled)
+    def is_stalled(self, direction: str) -> bool:
+        """Whether nothing is passed on in this direction; to be called with `gate` held."""
+        return direction in self._stalled
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -133,7 +137,8 @@ class Proxy:
         with self.gate:
             self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
         for pipe in pipes:
-            threading.Thread(target=pipe.pump, name=f"proxy {pipe.direction}", daemon=True).start()
+            for half in (pipe.read, pipe.write):
+                threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()
 
     def __enter__(self) -> Self:
         self.start()
@@ -145,45 +150,70 @@ class Proxy:
         self.refuse()
 
 
+class _Piece(NamedTuple):
+    data: bytes
+    due: float  # not passed on before
+
+
 class _Pipe:
     """One direction of one connection."""
 
     def __init__(self, proxy: Proxy, direction: str, source: socket.socket, sink: socket.socket) -> None:
         self.direction = direction
-        self.held = b""
-        self.pass_once = False
+        self.held: deque[_Piece] = deque()  # in the pieces in which it came; an empty one at the end
         self.forgotten = False
         self.ended = False
+        self._may_pass = 0  # pieces, even if this direction is stalled
         self._proxy = proxy
         self._source = source
         self._sink = sink
 
-    def pump(self) -> None:
-        """Until one of the two ends closes."""
+    def let_pass(self, through: bytes) -> bool:
+        """Let the pieces up to the first one with these bytes pass; to be called with the gate held."""
+        position = next((number for number, piece in enumerate(self.held, 1) if through in piece.data), 0)
+        self._may_pass = max(self._may_pass, position)
+        return position > 0
+
+    def read(self) -> None:
+        """Take in all that comes."""
+        data = b"not the end"
+        while data:
+            try:
+                data = self._source.recv(_CHUNK)
+            except OSError:
+                data = b""
+            delay = self._proxy.delay_s + random.uniform(0, self._proxy.jitter_s)
+            with self._proxy.gate:
+                self.held.append(_Piece(data, time.monotonic() + delay))
+                self._proxy.gate.notify_all()
+
+    def write(self) -> None:
+        """Pass on what may pass, then the end: a stalled network keeps back the news of a closed connection, too."""
         with contextlib.suppress(OSError):
-            while data := self._source.recv(_CHUNK):
-                self._keep(data)
-                if self.ended:
-                    return
+            while data := self._next():
                 self._sink.sendall(data)
-        self._keep(b"")  # a stalled network keeps the news of a closed connection back, too
         if not self.ended:
             self.ended = True
             self.close(abruptly=False)
+
+    def _next(self) -> bytes:
+        with self._proxy.gate:
+            self._proxy.gate.wait_for(lambda: self.ended or self._passes())
+            if self.ended:
+                return b""
+            self._may_pass = max(self._may_pass - 1, 0)
+            piece = self.held.popleft()
+        time.sleep(max(piece.due - time.monotonic(), 0.0))
+        return piece.data
+
+    def _passes(self) -> bool:
+        stopped = self.forgotten or self._proxy.is_stalled(self.direction)
+        return bool(self.held) and (self._may_pass > 0 or not stopped)
 
     def close(self, *, abruptly: bool) -> None:
         """Close both ends; may be called again."""
         _close(self._source, abruptly=abruptly)
         _close(self._sink, abruptly=abruptly)
-
-    def _keep(self, data: bytes) -> None:
-        """Return when `data` may be passed on."""
-        if self._proxy.delay_s or self._proxy.jitter_s:
-            time.sleep(self._proxy.delay_s + random.uniform(0, self._proxy.jitter_s))
-        with self._proxy.gate:
-            self.held = data
-            self._proxy.gate.wait_for(lambda: not self._proxy.waits(self))
-            self.held, self.pass_once = b"", False
 
 
 def _close(end: socket.socket, *, abruptly: bool) -> None:

@@ -67,9 +67,12 @@ class Acquisition(Generic[HoldT_co]):
         """Hold at once, if nobody else holds or waits."""
         key = self._ticket.key
         try:
-            kv = self._client.create_alone(self._prefix, key, self._value, self._session.lease_id)
+            kv = self._client.create_alone(
+                self._prefix, key, self._value, self._session.lease_id, unanswered=self._ticket.doubt
+            )
             if kv is None:
                 self._queue.strike(self._ticket)
+                self._clear_doubt()
                 return None
             self._queue.written(self._ticket, kv.create_revision)
             self._ticket.grant(kv.create_revision)
@@ -95,7 +98,13 @@ class Acquisition(Generic[HoldT_co]):
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
             try:
-                kv = self._client.create(self._ticket.key, self._value, self._session.lease_id, timeout=timeout)
+                kv = self._client.create(
+                    self._ticket.key,
+                    self._value,
+                    self._session.lease_id,
+                    timeout=timeout,
+                    unanswered=self._ticket.doubt,
+                )
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
@@ -132,12 +141,20 @@ class Acquisition(Generic[HoldT_co]):
         """Delete the key that was or may have been written: quickly here, or else by the janitor."""
         self._queue.strike(self._ticket)
         key, written_at = self._ticket.key, self._ticket.written_at or self._ticket.token
+        self._ticket.in_doubt |= written_at is None
         try:
-            if self._client.delete(key, written_at, timeout=_FAREWELL_S) or written_at is not None:
-                return
+            self._client.delete(key, written_at, timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, key, error)
-        self._session.sweep(key, written_at)
+            self._session.sweep(key, written_at)
+        except BaseException:  # a second KeyboardInterrupt
+            self._session.sweep(key, written_at)
+            raise
+        self._clear_doubt()
+
+    def _clear_doubt(self) -> None:
+        if self._ticket.in_doubt:
+            self._session.sweep(self._ticket.key)
 
     def cancel(self) -> None:
         """End the wait with `LockCancelled`; a hold goes on."""

@@ -126,19 +126,39 @@ class Client:
 
     # Keys
 
-    def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
+    def create(
+        self,
+        key: str,
+        value: bytes,
+        lease_id: int,
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> KeyValue | None:
         """Write `key` unless it exists; the key as it stands now.
+
+        `unanswered` is called for each endpoint that was asked and did not answer: it may do it later, and write a key
+        that was deleted in the meantime.
 
         Raises:
             LeaseNotFound: the lease is gone.
         """
         absent = self.created(key, 0).build_message()
-        return self._put_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout)
+        return self._put_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout, unanswered)
 
     def create_alone(
-        self, prefix: str, key: str, value: bytes, lease_id: int, *, timeout: float | None = None
+        self,
+        prefix: str,
+        key: str,
+        value: bytes,
+        lease_id: int,
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
     ) -> KeyValue | None:
         """Write `key` if nothing stands under `prefix`, in one atomic step; None if something does.
+
+        For `unanswered` see `create`.
 
         Raises:
             LeaseNotFound: the lease is gone.
@@ -148,7 +168,7 @@ class Client:
         empty = rpc.Compare(
             key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
         )
-        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout)
+        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout, unanswered)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
@@ -192,21 +212,30 @@ class Client:
         """The condition that `key` is the one created at `revision`; 0: that it does not exist."""
         return Created(self._encode(key), revision)
 
-    def _put_if(self, condition: Any, wanted: KeyValue, timeout: float | None) -> KeyValue | None:
+    def _put_if(
+        self, condition: Any, wanted: KeyValue, timeout: float | None, unanswered: Callable[[], object] | None = None
+    ) -> KeyValue | None:
         name = self._encode(wanted.key)
         put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
         get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-        response = self._txn([condition], put, get, timeout)
+        response = self._txn([condition], put, get, timeout, unanswered)
         if response.succeeded:
             revision = response.header.revision
             return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
         found = response.responses[0].response_range.kvs
         return self._decode(found[0]) if found else None
 
-    def _txn(self, condition: list[Any], then: Any, otherwise: Any | None, timeout: float | None) -> Any:
+    def _txn(
+        self,
+        condition: list[Any],
+        then: Any,
+        otherwise: Any | None,
+        timeout: float | None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> Any:
         failure = [] if otherwise is None else [otherwise]
         request = rpc.TxnRequest(compare=condition, success=[then], failure=failure)
-        return self._transport.call(lambda to: to.kv.Txn, request, timeout)
+        return self._transport.call(lambda to: to.kv.Txn, request, timeout, unanswered)
 
     # A key that is not UTF-8 is a stranger's; surrogates carry its bytes through unharmed.
 

@@ -135,6 +135,9 @@ class Hold(Releasable):
         except BaseException:  # KeyboardInterrupt in the middle
             self._session.sweep(self.key, self.token)
             raise
+        finally:
+            if self._ticket.in_doubt:
+                self._session.sweep(self.key)
         self._session.lease.check()
         self._ticket.check()
         if not there:

@@ -21,6 +21,7 @@ from lock.contender import identity
 from lock.errors import LockCancelled, LockError, SessionLost
 from lock.janitor import Janitor
 from lock.kept_lease import KeptLease
+from lock.shield import shielded
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
 
@@ -64,7 +65,7 @@ class Session:
         self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
         self._lock = threading.Lock()
         self.alarms = Alarms()
-        self._janitor = Janitor(client, doubt_s=self.ttl)
+        self._janitor = Janitor(client)
         self.lease.on_lost(self._close_queues)  # before any listener that takes its time
         self.lease.start()
         _open.add(self)
@@ -125,23 +126,27 @@ class Session:
         if self.draining:
             raise self._cancelled()
         ticket.on_lost(self.lease.look)  # a key that is gone may mean that the lease is
-        with self._lock:
-            queue = self._queues.get(prefix)
-            if queue is None:
-                queue = self._queues[prefix] = WaitQueue(self.client, prefix)
-            queue.enlist(ticket)
+        queue = shielded(lambda: self._join_queue(prefix, ticket))
         if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
         if self.draining:
             queue.cancel(self._cancelled, of=lambda waiting: waiting is ticket)
         return queue
 
+    def _join_queue(self, prefix: str, ticket: Ticket) -> WaitQueue:
+        with self._lock:
+            queue = self._queues.get(prefix)
+            if queue is None:
+                queue = self._queues[prefix] = WaitQueue(self.client, prefix)
+            queue.enlist(ticket)
+            return queue
+
     def identity(self) -> bytes:
         """What stands in a key of this session and thread."""
         return identity(self.name)
 
     def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
-        """Have the janitor call `first` and delete a key; returns at once, and takes no lock."""
+        """Have the janitor call `first` and delete a key (see `Janitor.sweep`); returns at once, and takes no lock."""
         self._janitor.sweep(key, create_revision, first)
 
     def _stop(self, reason: str) -> bool:

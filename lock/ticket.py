@@ -16,6 +16,7 @@ class Ticket(Loss):
         written_at: its create revision once the write is acknowledged, else None.
         token: its create revision once its turn has come, else None.
         turn: set when it has come, or when it never will (`failure`).
+        in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
     """
 
     def __init__(self, key: str) -> None:
@@ -24,6 +25,11 @@ class Ticket(Loss):
         self.written_at: int | None = None
         self.token: int | None = None
         self.turn = threading.Event()
+        self.in_doubt = False
+
+    def doubt(self) -> None:
+        """A write of its key was not answered."""
+        self.in_doubt = True
 
     def grant(self, token: int) -> None:
         """Its turn has come, unless it has failed."""

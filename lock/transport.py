@@ -21,6 +21,7 @@ from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
 from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, token_expired, translate, words
 from lock.login import Login
+from lock.shield import shielded
 from lock.stream import Observer, Stream, call_name
 
 protobuf_bridge.install()
@@ -101,30 +102,21 @@ class Transport:
         self._current = 0
         self._lock = threading.Lock()
 
-    def call(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any, timeout: float | None) -> Any:
+    def call(
+        self,
+        select: Callable[[Endpoint], Callable[..., Any]],
+        request: Any,
+        timeout: float | None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> Any:
         """Ask one endpoint after the other, each for its share of the time that is left.
 
-        Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it.
+        Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
+        it yet. `unanswered` is called for each.
         """
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        failures = []
-        for endpoints_left in range(len(self.endpoints), 0, -1):
-            position = self._current
-            endpoint = self.endpoints[position]
-            share = now() + (deadline - now()) / endpoints_left
-            try:
-                return self._ask(endpoint, select(endpoint), request, share)
-            except grpc.RpcError as error:
-                if error.code() not in TRY_ELSEWHERE:
-                    raise translate(error) from error
-                failures.append(f"{endpoint.address}: {words(error)}")
-            except TimeoutError as error:
-                failures.append(f"{endpoint.address}: {error}")
-            except ValueError as error:  # gRPC's word for a closed channel
-                raise EtcdUnavailable(CLOSED) from error
-            self._leave(position)
-        raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
+        return shielded(lambda: self._call(select, request, deadline, unanswered))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
         """A stream of answers to one request; it fails while it is read, not here."""
@@ -151,6 +143,33 @@ class Transport:
         if not self.forked():  # closing gRPC's objects in a forked child can hang
             for endpoint in self.endpoints:
                 endpoint.channel.close()
+
+    def _call(
+        self,
+        select: Callable[[Endpoint], Callable[..., Any]],
+        request: Any,
+        deadline: float,
+        unanswered: Callable[[], object] | None,
+    ) -> Any:
+        failures = []
+        for endpoints_left in range(len(self.endpoints), 0, -1):
+            position = self._current
+            endpoint = self.endpoints[position]
+            share = now() + (deadline - now()) / endpoints_left
+            try:
+                return self._ask(endpoint, select(endpoint), request, share)
+            except grpc.RpcError as error:
+                if error.code() not in TRY_ELSEWHERE:
+                    raise translate(error) from error
+                failures.append(f"{endpoint.address}: {words(error)}")
+                if unanswered is not None:
+                    unanswered()
+            except TimeoutError as error:
+                failures.append(f"{endpoint.address}: {error}")
+            except ValueError as error:  # gRPC's word for a closed channel
+                raise EtcdUnavailable(CLOSED) from error
+            self._leave(position)
+        raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
     def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float) -> Any:
         token = self._token(endpoint, deadline)

@@ -1,0 +1,39 @@
+"""Keeps KeyboardInterrupt out of what it would break.
+
+Python raises it in the main thread wherever that happens to be, also between the taking of a lock and the ``with`` that
+would give it back. gRPC is full of such places, and a channel whose lock is lost answers nobody any more, in no thread
+and with no deadline. So what the main thread wants of etcd is done by another one, which no signal interrupts; and so
+is the making of a thread that has to be remembered.
+"""
+
+from __future__ import annotations
+
+import _thread
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def shielded(call: Callable[[], T]) -> T:
+    """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, but nobody hears of that."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway
+    try:
+        _thread.start_new_thread(_run, (call, outcome))  # not a Thread, whose start() has such places, too
+    except RuntimeError:  # the interpreter ends, and starts no threads any more
+        return call()
+    return outcome.get().result()
+
+
+def _run(call: Callable[[], T], outcome: queue.SimpleQueue[Future[T]]) -> None:
+    future: Future[T] = Future()
+    try:
+        future.set_result(call())
+    except BaseException as error:
+        future.set_exception(error)
+    outcome.put(future)

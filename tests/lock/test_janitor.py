@@ -1,0 +1,221 @@
+"""No key that was or may have been written is left: the lease is shared and lives on, so it would block everyone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import queue
+import random
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from loadtest.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.servers import Etcd
+from lock import Client, EtcdUnavailable, Mutex, NotHeld, Session, connect
+from lock.janitor import Janitor
+from tests.lock.support import WAIT_S, in_thread, keys, lock_threads, queue_up
+from tests.waiting import wait_until
+
+
+def is_gone(client: Client, name: str) -> Callable[[], bool]:
+    """Whether the queue of a name is empty."""
+    return lambda: not keys(client, name)
+
+
+@pytest.mark.parametrize(
+    "attempt", [lambda mutex: mutex.acquire(timeout=0.5), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+)
+def test_a_key_whose_acknowledgement_was_lost_is_deleted(
+    client: Client, far_session: Session, proxy: Proxy, name: str, attempt: Callable[[Mutex], object]
+) -> None:
+    """The key was written, the answer never came, and then etcd was away: it goes later, and the lease lives on."""
+    proxy.stall(ANSWERS)
+    attempting = in_thread(attempt, Mutex(far_session, name))
+    wait_until(lambda: keys(client, name))
+    proxy.stall()
+    with pytest.raises(EtcdUnavailable):
+        attempting.result(WAIT_S)
+    assert keys(client, name)
+    proxy.resume()
+    wait_until(is_gone(client, name))
+    assert not far_session.lost.is_set()
+
+
+def test_a_write_that_arrives_after_it_was_given_up_is_deleted(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """The network delivers the request when nobody waits for it any more: the key is deleted when it appears."""
+    proxy.stall(REQUESTS)
+    with pytest.raises(EtcdUnavailable):
+        Mutex(far_session, name).acquire(timeout=0.3)
+    assert deliver_late(proxy, client, far_session, name)
+    wait_until(is_gone(client, name))
+    assert not far_session.lost.is_set()
+
+
+def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> bool:
+    """Have a write that is held back arrive, but not what was sent after it; whether it made a key."""
+    assert not keys(client, name)
+    assert proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode())
+    wait_until(lambda: keys(client, name))
+    proxy.reset()
+    proxy.resume()
+    return bool(keys(client, name))
+
+
+def test_a_repeated_write_that_arrives_after_the_first_was_deleted(
+    client: Client, far_session: Session, name: str
+) -> None:
+    """Two writes of one key may be under way. That the first was deleted does not mean that the second never comes."""
+    key = far_session.new_ticket(f"{name}/").key
+    client.create(key, b"", far_session.lease_id)
+    far_session.sweep(key)
+    wait_until(is_gone(client, name))
+    client.create(key, b"", far_session.lease_id)
+    wait_until(is_gone(client, name))
+
+
+def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+    """release() returns when its deadline is over; the key is deleted once etcd is back, and the next one gets it."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.refuse()
+    hold.release()
+    with pytest.raises(NotHeld):
+        hold.release()
+    assert keys(client, name) == [hold.key]
+    proxy.start()
+    wait_until(is_gone(client, name))
+
+
+def test_a_timed_out_wait_without_etcd_is_made_up_for(
+    client: Client, stranger: Session, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """A wait that ends while etcd is away leaves its key to the janitor."""
+    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(far_session, name), timeout=1.0)
+    proxy.stall()
+    with pytest.raises(TimeoutError, match=hold.key):
+        waiting.result(WAIT_S)
+    assert len(keys(client, name)) == 2
+    proxy.resume()
+    wait_until(lambda: keys(client, name) == [hold.key])
+
+
+def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, name: str) -> None:
+    """Without release(), the garbage collector's notice is enough; a warning says whose fault it was."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    with pytest.warns(ResourceWarning, match=name):
+        del hold
+    wait_until(is_gone(client, name))
+
+
+def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: Session, name: str) -> None:
+    """The garbage collector runs wherever memory is allocated, also in a thread that is inside the wait queue."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    queue = session._queues[f"{name}/"]
+    circle: list[object] = [hold]
+    circle.append(circle)
+    del hold, circle
+
+    def collect() -> None:
+        with queue._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+    in_thread(collect).result(WAIT_S)
+    wait_until(is_gone(client, name))
+    wait_until(lambda: not queue._tickets)
+
+
+def test_what_cannot_be_deleted_does_not_hold_up_the_rest(client: Client, far: Client, proxy: Proxy, name: str) -> None:
+    """All keys that were left during an outage go after it."""
+    with Session(client, ttl=600) as session:
+        janitor = Janitor(far)
+        kvs = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(5)]
+        proxy.refuse()
+        for kv in kvs:
+            assert kv is not None
+            janitor.sweep(kv.key, kv.create_revision)
+        proxy.start()
+        wait_until(is_gone(client, name))
+        janitor.close()
+
+
+def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session, name: str) -> None:
+    """A key of the same name with another create revision is somebody else's."""
+    kv = client.create(f"{name}/a", b"", session.lease_id)
+    assert kv is not None
+    session.sweep(kv.key, kv.create_revision - 1)
+    last = client.create(f"{name}/b", b"", session.lease_id)
+    assert last is not None
+    session.sweep(last.key, last.create_revision)
+    wait_until(lambda: keys(client, name) == [kv.key])
+
+
+def test_its_thread_ends_with_the_session(client: Client) -> None:
+    """Nothing of it is left after close()."""
+    with Session(client):
+        assert "lock-janitor" in lock_threads()
+    assert "lock-janitor" not in lock_threads()
+
+
+def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
+    etcd: Etcd, client: Client, proxy: Proxy, name: str
+) -> None:
+    """The first endpoint freezes with the request, the second one does it, the lock is used and released; and then the
+    first one thaws: its write comes second, and the key that it makes belongs to nobody.
+    """
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=1) as session:
+        proxy.stall(REQUESTS)
+        with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+            assert keys(client, name) == [hold.key]
+        assert deliver_late(proxy, client, session, name)
+        wait_until(is_gone(client, name))
+        assert not session.lost.is_set()
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called; never the same."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    chance = random.Random(7)
+
+    def send() -> None:
+        while orders.get():
+            time.sleep(chance.uniform(0.0, 0.006))
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    yield lambda: orders.put(True)
+    orders.put(False)
+    sender.join(WAIT_S)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_interrupts_at_any_moment_leave_no_key_and_nothing_hangs(
+    client: Client, session: Session, name: str, interrupt: Callable[[], None]
+) -> None:
+    """Ctrl-C two hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
+    for number in range(200):
+        mutex = Mutex(session, f"{name}/{number}")
+        with pytest.raises(KeyboardInterrupt):
+            _lock_for_ever(mutex, interrupt)
+    wait_until(is_gone(client, name))
+    with in_thread(Mutex(session, name).acquire).result(WAIT_S):
+        pass
+    in_thread(session.close).result(WAIT_S)
+    wait_until(lambda: not lock_threads())
+
+
+def _lock_for_ever(mutex: Mutex, interrupt: Callable[[], None]) -> None:
+    interrupt()
+    while True:
+        with mutex.acquire(timeout=WAIT_S):
+            pass

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from loadtest import programs
+from loadtest.proxy import Proxy
 from loadtest.servers import Etcd
 from lock import Client, Session, connect
 
@@ -50,3 +51,30 @@ def etcdctl(etcdctl_env: dict[str, str]) -> Callable[..., str]:
         return subprocess.run(command, env=etcdctl_env, capture_output=True, text=True, timeout=20, check=True).stdout
 
     return run
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """The name of a lock that no other test uses."""
+    return f"{request.path.stem}/{request.node.name}"
+
+
+@pytest.fixture
+def proxy(etcd: Etcd) -> Iterator[Proxy]:
+    """A network that can fail, between a client and the shared etcd."""
+    with Proxy(etcd.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(proxy: Proxy) -> Iterator[Client]:
+    """A client behind that network."""
+    with connect(proxy.endpoint, timeout=1.0) as client:
+        yield client
+
+
+@pytest.fixture
+def far_session(far: Client) -> Iterator[Session]:
+    """A session behind that network, with a lease that outlives every test."""
+    with Session(far, ttl=600, name="far") as session:
+        yield session

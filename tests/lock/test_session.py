@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,20 +13,6 @@ from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
 from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_threads, queue_up, seconds
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def proxy(etcd: Etcd) -> Iterator[Proxy]:
-    """A network that can fail, between a client and the shared etcd."""
-    with Proxy(etcd.endpoint) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def far(proxy: Proxy) -> Iterator[Client]:
-    """A client behind that network."""
-    with connect(proxy.endpoint, timeout=1.0) as client:
-        yield client
 
 
 def heal(proxy: Proxy) -> None:
@@ -172,51 +158,45 @@ def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
         hold.ensure()
 
 
-def test_a_lost_lease_is_given_back(proxy: Proxy, far: Client, client: Client, fresh_name: str) -> None:
+def test_a_lost_lease_is_given_back(proxy: Proxy, far: Client, client: Client, name: str) -> None:
     """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
     with Session(far, ttl=2) as session:
-        hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.stall(ANSWERS)
         session.lease.gone()
         assert hold.lost.is_set()
         client.keep_alive(session.lease_id)
         proxy.resume()
-        wait_until(lambda: not keys(client, fresh_name), timeout=AT_ONCE_S + 1.0)
+        wait_until(lambda: not keys(client, name), timeout=AT_ONCE_S + 1.0)
 
 
-@pytest.fixture
-def fresh_name(request: pytest.FixtureRequest) -> str:
-    """A lock name of this test's own."""
-    return f"session/{request.node.name}"
-
-
-def test_a_session_that_is_lost_stays_lost(client: Client, fresh_name: str) -> None:
+def test_a_session_that_is_lost_stays_lost(client: Client, name: str) -> None:
     """No renewal brings it back, for holds were told; a new session works at once."""
     with Session(client, ttl=60) as session:
         session.lease.gone()
         session.lease.verify()
         assert session.remaining() == 0.0
         with pytest.raises(SessionLost):
-            Mutex(session, fresh_name).try_acquire()
-    with Session(client) as session, Mutex(session, fresh_name).acquire(timeout=WAIT_S):
+            Mutex(session, name).try_acquire()
+    with Session(client) as session, Mutex(session, name).acquire(timeout=WAIT_S):
         pass
 
 
-def test_closing_frees_everything_at_once(client: Client, stranger: Session, fresh_name: str) -> None:
+def test_closing_frees_everything_at_once(client: Client, stranger: Session, name: str) -> None:
     """The lease is revoked: the next one has the lock at once; no key, lease or thread is left; waiters are told."""
     threads = lock_threads()
     session = Session(client, ttl=60)
-    hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
-    own = queue_up(client, Mutex(session, fresh_name))
-    theirs = queue_up(client, Mutex(stranger, fresh_name))
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    own = queue_up(client, Mutex(session, name))
+    theirs = queue_up(client, Mutex(stranger, name))
     session.close()
     with pytest.raises(SessionLost, match="closed"):
         own.result(AT_ONCE_S)
     theirs.result(AT_ONCE_S).release()
     assert hold.lost.is_set()
     assert client.time_to_live(session.lease_id).ttl == -1
-    assert keys(client, fresh_name) == []
-    wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {fresh_name}/"]))
+    assert keys(client, name) == []
+    wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {name}/"]))
 
 
 def test_closing_again_does_nothing(client: Client) -> None:
@@ -238,10 +218,10 @@ def test_closing_from_its_own_listener(client: Client) -> None:
     wait_until(lambda: not lock_threads())
 
 
-def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, fresh_name: str) -> None:
+def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, name: str) -> None:
     """A few deadlines are the longest it takes; the lease is left to expire."""
     session = Session(far, ttl=2)
-    hold = Mutex(session, fresh_name).acquire(timeout=WAIT_S)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
     proxy.stall()
     assert seconds(session.close) < 4 * far.timeout
     assert hold.lost.is_set()
@@ -249,51 +229,51 @@ def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, fres
     wait_until(lambda: not lock_threads())
 
 
-def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str], fresh_name: str) -> None:
+def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str], name: str) -> None:
     """However many acquisitions: one lease, for hundreds a second would paralyse a cluster when they expire."""
     before = len(etcdctl("lease", "list").split("\n"))
     with Session(client) as session:
-        holds = [in_thread(Mutex(session, f"{fresh_name}/{number}").acquire) for number in range(20)]
+        holds = [in_thread(Mutex(session, f"{name}/{number}").acquire) for number in range(20)]
         for hold in holds:
             hold.result(WAIT_S)
         assert len(etcdctl("lease", "list").split("\n")) == before + 1
-        assert {kv.lease_id for kv in client.get_prefix(f"{fresh_name}/").keys} == {session.lease_id}
+        assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
         for hold in holds:
             hold.result().release()
 
 
 def test_cancelled_waiters_leave_and_holders_go_on(
-    client: Client, session: Session, stranger: Session, fresh_name: str
+    client: Client, session: Session, stranger: Session, name: str
 ) -> None:
     """The first step of a clean stop: every wait ends with LockCancelled and leaves no key; so do later ones."""
-    other = f"{fresh_name}/other"
+    other = f"{name}/other"
     hold = Mutex(session, other).acquire(timeout=WAIT_S)
-    theirs = Mutex(stranger, f"{fresh_name}/a").acquire(timeout=WAIT_S)
-    waits = [queue_up(client, Mutex(session, f"{fresh_name}/a")) for _ in range(3)]
+    theirs = Mutex(stranger, f"{name}/a").acquire(timeout=WAIT_S)
+    waits = [queue_up(client, Mutex(session, f"{name}/a")) for _ in range(3)]
     session.cancel_waiters()
     for wait in waits:
         with pytest.raises(LockCancelled, match="shutting down"):
             wait.result(AT_ONCE_S)
     for attempt in (Mutex.acquire, Mutex.try_acquire):
         with pytest.raises(LockCancelled):
-            attempt(Mutex(session, f"{fresh_name}/a"))
+            attempt(Mutex(session, f"{name}/a"))
     hold.ensure()
     hold.release()
-    wait_until(lambda: keys(client, f"{fresh_name}/a") == [theirs.key])
+    wait_until(lambda: keys(client, f"{name}/a") == [theirs.key])
     theirs.release()
 
 
-def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, fresh_name: str) -> None:
+def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
     """Neither released nor closed: at exit the lease is revoked, and nobody waits for its TTL."""
-    with Script(etcd.endpoint, fresh_name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:
+    with Script(etcd.endpoint, name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:
         lease = int(script.says())
         code, errors = script.ends()
         assert code == 0, errors
         assert client.time_to_live(lease).ttl == -1
-        assert keys(client, fresh_name) == []
+        assert keys(client, name) == []
 
 
-def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, fresh_name: str) -> None:
+def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
     """Ctrl-C inside the critical section and in a wait: the program ends, and nothing is left."""
     code = (
         "wait = threading.Thread(target=lambda: mutex.acquire(), daemon=True)\n"
@@ -302,9 +282,9 @@ def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, fres
         "    say(session.lease_id)\n"
         "    mutex.acquire(timeout=60)\n"
     )
-    with Script(etcd.endpoint, fresh_name, code, ttl=60) as script:
+    with Script(etcd.endpoint, name, code, ttl=60) as script:
         lease = int(script.says())
-        wait_until(lambda: len(keys(client, fresh_name)) == 3)
+        wait_until(lambda: len(keys(client, name)) == 3)
         script.process.send_signal(signal.SIGINT)
         exit_code, errors = script.ends()
         assert exit_code == -signal.SIGINT, errors
@@ -312,7 +292,7 @@ def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, fres
         assert client.time_to_live(lease).ttl == -1
 
 
-def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, fresh_name: str) -> None:
+def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, name: str) -> None:
     """In the child everything raises ForkedError; its end neither hangs nor releases, and the parent goes on."""
     code = (
         "hold = mutex.acquire(timeout=5)\n"
@@ -330,18 +310,18 @@ def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Clie
         "hear()\n"
         "hold.release()\n"
     )
-    with Script(etcd.endpoint, fresh_name, code) as script:
+    with Script(etcd.endpoint, name, code) as script:
         assert script.says() == "0"
-        assert keys(client, fresh_name) == [script.says()]
+        assert keys(client, name) == [script.says()]
         script.tell()
         exit_code, errors = script.ends()
         assert exit_code == 0, errors
         assert "ForkedError" not in errors
-        assert keys(client, fresh_name) == []
+        assert keys(client, name) == []
 
 
 def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
-    etcd: Etcd, client: Client, stranger: Session, fresh_name: str
+    etcd: Etcd, client: Client, stranger: Session, name: str
 ) -> None:
     """Frozen while it waits, and thawed when its turn has come and gone: it gets SessionLost, never a hold."""
     code = (
@@ -349,33 +329,33 @@ def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
         "try: hold = mutex.acquire(); say('held'); session.lost.wait(5)\n"
         "except SessionLost: say('SessionLost')\n"
     )
-    theirs = Mutex(stranger, fresh_name).acquire(timeout=WAIT_S)
-    with Script(etcd.endpoint, fresh_name, code, ttl=1) as script:
+    theirs = Mutex(stranger, name).acquire(timeout=WAIT_S)
+    with Script(etcd.endpoint, name, code, ttl=1) as script:
         assert script.says() == "waiting"
-        wait_until(lambda: len(keys(client, fresh_name)) == 2)
+        wait_until(lambda: len(keys(client, name)) == 2)
         script.process.send_signal(signal.SIGSTOP)
         theirs.release()
-        wait_until(lambda: not keys(client, fresh_name))
+        wait_until(lambda: not keys(client, name))
         script.process.send_signal(signal.SIGCONT)
         assert script.says() == "SessionLost"
 
 
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
 def test_a_turn_that_comes_after_the_deadline_is_no_hold(
-    client: Client, fresh_name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
 ) -> None:
-    """The last look before a hold is handed out is at the lease: a body never runs under one that is known to be over."""
+    """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
     with Session(client, ttl=60) as session:
         create = {Mutex.acquire: "create", Mutex.try_acquire: "create_alone"}[attempt]
         answer = getattr(client, create)
 
         def answer_late(*args: object, **options: object) -> object:
             written = answer(*args, **options)
-            wait_until(lambda: session._queues[f"{fresh_name}/"].length() == 1)
+            wait_until(lambda: session._queues[f"{name}/"].length() == 1)
             session.lease._deadline = 0.0
             return written
 
         monkeypatch.setattr(client, create, answer_late)
         with pytest.raises(SessionLost):
-            attempt(Mutex(session, fresh_name))
-        wait_until(lambda: not keys(client, fresh_name))
+            attempt(Mutex(session, name))
+        wait_until(lambda: not keys(client, name))

@@ -1,0 +1,273 @@
+"""The wait queue: whoever becomes head learns it, whatever happens to the watch in the meantime."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from loadtest.proxy import ANSWERS, Proxy
+from loadtest.servers import Etcd
+from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
+from lock.client import Watch
+from lock.model import Event, KeyValue
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, queue_up
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def hold(stranger: Session, name: str) -> Hold:
+    """The lock, held by another process."""
+    return Mutex(stranger, name).acquire(timeout=WAIT_S)
+
+
+def watches(session: Session, name: str) -> bool:
+    """Whether this session's view of the queue is one of a watch that stands."""
+    queue = session._queues.get(f"{name}/")
+    return queue is not None and queue.holder() is not None and queue.trouble is None
+
+
+def wait_behind(hold: Hold, client: Client, session: Session) -> Any:
+    """A thread that waits behind `hold`, and has seen it at the head."""
+    waiting = queue_up(client, Mutex(session, hold.name))
+    wait_until(lambda: watches(session, hold.name))
+    return waiting
+
+
+def test_a_broken_connection_costs_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
+    """After a reset the queue is watched again, and the turn comes as if nothing had happened."""
+    waiting = wait_behind(hold, client, far_session)
+    before = keys(client, hold.name)
+    for _ in range(3):
+        proxy.reset()
+        wait_until(lambda: watches(far_session, hold.name))
+    assert keys(client, hold.name) == before
+    hold.release()
+    with waiting.result(AT_ONCE_S) as mine:
+        assert [mine.key] == before[1:]
+
+
+def test_a_release_while_cut_off_is_seen_afterwards(
+    hold: Hold, client: Client, far_session: Session, proxy: Proxy
+) -> None:
+    """The DELETE happens while there is no watch: the list that follows tells it."""
+    waiting = wait_behind(hold, client, far_session)
+    proxy.refuse()
+    hold.release()
+    with pytest.raises(TimeoutError):
+        waiting.result(0.3)
+    proxy.start()
+    waiting.result(2 * AT_ONCE_S).release()  # the pauses between attempts grow to a second
+
+
+def test_compaction_while_cut_off_costs_no_place(
+    hold: Hold, client: Client, far_session: Session, proxy: Proxy, etcdctl: Callable[..., str]
+) -> None:
+    """The history between the broken watch and the next one is compacted away, the DELETE with it."""
+    waiting = wait_behind(hold, client, far_session)
+    key = keys(client, hold.name)[1]
+    proxy.refuse()
+    hold.release()
+    etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
+    proxy.start()
+    with waiting.result(2 * AT_ONCE_S) as mine:
+        assert mine.key == key
+        assert mine.token < client.get_prefix(f"{hold.name}/").revision
+
+
+def test_compaction_while_waiting_is_not_noticed(
+    hold: Hold, client: Client, session: Session, etcdctl: Callable[..., str]
+) -> None:
+    """A watch that stands goes on."""
+    waiting = wait_behind(hold, client, session)
+    etcdctl("put", "wait-queue/other", "x")
+    etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
+    hold.release()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_a_paused_etcd_costs_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
+    """A partition heals: what happened in it is told late, and in order."""
+    waiting = wait_behind(hold, client, far_session)
+    proxy.stall()
+    hold.release()
+    with pytest.raises(TimeoutError):
+        waiting.result(0.3)
+    proxy.resume()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_a_watch_that_is_silently_dead_is_found_out(
+    hold: Hold, etcd: Etcd, client: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        proxy.forget()
+        hold.release()
+        waiting.result(5).release()
+
+
+class DeafClient(Client):
+    """A client whose watches do not tell of deletions, as etcd's own have failed to (etcd issues 17529, 18089)."""
+
+    deaf = True
+
+    def watch(self, prefix: str) -> Watch:
+        """A watch that keeps deletions to itself while `deaf`."""
+        watch = super().watch(prefix)
+        tell = watch._event
+
+        def event(told: Any) -> Event:
+            event = tell(told)
+            return event if not (event.deleted and self.deaf) else Event(False, KeyValue("elsewhere", b"", 0, 0, 0))
+
+        watch._event = event  # type: ignore[method-assign]
+        return watch
+
+
+@pytest.fixture
+def deaf(etcd: Etcd) -> Iterator[Client]:
+    """A client that hears of no deletion."""
+    with connect(etcd.endpoint) as client:
+        client.__class__ = DeafClient
+        yield client
+
+
+def test_a_lost_deletion_is_found_by_an_audit(
+    hold: Hold, client: Client, deaf: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
+    with Session(deaf, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        hold.release()
+        waiting.result(2 * AT_ONCE_S + wait_queue._AUDIT_S).release()
+
+
+def test_an_audit_comes_by_itself(hold: Hold, client: Client, deaf: Client) -> None:
+    """With the audits as they are, a lost DELETE costs a few seconds and not a life."""
+    with Session(deaf, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        hold.release()
+        waiting.result(wait_queue._AUDIT_S + 2 * AT_ONCE_S).release()
+
+
+def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client: Client, session: Session) -> None:
+    """LockLost at once, instead of waiting for a turn that never comes."""
+    waiting = wait_behind(hold, client, session)
+    client.delete(keys(client, hold.name)[1], None)
+    with pytest.raises(LockLost, match="deleted"):
+        waiting.result(AT_ONCE_S)
+    assert keys(client, hold.name) == [hold.key]
+
+
+def test_a_holders_key_that_is_deleted_by_hand_ends_its_hold(client: Client, session: Session, name: str) -> None:
+    """`etcdctl del` on the key: the hold is lost within a second, and the next one has the lock."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(session, name))
+    told = threading.Event()
+    hold.on_lost(told.set)
+    client.delete(hold.key, None)
+    assert hold.lost.wait(AT_ONCE_S)
+    assert told.wait(AT_ONCE_S)
+    assert hold.remaining() == 0.0
+    with pytest.raises(LockLost, match="deleted"):
+        hold.ensure()
+    with pytest.raises(LockLost, match="deleted"):
+        hold.release()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_a_holders_key_that_is_deleted_while_it_is_cut_off(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """The deletion is in no event, only in the list after the reconnection."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    wait_until(lambda: watches(far_session, name))
+    proxy.refuse()
+    client.delete(hold.key, None)
+    proxy.start()
+    assert hold.lost.wait(2 * AT_ONCE_S)
+
+
+def test_a_key_that_is_deleted_before_its_write_is_acknowledged(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """Written, deleted by somebody, and only then acknowledged: not a hold for ever."""
+    with Mutex(far_session, name).acquire(timeout=WAIT_S):
+        wait_until(lambda: watches(far_session, name))
+    proxy.stall(ANSWERS)
+    acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
+    wait_until(lambda: keys(client, name))
+    client.delete(keys(client, name)[0], None)
+    proxy.resume()
+    with contextlib.suppress(LockLost):
+        assert acquiring.result(WAIT_S).lost.wait(AT_ONCE_S)
+
+
+def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, session: Session, hold: Hold) -> None:
+    """However many wait for a name, etcd has one watcher more."""
+    before = metric(etcd, "etcd_debugging_mvcc_watcher_total")
+    waits = [queue_up(client, Mutex(session, hold.name)) for _ in range(20)]
+    wait_until(lambda: watches(session, hold.name))
+    assert metric(etcd, "etcd_debugging_mvcc_watcher_total") == before + 1
+    hold.release()
+    for wait in waits:
+        wait.result(WAIT_S).release()
+
+
+def test_a_hand_over_asks_etcd_for_nothing(etcd: Etcd, client: Client, name: str) -> None:
+    """Per acquisition: one transaction to queue, one to leave. No list, no read; not even one that is bounded."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted, ttl=600) as session,
+    ):
+        mutex = Mutex(session, name)
+        hold = mutex.acquire(timeout=WAIT_S)
+        waits = [in_thread(_take_turn, mutex) for _ in range(30)]
+        wait_until(lambda: len(keys(client, name)) == 31)
+        calls.clear()
+        hold.release()
+        for wait in waits:
+            wait.result(WAIT_S)
+    assert calls["Txn"] == 31
+    assert calls["Range"] <= 1  # an audit, if that took longer than expected
+
+
+def _take_turn(mutex: Mutex) -> None:
+    with mutex.acquire(timeout=WAIT_S):
+        pass
+
+
+def test_a_queue_that_nobody_uses_is_followed_no_more(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some time after the last one has left, thread and watch end; the next acquisition starts them again."""
+    monkeypatch.setattr(wait_queue, "_IDLE_S", 0.1)
+    with Session(client, ttl=1) as session:
+        for _ in range(2):
+            with Mutex(session, name).acquire(timeout=WAIT_S):
+                assert [thread for thread in threading.enumerate() if thread.name == f"lock-queue {name}/"]
+            wait_until(lambda: not session._queues)
+            wait_until(lambda: f"lock-queue {name}/" not in [thread.name for thread in threading.enumerate()])
+
+
+def test_a_queue_with_a_holder_is_followed_however_long(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds for long still learns that its key is gone."""
+    monkeypatch.setattr(wait_queue, "_IDLE_S", 0.1)
+    with Session(client, ttl=1) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        renewed = session.remaining()
+        wait_until(lambda: session.remaining() < renewed - 0.2)
+        wait_until(lambda: session.remaining() > renewed - 0.1)
+        client.delete(hold.key, None)
+        assert hold.lost.wait(AT_ONCE_S)

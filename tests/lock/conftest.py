@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -56,7 +57,7 @@ def etcdctl(etcdctl_env: dict[str, str]) -> Callable[..., str]:
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """The name of a lock that no other test uses."""
-    return f"{request.path.stem}/{request.node.name}"
+    return re.sub(r"[^\w/]+", "-", f"{request.path.stem}/{request.node.name}")
 
 
 @pytest.fixture

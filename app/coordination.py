@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
 
+from app.purchase import DEFAULT_ITEM
 from app.refusals import ShuttingDown
-from lock import Client, CohortMutex, Contender, Mutex, Session, connect
+from lock import Client, CohortMutex, Contender, MultiLock, Mutex, Session, connect
 
 logger = logging.getLogger(__name__)
 
@@ -21,37 +23,46 @@ RPC_TIMEOUT = 2.0
 
 
 class Coordination:
-    """Gives out the mutex of the sale.
+    """Gives out the mutexes of the sale, one for each item.
 
     Args:
         endpoints: ``HOST:PORT`` of etcd, or several separated by commas.
-        name: the mutex; everybody who names the same one queues together, ``etcdctl lock`` included.
+        sale: the mutex of the sale's first item; everybody who names the same one queues together, ``etcdctl lock``
+            included. That of item 7 is ``SALE:7``: were it ``SALE/7``, the first item would wait for it, too.
         ttl: seconds until etcd frees what this process holds, if it dies.
         instance: the name others see in the queue.
     """
 
-    def __init__(self, endpoints: str, name: str, *, ttl: int, instance: str) -> None:
-        self.name = name
+    def __init__(self, endpoints: str, sale: str, *, ttl: int, instance: str) -> None:
+        self._sale = sale
         self._ttl = ttl
         self._instance = instance
         self._client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
         self._attempt: Future[Session] | None = None
         self._lost: list[Session] = []
-        self._cohort: CohortMutex | None = None
+        self._cohorts: dict[str, CohortMutex] = {}
         self._draining = False
         self._lock = threading.Lock()
 
-    def mutex(self) -> Mutex:
-        """The mutex of the sale, on a session that is alive.
+    def name(self, item: str = DEFAULT_ITEM) -> str:
+        """The name of an item's mutex."""
+        return self._sale if item == DEFAULT_ITEM else f"{self._sale}:{item}"
+
+    def mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
+        """The mutex of an item, on a session that is alive.
 
         Raises:
             EtcdUnavailable: there is no session, and none could be made.
             ShuttingDown: `drain` was called.
         """
-        return Mutex(self.session(), self.name)
+        return Mutex(self.session(), self.name(item))
 
-    def cohort(self) -> CohortMutex:
-        """The mutex of the sale as the threads of this process hand it to each other.
+    def multi(self, items: Iterable[str]) -> MultiLock:
+        """The mutexes of several items, to be locked together; raises as `mutex` does."""
+        return MultiLock(self.session(), map(self.name, items))
+
+    def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
+        """The mutex of an item as the threads of this process hand it to each other.
 
         There is one object for as long as there is one session, or the threads would not find each other. Raises as
         `mutex` does.
@@ -59,9 +70,10 @@ class Coordination:
         session = self.session()
         with self._lock:
             # Not "of another session": a thread that comes late with a lost one must not replace the mutex of the next.
-            if self._cohort is None or self._cohort.session.lost.is_set():
-                self._cohort = CohortMutex(session, self.name)
-            return self._cohort
+            cohort = self._cohorts.get(item)
+            if cohort is None or cohort.session.lost.is_set():
+                cohort = self._cohorts[item] = CohortMutex(session, self.name(item))
+            return cohort
 
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""
@@ -98,9 +110,9 @@ class Coordination:
         except BaseException as error:
             attempt.set_exception(error)
 
-    def contenders(self) -> list[Contender]:
-        """Who holds the mutex and who waits for it, in order; raises as `mutex` does."""
-        return self.mutex().contenders()
+    def contenders(self, item: str = DEFAULT_ITEM) -> list[Contender]:
+        """Who holds an item's mutex and who waits for it, in order; raises as `mutex` does."""
+        return self.mutex(item).contenders()
 
     def ping(self, *, timeout: float) -> None:
         """Ask etcd whether it is there; raises `EtcdUnavailable` after `timeout` seconds at the latest."""
@@ -110,10 +122,10 @@ class Coordination:
         """Send everybody away who waits, now and from now on; whoever holds goes on."""
         with self._lock:
             self._draining = True
-            session, cohort = _made(self._attempt), self._cohort
+            session, cohorts = _made(self._attempt), list(self._cohorts.values())
         if session is not None:
             session.cancel_waiters()
-        if cohort is not None:
+        for cohort in cohorts:
             cohort.cancel()
 
     def close(self) -> None:

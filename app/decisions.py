@@ -22,25 +22,26 @@ def settled(purchase: Purchase, status: str, found: str) -> Receipt:
 def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
     """The receipt for a new decision, which the purchase notes."""
     order = purchase.order if outcome is Outcome.SOLD else None
-    return _noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
+    return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
 
 
 def replayed(purchase: Purchase, answer: str) -> Receipt:
     """The receipt for an answer that the idempotency key has already.
 
     Raises:
-        KeyReused: it was given to another buyer.
+        KeyReused: it was given to another buyer, or for another item.
     """
     first = json.loads(answer)
     entry, outcome = first["entry"], Outcome(first["outcome"])
-    if entry["buyer"] != purchase.buyer:
-        raise KeyReused("this Idempotency-Key belongs to the purchase of another buyer")
+    if (entry["buyer"], entry["item"]) != (purchase.buyer, purchase.item):
+        raise KeyReused("this Idempotency-Key belongs to another purchase")
     order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
     receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
-    return _noted(purchase, receipt)
+    return noted(purchase, receipt)
 
 
-def _noted(purchase: Purchase, receipt: Receipt) -> Receipt:
+def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
+    """The receipt, of which the purchase knows now."""
     purchase.decided = receipt
     return receipt
 

@@ -14,7 +14,7 @@ from app.refusals import AWAY
 logger = logging.getLogger(__name__)
 
 ADDRESSES = (
-    "People use POST /stock/reduce, GET /stock, POST /stock/reset, GET /guards and GET /lock; "
+    "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards and GET /lock; "
     "machines use GET /livez, /readyz and /metrics."
 )
 TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."

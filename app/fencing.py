@@ -12,6 +12,7 @@ from typing import Any
 from lock import CohortToken
 
 Token = int | CohortToken
+Tokens = dict[str, Token]  # of the items of a cart
 
 _BEFORE_A_TURN = "."
 
@@ -30,6 +31,6 @@ def shown(text: str) -> str:
     return _BEFORE_A_TURN.join(str(int(number)) for number in text.split(_BEFORE_A_TURN))
 
 
-def from_json(value: Any) -> Token | None:
-    """A token as it was before it was written as JSON."""
+def from_json(value: Any) -> Token | Tokens | None:
+    """Tokens as they were before they were written as JSON."""
     return CohortToken(*value) if isinstance(value, list) else value

@@ -25,7 +25,7 @@ from redis.client import Pipeline
 
 from app.decisions import decided, fenced_off, replayed, sending, settled
 from app.fencing import fence_text
-from app.purchase import Outcome, Purchase, Receipt
+from app.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.refusals import KeyReused, SaleReset
 from app.sale import Sale
 
@@ -40,13 +40,14 @@ class Reading:
 
 
 class Inventory:
-    """Sells the items of one sale, and signs the ledger with the instance's name."""
+    """Sells one item of a sale, and signs its ledger with the instance's name."""
 
-    def __init__(self, sale: Sale, *, instance: str) -> None:
+    def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM) -> None:
         self._sale = sale
+        self._item = item
         self._client = sale.client
         self._instance = instance
-        self._keys = k = sale.keys
+        self._keys = k = sale.keys_of[item]
         self._fenced_read = sale.script("fenced_read", k.stock, k.fence, k.generation, k.answers)
         self._fenced_write = sale.script("fenced_write", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
         self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.answers)
@@ -63,7 +64,7 @@ class Inventory:
         if answer is not None:
             return Reading(replayed(purchase, str(answer)))
         if stock is None:
-            self._sale.open_if_closed()
+            self._sale.open_if_closed(self._item)
             return self.read(purchase, client)
         return Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._sold_out(purchase, int(stock), client))
 
@@ -111,7 +112,7 @@ class Inventory:
         if status == "fenced":
             raise fenced_off(purchase.token, found[0])
         if status == "closed":
-            self._sale.open_if_closed()
+            self._sale.open_if_closed(self._item)
             return self.fenced_read(purchase)
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
@@ -136,6 +137,8 @@ class Inventory:
             raise fenced_off(purchase.token, found[0])
         if status == "reset":
             raise SaleReset("the sale was reset while this purchase was being made")
+        if status == "replay":
+            return replayed(purchase, found[0])
         return decided(purchase, Outcome.SOLD, left)
 
     def fenced_group(self, purchases: Sequence[Purchase]) -> list[Receipt | KeyReused]:
@@ -156,7 +159,7 @@ class Inventory:
         if status == "fenced":
             raise fenced_off(token, found[0])
         if status == "closed":
-            self._sale.open_if_closed()
+            self._sale.open_if_closed(self._item)
             return self.fenced_group(purchases)
         self._seen_sold_out = "sold_out" in found[::2]
         return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
@@ -185,7 +188,7 @@ class Inventory:
         with purchase.timing("commit"), sending():
             status, *found = self._sell(purchase.key or "", purchase.entry(self._instance))
         if status == "closed":
-            self._sale.open_if_closed()
+            self._sale.open_if_closed(self._item)
             return self.sell(purchase)
         return settled(purchase, status, found[0])
 

@@ -32,15 +32,20 @@ class Parameters:
         if unknown:
             raise BadRequest(f"There is no parameter {min(unknown)!r} here: use {_listed(names)}.")
 
-    def whole(self, name: str, default: int, *, most: int) -> int:
-        """A whole number from 0 to `most`."""
-        value = self._values.get(name, default)
-        # str.isdigit alone also likes other scripts' digits, and bool is an int.
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
-            value = int(value)
-        if type(value) is not int or not 0 <= value <= most:
-            raise BadRequest(f"{name} is {_shown(value)}: give a whole number from 0 to {most}.")
-        return value
+    def whole(self, name: str, default: int, *, least: int = 0, most: int) -> int:
+        """A whole number from `least` to `most`."""
+        return _whole(name, self._values.get(name, default), least, most)
+
+    def several(self, name: str, *, least: int, most: int, count: int) -> list[int]:
+        """Different whole numbers from `least` to `most`, at most `count` of them: a list, or ``1,4`` in a query."""
+        given = self._values.get(name)
+        values = given.split(",") if isinstance(given, str) else given
+        if not isinstance(values, list) or not 1 <= len(values) <= count:
+            raise BadRequest(f"{name} is {_shown(given)}: give 1 to {count} whole numbers, such as 1,4 or [1, 4].")
+        numbers = [_whole(name, value, least, most) for value in values]
+        if len(set(numbers)) < len(numbers):
+            raise BadRequest(f"{name} is {_shown(given)}: name each one once.")
+        return numbers
 
     def text(self, name: str, default: str) -> str:
         """Any text of 1 to `LONGEST_TEXT` characters."""
@@ -62,6 +67,15 @@ def checked_text(name: str, value: Any) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise BadRequest(f"{name} has half a character (a lone surrogate) in it: give whole ones.") from None
+    return value
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    # str.isdigit alone also likes other scripts' digits, and bool is an int.
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        value = int(value)
+    if type(value) is not int or not least <= value <= most:
+        raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}.")
     return value
 
 

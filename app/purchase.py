@@ -12,8 +12,9 @@ from enum import Enum
 from typing import Literal
 
 from app.clock import now_ns
-from app.fencing import Token
+from app.fencing import Token, Tokens
 
+DEFAULT_ITEM = "1"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -42,8 +43,8 @@ class Receipt:
     """The answer to a buyer.
 
     Attributes:
-        stock: items left as this purchase saw them; None where it did not get to see them.
-        token: the fencing token under which it was decided; None under a guard without one.
+        stock: what was left as this purchase saw it, of a cart for each item; None where it did not get to see it.
+        token: the fencing token under which it was decided, of a cart for each item; None under a guard without one.
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent and its answer never came; the same idempotency key tells.
@@ -52,8 +53,8 @@ class Receipt:
     outcome: Outcome
     guard: str
     order: str | None = None
-    stock: int | None = None
-    token: Token | None = None
+    stock: int | dict[str, int] | None = None
+    token: Token | Tokens | None = None
     replayed: bool = False
     detail: str = ""
     in_doubt: bool = False
@@ -77,6 +78,7 @@ class Purchase:
     """A buyer's click, and a stopwatch for it. One thread at a time may use it.
 
     Attributes:
+        item: what is bought; of a cart, all its items, separated by commas.
         hold_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
         order: the id that the order will have if there is one.
@@ -90,6 +92,7 @@ class Purchase:
 
     buyer: str
     guard: str
+    item: str = DEFAULT_ITEM
     hold_s: float = 0.0
     key: str | None = None
     order: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -164,15 +167,16 @@ class Purchase:
         if self.hold_s:
             time.sleep(self.hold_s)
 
-    def entry(self, instance: str) -> str:
-        """The line of the ledger that records this order."""
+    def entry(self, instance: str, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
+        """The line of the ledger that records this order; of a cart, its part that is about `item`."""
         return _encode(
             {
                 "order": self.order,
+                "item": item or self.item,
                 "buyer": self.buyer,
                 "instance": instance,
                 "guard": self.guard,
-                "token": self.token,
+                "token": token or self.token,
                 "at_ms": time.time_ns() // 1_000_000,
             }
         )

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.commands.core import Script
+
+from app.purchase import DEFAULT_ITEM
 
 LUA = Path(__file__).parent / "lua"
 
 
 class Keys:
-    """Redis keys of a sale. The braces keep one sale in one slot of a cluster.
+    """Redis keys of one item of a sale. The braces keep one sale in one slot of a cluster.
+
+    The first item's keys are ``sale:{SALE}:stock`` and so on, those of item 7 ``sale:{SALE}:7:stock``.
 
     Attributes:
         initial: items there were at the last reset.
@@ -22,20 +27,21 @@ class Keys:
         orders: the ledger: a list of JSON entries ``{order, buyer, instance, guard, token, at_ms}``.
         fence: the highest fencing token that was seen.
         generation: changes with every reset.
-        answers: a hash from Idempotency-Key to the first answer.
+        answers: a hash from Idempotency-Key to the first answer, shared by all items.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         lock: what redis-py's Lock holds.
     """
 
-    def __init__(self, sale: str) -> None:
-        prefix = f"sale:{{{sale}}}:"
+    def __init__(self, sale: str, item: str = DEFAULT_ITEM) -> None:
+        whole = f"sale:{{{sale}}}:"
+        prefix = whole if item == DEFAULT_ITEM else f"{whole}{item}:"
         self.initial = prefix + "initial"
         self.stock = prefix + "stock"
         self.lucky = prefix + "lucky"
         self.orders = prefix + "orders"
         self.fence = prefix + "fence"
         self.generation = prefix + "generation"
-        self.answers = prefix + "answers"
+        self.answers = whole + "answers"
         self.previous = prefix + "previous"
         self.previous_orders = prefix + "previous-orders"
         self.lock = prefix + "lock"
@@ -73,38 +79,57 @@ class Sale:
     Args:
         client: see `app.redis_client`.
         sale: its id.
-        stock: items that the sale begins with if nobody has reset it yet.
+        stock: pieces of each item that the sale begins with if nobody has reset it yet.
+        items: how many items there are; they are called "1", "2" and so on.
+
+    Attributes:
+        keys_of: the Redis keys of each item, in the order in which the items are shown.
     """
 
-    def __init__(self, client: redis.Redis, sale: str, *, stock: int) -> None:
+    def __init__(self, client: redis.Redis, sale: str, *, stock: int, items: int = 1) -> None:
         self.client = client
-        self.keys = k = Keys(sale)
+        self.keys_of = {item: Keys(sale, item) for item in map(str, range(1, items + 1))}
         self._stock = stock
-        counters = (k.initial, k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
-        self._reset = self.script("reset", *counters, k.previous, k.previous_orders)
+        self._reset = {item: self.script("reset", *_counters(keys)) for item, keys in self.keys_of.items()}
+
+    @property
+    def keys(self) -> Keys:
+        """Those of the default item."""
+        return self.keys_of[DEFAULT_ITEM]
 
     def script(self, name: str, *keys: str) -> Callable[..., Any]:
         """The script in ``lua/NAME.lua`` on `keys`, to be called with its ARGV.
 
         Its text is sent once, and again when Redis has forgotten it: a script that Redis does not know did not run.
         """
-        script = self.client.register_script((LUA / f"{name}.lua").read_text(encoding="utf-8"))
-        return lambda *args: script(keys, args)
+        script = self.load(name)
+        return lambda *args, client=None: script(keys, args, client)
+
+    def load(self, name: str) -> Script:
+        """The script in ``lua/NAME.lua``, to be called with KEYS and ARGV."""
+        return self.client.register_script((LUA / f"{name}.lua").read_text(encoding="utf-8"))
 
     def reset(self, stock: int | None = None) -> None:
-        """Begin again with `stock` items, an empty ledger and a new generation."""
-        self._reset(self._stock if stock is None else stock, "always")
+        """Begin again with `stock` pieces of each item, empty ledgers and new generations, in one step."""
+        with self.client.pipeline(transaction=True) as pipe:
+            for reset in self._reset.values():
+                reset(self._stock if stock is None else stock, "always", client=pipe)
+            pipe.execute()
 
-    def open_if_closed(self) -> None:
-        """Begin the sale if there is none: at the very first request, or after Redis lost its data."""
-        self._reset(self._stock, "if closed")
+    def open_if_closed(self, item: str = DEFAULT_ITEM) -> None:
+        """Begin the sale of an item if there is none: at the very first request, or after Redis lost its data."""
+        self._reset[item](self._stock, "if closed")
 
-    def snapshot(self) -> Snapshot:
-        """Counters and ledger as of one moment."""
-        self.open_if_closed()
-        k = self.keys
+    def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
+        """An item's counters and ledger as of one moment."""
+        self.open_if_closed(item)
+        k = self.keys_of[item]
         with self.client.pipeline(transaction=True) as pipe:
             pipe.mget(k.initial, k.stock, k.lucky)
             pipe.llen(k.orders)
             (initial, stock, lucky), orders = pipe.execute()
         return Snapshot(initial=int(initial), stock=int(stock), lucky=int(lucky), orders=orders)
+
+
+def _counters(k: Keys) -> tuple[str, ...]:
+    return k.initial, k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers, k.previous, k.previous_orders

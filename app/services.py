@@ -8,6 +8,8 @@ from typing import cast
 import redis
 from flask import Flask
 
+from app.cart import GUARD as CART
+from app.cart import Carts
 from app.coordination import Coordination
 from app.evidence import witness
 from app.guards import Tools, make_guards
@@ -36,19 +38,20 @@ class Services:
             ttl=settings.lease_ttl,
             instance=settings.instance,
         )
-        sale = Sale(self.redis, settings.sale, stock=settings.stock)
+        sale = Sale(self.redis, settings.sale, stock=settings.stock, items=settings.items)
         guards = make_guards(
             Tools(
                 sale=sale,
-                inventory=Inventory(sale, instance=settings.instance),
+                inventories={item: Inventory(sale, instance=settings.instance, item=item) for item in sale.keys_of},
                 coordination=self.coordination,
                 lock_timeout=settings.lock_timeout,
                 lease_ttl=settings.lease_ttl,
             )
         )
-        self.metrics = Metrics(settings.instance, guards)
+        carts = Carts(sale, self.coordination, instance=settings.instance, lock_timeout=settings.lock_timeout)
+        self.metrics = Metrics(settings.instance, [*guards, CART])
         self.witness = witness(settings.evidence, instance=settings.instance)
-        self.shop = Shop(settings, sale, self.coordination, guards, self.metrics, self.witness)
+        self.shop = Shop(settings, sale, self.coordination, guards, carts, self.metrics, self.witness)
         self.health = Health(settings.redis_url, self.coordination)
 
     def warm_up(self) -> None:

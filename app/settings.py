@@ -13,6 +13,7 @@ from app.environment import Reader, SettingsError, address, endpoints, identifie
 __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
 MOST_ITEMS = 1_000_000
+MOST_KINDS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,7 @@ class Settings:
         instance: the name in every answer and log line.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
+        items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
         evidence: directory in which each critical section is recorded, see `app.evidence`; nothing is if None.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
@@ -39,6 +41,7 @@ class Settings:
     admin_token: str | None = field(default=None, repr=False)
     threads: int = 64
     workers: int = 1
+    items: int = 1
     evidence: Path | None = None
 
     @property
@@ -72,6 +75,7 @@ class Settings:
             admin_token=read("ADMIN_TOKEN", str, None),
             threads=read("THREADS", whole(1, 1024), cls.threads),
             workers=read("WORKERS", whole(1, 64), cls.workers),
+            items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
             evidence=read("EVIDENCE", Path, None),
         )
         read.raise_problems()

@@ -1,7 +1,8 @@
 """The sale over HTTP.
 
-``POST /stock/reduce`` answers 200 for ``sold``, 409 for ``sold_out``, 503 with Retry-After for ``lock_timeout``,
-``lock_lost`` and ``unavailable``, 400 for a parameter that cannot be used, 422 for another buyer's Idempotency-Key.
+``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
+``sold_out``, 503 with Retry-After for ``lock_timeout``, ``lock_lost`` and ``unavailable``, 400 for a parameter that
+cannot be used, 422 for the Idempotency-Key of another purchase.
 
 When to retry: a 409 never. After a 503 nothing was written, so a retry is a new try, unless the document says
 ``"in_doubt": true``: then the order may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the
@@ -18,16 +19,19 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from app.admin import require_admin
 from app.answers import answer, problem
+from app.cart import GUARD as CART
+from app.cart import Carts, cart_of
 from app.coordination import Coordination
 from app.guards import DEFAULT, Guard
 from app.metrics import Metrics
 from app.parameters import LARGEST_BODY, Parameters, checked_text
-from app.purchase import Outcome, Purchase, Receipt, Witness
+from app.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
 from app.refusals import EXPECTED, KeyReused, refuse
 from app.sale import Sale
 from app.settings import MOST_ITEMS, Settings
 
 LONGEST_HOLD_MS = 60_000
+LARGEST_CART = 20
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
@@ -41,6 +45,7 @@ class Shop:
         sale: Sale,
         coordination: Coordination,
         guards: dict[str, Guard],
+        carts: Carts,
         metrics: Metrics,
         witness: Witness,
     ) -> None:
@@ -48,14 +53,25 @@ class Shop:
         self._sale = sale
         self._coordination = coordination
         self._guards = guards
+        self._carts = carts
         self._metrics = metrics
         self._witness = witness
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
-        purchase = self._requested()
+        asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
+        guard = asked.choice("guard", DEFAULT, self._guards)
+        return self._sell(self._guards[guard], self._purchase(asked, guard, self._item(asked)))
+
+    def cart(self) -> Response:
+        """``POST /cart``: buy one piece of each of several items, or nothing."""
+        asked = Parameters(request, "items", "hold_ms", "buyer")
+        items = asked.several("items", least=1, most=self._settings.items, count=LARGEST_CART)
+        return self._sell(self._carts, self._purchase(asked, CART, cart_of(items)))
+
+    def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
         try:
-            receipt = self._guards[purchase.guard].buy(purchase)
+            receipt = seller.buy(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:
@@ -64,22 +80,30 @@ class Shop:
         self._metrics.count(purchase, receipt)
         return _answered(purchase, receipt)
 
-    def _requested(self) -> Purchase:
-        asked = Parameters(request, "guard", "hold_ms", "buyer")
+    def _purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
         key = request.headers.get("Idempotency-Key")
         return Purchase(
             buyer=asked.text("buyer", "anonymous"),
-            guard=asked.choice("guard", DEFAULT, self._guards),
+            guard=guard,
+            item=item,
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
             witness=self._witness,
         )
 
+    def _item(self, asked: Parameters) -> str:
+        """The item that was asked for."""
+        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self._settings.items))
+
     def stock(self) -> Response:
-        """``GET /stock``: what is left, what was sold, and whether that adds up."""
-        now = self._sale.snapshot()
+        """``GET /stock``: what is left of an item, what was sold, and whether that adds up."""
+        return self._stock_of(self._item(Parameters(request, "item")))
+
+    def _stock_of(self, item: str) -> Response:
+        now = self._sale.snapshot(item)
         return answer(
             {
+                "item": item,
                 "initial": now.initial,
                 "stock": now.stock,
                 "lucky": now.lucky,
@@ -90,10 +114,10 @@ class Shop:
         )
 
     def reset(self) -> Response:
-        """``POST /stock/reset``: begin the sale again."""
+        """``POST /stock/reset``: begin the sale of all items again; answers with the first one."""
         require_admin(self._settings.admin_token, on_loopback=self._settings.on_loopback, what="resets")
         self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
-        return self.stock()
+        return self._stock_of(DEFAULT_ITEM)
 
     def guards(self) -> Response:
         """``GET /guards``: what can be asked for."""
@@ -104,7 +128,8 @@ class Shop:
         return answer({"guards": listed, "default": DEFAULT})
 
     def lock(self) -> Response:
-        """``GET /lock``: who holds the etcd mutex of the sale, and who waits, in order."""
+        """``GET /lock``: who holds the etcd mutex of an item, and who waits, in order."""
+        item = self._item(Parameters(request, "item"))
         queue = [
             {
                 "instance": contender.session,
@@ -114,14 +139,16 @@ class Shop:
                 "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
-            for contender in self._coordination.contenders()
+            for contender in self._coordination.contenders(item)
         ]
-        return answer({"name": self._coordination.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+        name = self._coordination.name(item)
+        return answer({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
 
 
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:
     members: dict[str, Any] = {
         "outcome": receipt.outcome.value,
+        "item": purchase.item,
         "order": receipt.order,
         "stock": receipt.stock,
         "guard": receipt.guard,
@@ -153,6 +180,7 @@ def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # so that one that is cut off there shows
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
+    app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
     app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -28,12 +29,13 @@ class Tools:
     """What a guard may use.
 
     Attributes:
+        inventories: for each item.
         lock_timeout: seconds to wait for one's turn.
         lease_ttl: seconds until a lock is freed whose holder died.
     """
 
     sale: Sale
-    inventory: Inventory
+    inventories: Mapping[str, Inventory]
     coordination: Coordination
     lock_timeout: float
     lease_ttl: int
@@ -54,7 +56,10 @@ class Guard(ABC):
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
-        self.inventory = tools.inventory
+
+    def inventory(self, purchase: Purchase) -> Inventory:
+        """Where the purchase's item is."""
+        return self.tools.inventories[purchase.item]
 
     @abstractmethod
     def buy(self, purchase: Purchase) -> Receipt:

@@ -15,13 +15,14 @@ class EtcdGuard(Guard):
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        sold_out = self.inventory.short_cut(purchase)
+        inventory = self.inventory(purchase)
+        sold_out = inventory.short_cut(purchase)
         if sold_out is not None:
             return sold_out
-        with holding(self.tools.coordination.mutex(), purchase, timeout=self.tools.lock_timeout) as hold:
-            reading = self.inventory.fenced_read(purchase)
+        with holding(self.tools.coordination.mutex(purchase.item), purchase, timeout=self.tools.lock_timeout) as hold:
+            reading = inventory.fenced_read(purchase)
             if reading.receipt is not None:
                 return reading.receipt
             purchase.think()
             hold.ensure()
-            return self.inventory.fenced_write(purchase, reading)
+            return inventory.fenced_write(purchase, reading)

@@ -33,31 +33,33 @@ class EtcdBatchGuard(Guard):
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
-        self._line = Line()
+        self._lines = {item: Line() for item in tools.inventories}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        sold_out = self.inventory.short_cut(purchase)
+        sold_out = self.inventory(purchase).short_cut(purchase)
         if sold_out is not None:
             return sold_out
         member = Member(purchase, patience=self.tools.lock_timeout)
-        self._line.join(member)
-        if not member.wait() and self._line.leave(member):
-            raise GaveUp(f"others of this instance waited for lock {self.tools.coordination.name!r}, but not in time")
+        line = self._lines[purchase.item]
+        line.join(member)
+        if not member.wait() and line.leave(member):
+            name = self.tools.coordination.name(purchase.item)
+            raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
         if member.leads:
-            self._lead(member)
+            self._lead(line, member)
         return member.result()
 
-    def _lead(self, leader: Member) -> None:
+    def _lead(self, line: Line, leader: Member) -> None:
         try:
-            turn = self.tools.coordination.cohort().acquire(timeout=leader.patience)
+            turn = self.tools.coordination.cohort(leader.purchase.item).acquire(timeout=leader.patience)
         except LockTimeout:
-            self._line.leave(leader)  # the next one has a little more time
+            line.leave(leader)  # the next one has a little more time
             raise
         except Exception as error:
-            self._line.dissolve(error)  # and would fail like this one
+            line.dissolve(error)  # and would fail like this one
             raise
         try:
-            self._commit(self._line.take(MOST_AT_ONCE), turn)
+            self._commit(line.take(MOST_AT_ONCE), turn)
         finally:
             release(turn, leader.purchase)
 
@@ -69,7 +71,7 @@ class EtcdBatchGuard(Guard):
         try:
             time.sleep(max(purchase.hold_s for purchase in purchases))
             turn.ensure()
-            results = self.inventory.fenced_group(purchases)
+            results = self.inventory(purchases[0]).fenced_group(purchases)
         except Exception as error:
             results = [error] * len(group)
         for member, result in zip(group, results, strict=True):

@@ -19,13 +19,14 @@ class EtcdCohortGuard(Guard):
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        sold_out = self.inventory.short_cut(purchase)
+        inventory = self.inventory(purchase)
+        sold_out = inventory.short_cut(purchase)
         if sold_out is not None:
             return sold_out
-        with holding(self.tools.coordination.cohort(), purchase, timeout=self.tools.lock_timeout) as turn:
-            reading = self.inventory.fenced_read(purchase)
+        with holding(self.tools.coordination.cohort(purchase.item), purchase, timeout=self.tools.lock_timeout) as turn:
+            reading = inventory.fenced_read(purchase)
             if reading.receipt is not None:
                 return reading.receipt
             purchase.think()
             turn.ensure()
-            return self.inventory.fenced_write(purchase, reading)
+            return inventory.fenced_write(purchase, reading)

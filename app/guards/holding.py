@@ -14,15 +14,19 @@ from lock import LockLost
 logger = logging.getLogger(__name__)
 
 
-class Held(Protocol):
+class Releasable(Protocol):
+    """Whatever is held."""
+
+    def release(self) -> None: ...
+
+
+class Held(Releasable, Protocol):
     """A hold of a mutex, or a turn in one."""
 
     @property
     def token(self) -> Token: ...
 
     def ensure(self) -> None: ...
-
-    def release(self) -> None: ...
 
 
 HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
@@ -49,7 +53,7 @@ def holding(mutex: Acquirable[HeldT_co], purchase: Purchase, *, timeout: float) 
         release(hold, purchase)
 
 
-def release(hold: Held, purchase: Purchase) -> None:
+def release(hold: Releasable, purchase: Purchase) -> None:
     """Let go, whatever comes of it: how the purchase ended is decided by its write, which is over.
 
     If the lock turns out to be lost only here, that is noted on the purchase and changes nothing.

@@ -15,4 +15,4 @@ class NoGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         with purchase.inside():
-            return read_modify_write(self.inventory, purchase)
+            return read_modify_write(self.inventory(purchase), purchase)

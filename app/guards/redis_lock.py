@@ -23,13 +23,13 @@ class RedisLockGuard(Guard):
     description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        key, wait = self.tools.sale.keys.lock, self.tools.lock_timeout
+        key, wait = self.tools.sale.keys_of[purchase.item].lock, self.tools.lock_timeout
         lock = self.tools.sale.client.lock(key, timeout=self.tools.lease_ttl, blocking_timeout=wait)
         if not lock.acquire():
             raise GaveUp(f"the Redis lock {key!r} was not free within {wait:g} s")
         try:
             with purchase.inside():
-                return read_modify_write(self.inventory, purchase)
+                return read_modify_write(self.inventory(purchase), purchase)
         finally:
             _release(lock, purchase)
 

@@ -16,4 +16,4 @@ class RedisLuaGuard(Guard):
     def buy(self, purchase: Purchase) -> Receipt:
         purchase.think()
         with purchase.inside():
-            return self.inventory.sell(purchase)
+            return self.inventory(purchase).sell(purchase)

@@ -25,9 +25,9 @@ class RedisWatchGuard(Guard):
         deadline = time.monotonic() + self.tools.lock_timeout
         pause = 0.001
         while True:
-            with self.inventory.watching() as pipe, purchase.inside():
+            with self.inventory(purchase).watching() as pipe, purchase.inside():
                 try:
-                    return read_modify_write(self.inventory, purchase, pipe)
+                    return read_modify_write(self.inventory(purchase), purchase, pipe)
                 except WatchError:
                     pause = min(2 * pause, LONGEST_PAUSE)
             if time.monotonic() + pause > deadline:

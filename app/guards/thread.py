@@ -18,13 +18,14 @@ class ThreadGuard(Guard):
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
-        self._lock = threading.Lock()
+        self._locks = {item: threading.Lock() for item in tools.inventories}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        if not self._lock.acquire(timeout=self.tools.lock_timeout):
+        lock = self._locks[purchase.item]
+        if not lock.acquire(timeout=self.tools.lock_timeout):
             raise GaveUp(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
         try:
             with purchase.inside():
-                return read_modify_write(self.inventory, purchase)
+                return read_modify_write(self.inventory(purchase), purchase)
         finally:
-            self._lock.release()
+            lock.release()

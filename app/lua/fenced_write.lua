@@ -3,6 +3,7 @@
 -- ARGV     token (zero-padded), generation that was read, stock left, ledger entry, idempotency key or ''
 -- Returns  {'fenced', fence}      a higher token was here since the read; nothing is changed
 --          {'reset'}              the sale was reset since the read; nothing is changed
+--          {'replay', answer}     the idempotency key was used for another item since the read; nothing is changed
 --          {'sold'}
 local fence = redis.call('GET', KEYS[4])
 if redis.call('GET', KEYS[5]) ~= ARGV[2] then
@@ -10,6 +11,10 @@ if redis.call('GET', KEYS[5]) ~= ARGV[2] then
 end
 if fence and ARGV[1] < fence then
   return {'fenced', fence}
+end
+local answer = ARGV[5] ~= '' and redis.call('HGET', KEYS[6], ARGV[5])
+if answer then
+  return {'replay', answer}
 end
 redis.call('SET', KEYS[1], ARGV[3])
 redis.call('INCR', KEYS[2])

@@ -1,4 +1,4 @@
--- Starts a sale afresh. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an etcd
+-- Starts the sale of one item afresh. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an etcd
 -- that was wiped, and counts from one, can sell.
 -- What was sold before is kept once, as it stood at that moment: whoever watches may come too late to read it.
 -- KEYS     initial, stock, lucky, orders, fence, generation, answers, previous, previous orders
@@ -21,7 +21,9 @@ if redis.call('EXISTS', KEYS[4]) == 1 then
   end
   redis.call('RENAME', KEYS[4], KEYS[9])
 end
-redis.call('DEL', KEYS[7])
+if ARGV[2] == 'always' then  -- an item that is new to a sale must not cost the others their answers
+  redis.call('DEL', KEYS[7])
+end
 redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[1], KEYS[3], 0, KEYS[5], 0,
            KEYS[6], string.format('%.0f', generation))
 return 1

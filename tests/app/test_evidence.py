@@ -81,14 +81,15 @@ def test_a_refused_write_names_the_loss(app: Flask, tmp_path: Path) -> None:
     """Where the write is fenced off, the section ends with the outcome that the buyer gets, and with the reason."""
     shop = services.of(app).shop
     guard = shop._guards["etcd"]
-    written = guard.inventory.fenced_write
+    inventory = guard.tools.inventories["1"]
+    written = inventory.fenced_write
 
     def overtaken(purchase: Purchase, reading: Any) -> Any:
         sale = guard.tools.sale
         sale.client.set(sale.keys.fence, f"{(purchase.token or 0) + 1:020d}")
         return written(purchase, reading)
 
-    guard.inventory.fenced_write = overtaken  # type: ignore[method-assign]
+    inventory.fenced_write = overtaken  # type: ignore[method-assign]
     assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_lost"
     leave = recorded(tmp_path)[-1]
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")

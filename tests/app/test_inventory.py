@@ -42,6 +42,7 @@ def test_a_fenced_purchase_is_written_whole(sale: Sale, inventory: Inventory) ->
     assert entry.pop("at_ms") > 0
     assert entry == {
         "order": receipt.order,
+        "item": "1",
         "buyer": "Ada ☃ \U0001f6d2",
         "instance": "shop-a",
         "guard": "etcd",

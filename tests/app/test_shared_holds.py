@@ -15,9 +15,10 @@ from flask import Flask
 
 from app import create_app, services
 from app.guards import etcd_batch
+from app.purchase import DEFAULT_ITEM
 from app.sale import Sale
 from app.settings import Settings
-from loadtest.servers import Redis
+from loadtest.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from tests.app.lossy_proxy import LossyProxy
 from tests.waiting import wait_until
@@ -67,9 +68,9 @@ def buy(app: Flask, guard: str, *, key: str | None = None, **query: Any) -> Answ
 def waiting(app: Flask, guard: str) -> int:
     """Buyers of this instance who wait for the lock or for others who do."""
     made = services.of(app)
-    cohort = made.coordination._cohort
+    cohort = made.coordination._cohorts.get(DEFAULT_ITEM)
     in_cohort = len(cohort._waiters) if cohort else 0
-    in_line = len(made.shop._guards["etcd-batch"]._line._waiting)  # type: ignore[attr-defined]
+    in_line = len(made.shop._guards["etcd-batch"]._lines[DEFAULT_ITEM]._waiting)  # type: ignore[attr-defined]
     return in_line if guard == "etcd-batch" else in_cohort
 
 
@@ -138,8 +139,8 @@ def test_a_group_has_a_limit(
 def test_a_group_thinks_as_long_as_its_longest(crowd: ThreadPoolExecutor, app: Flask, stranger: Mutex) -> None:
     """Buyers of a group think at the same time, so all are inside until the last one has thought."""
     with stranger.acquire(timeout=WAIT_S):
-        slow = queue_up_all(crowd, app, "etcd-batch", 1, hold_ms=200)
-        quick = queue_up_all(crowd, app, "etcd-batch", 2, hold_ms=0)
+        slow = queue_up_all(crowd, app, "etcd-batch", 2, hold_ms=200)
+        quick = queue_up_all(crowd, app, "etcd-batch", 1, hold_ms=0)
     held = [buyer.result(WAIT_S)["held_ms"] for buyer in slow + quick]
     assert min(held) >= 200
     assert max(held) < 400  # and not one after the other
@@ -182,7 +183,7 @@ def test_nobody_waits_longer_than_the_time_allows(
 def test_a_leader_who_gives_up_passes_the_lead_on(crowd: ThreadPoolExecutor, make: Make, stranger: Mutex) -> None:
     """When the first in line loses patience, those behind him, who have more of it, get the lock."""
     app = make(lock_timeout=1.0)
-    line = services.of(app).shop._guards["etcd-batch"]._line  # type: ignore[attr-defined]
+    line = services.of(app).shop._guards["etcd-batch"]._lines[DEFAULT_ITEM]  # type: ignore[attr-defined]
     with stranger.acquire(timeout=WAIT_S):
         first = queue_up(crowd, app, "etcd-batch")
         wait_until(lambda: line._waiting[0].patience < 0.3)
@@ -242,6 +243,20 @@ def test_a_lost_session_is_lost_for_all(
     assert len(ledger(sale)) == len(answers) - len(told_lost)
     assert buy(app, guard)["outcome"] == "sold"
     assert sale.snapshot().verdict == "EXACT"
+
+
+def test_an_etcd_that_is_away_is_away_for_all(crowd: ThreadPoolExecutor, make: Make, fresh_etcd: Etcd) -> None:
+    """Buyers in line share the failure of their leader: they do not wait out one deadline of etcd after the other."""
+    app = make(etcd_endpoints=fresh_etcd.endpoint)
+    services.of(app).coordination.ping(timeout=5)
+    fresh_etcd.pause()
+    answers = list(crowd.map(lambda number: buy(app, "etcd-batch", buyer=number), range(12)))
+    fresh_etcd.resume()
+    assert {(answer["status"], answer["outcome"], answer["in_doubt"]) for answer in answers} == {
+        (503, "unavailable", False)
+    }
+    assert max(answer["waited_ms"] for answer in answers) < 8000  # twelve deadlines of two seconds would be 24
+    assert buy(app, "etcd-batch")["outcome"] == "sold"
 
 
 @each_guard

@@ -24,7 +24,7 @@ def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> Non
     answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada")
     body = answer.get_json()
     assert answer.status_code == 200
-    assert set(body) == {"outcome", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
+    assert set(body) == {"outcome", "item", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
     assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", 9, "shop-a", guard)
     assert re.fullmatch("[0-9a-f]{32}", body["order"])
     pair = guard in ("etcd-cohort", "etcd-batch")
@@ -101,6 +101,7 @@ def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
     """GET /stock shows counter, ledger and verdict."""
     browser.post("/stock/reduce?guard=redis-lua")
     assert browser.get("/stock").get_json() == {
+        "item": "1",
         "initial": 10,
         "stock": 9,
         "lucky": 1,
@@ -155,7 +156,10 @@ def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, setti
 @pytest.mark.parametrize(
     ("query", "advice"),
     [
-        ("guard=nope", "none, thread, etcd, etcd-unfenced, etcd-cohort, etcd-batch, redis-lock, redis-watch, redis-lua"),
+        (
+            "guard=nope",
+            "none, thread, etcd, etcd-unfenced, etcd-cohort, etcd-batch, redis-lock, redis-watch, redis-lua",
+        ),
         ("guard=", "give one of none"),
         ("hold_ms=-1", "whole number from 0 to 60000"),
         ("hold_ms=60001", "whole number from 0 to 60000"),
@@ -165,7 +169,7 @@ def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, setti
         ("hold_ms=" + "9" * 5000, "whole number"),
         ("buyer=", "1 to 200 characters"),
         ("buyer=" + "x" * 201, "1 to 200 characters"),
-        ("gaurd=etcd", "no parameter 'gaurd' here: use guard, hold_ms, buyer"),
+        ("gaurd=etcd", "no parameter 'gaurd' here: use guard, item, hold_ms, buyer"),
     ],
 )
 def test_a_bad_query_is_a_bad_request(browser: FlaskClient, query: str, advice: str) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SALE = "demo"
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
+THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 
 class Shop:
@@ -39,6 +40,7 @@ class Shop:
             "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in self.etcd_lines),
             "FLASHSALE_REDIS_URL": f"redis://{self.redis_line.endpoint}/0",
             "FLASHSALE_SALE": SALE,
+            "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(TTL_S),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FLASHSALE_EVIDENCE": str(directory / "evidence"),

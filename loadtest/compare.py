@@ -16,6 +16,7 @@ import click
 from loadtest import guardian
 from loadtest.comparison import GUARDS, Comparison
 from loadtest.reports import COMPARISON, REPORTS, new_report, point_latest
+from loadtest.sale import hosts_of
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _STOP_TIMEOUT_S = 10.0
@@ -52,7 +53,7 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts:
 
     Exits with 0 if every guard kept its promise. FLASHSALE_REDIS_URL says where the ledger is.
     """
-    comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts.split(","))
+    comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts_of(hosts))
     click.echo(f"Report: {report}")
     sys.exit(0 if comparison.kept else 1)
 

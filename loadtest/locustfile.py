@@ -21,6 +21,7 @@ from loadtest.answer import Answer
 from loadtest.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.crowd import Crowd, Round
 from loadtest.rush import CLICK_TIMEOUT_S
+from loadtest.sale import hosts_of
 from loadtest.stage import Stage
 
 crowd = Crowd()
@@ -43,7 +44,7 @@ class Buyer(FastHttpUser):
     network_timeout = CLICK_TIMEOUT_S
 
     def __init__(self, environment: Any) -> None:
-        self.place = crowd.enrol(self.host.split(","))
+        self.place = crowd.enrol(hosts_of(self.host))
         self.host = self.place.host
         super().__init__(environment)
 

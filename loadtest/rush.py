@@ -73,6 +73,8 @@ class Rush:
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers; raises SaleError."""
         self.comparison, self.records = None, []
+        if not buyers:
+            raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts)
         promises = sale.promises()
         unknown = [guard for guard in plan.guards if guard not in promises]

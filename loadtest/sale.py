@@ -81,7 +81,7 @@ class Sale:
                 "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
             )
         orders = [json.loads(entry) for entry in entries]
-        return [Order(**order) for order in orders], int(stock_left)
+        return [Order.of(order) for order in orders], int(stock_left)
 
     def versions(self) -> dict[str, str]:
         """Of Python, the packages here, and the servers; what cannot be found out is left out."""
@@ -118,6 +118,11 @@ class Sale:
             f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
             "or name its addresses with --host, separated by commas."
         )
+
+
+def hosts_of(text: str) -> list[str]:
+    """Base URLs from a list with commas."""
+    return [host.strip().rstrip("/") for host in text.split(",") if host.strip()]
 
 
 def _get_json(request: urllib.request.Request | str) -> Any:

@@ -12,7 +12,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadtest.crowd import Crowd
 from loadtest.rush import Plan, Rush
-from loadtest.sale import SaleError
+from loadtest.sale import SaleError, hosts_of
 from loadtest.terminal import Terminal
 
 BROKEN_PROMISE, NO_RESULT = 1, 2
@@ -77,7 +77,7 @@ class Stage:
     def _plan(self) -> Plan:
         options = self._environment.parsed_options
         (buyer,) = self._environment.user_classes
-        return Plan(options.guards, options.stock, options.hold_ms, hosts=buyer.host.split(","))
+        return Plan(options.guards, options.stock, options.hold_ms, hosts=hosts_of(buyer.host))
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.

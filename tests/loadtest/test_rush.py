@@ -107,6 +107,13 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert "Every promise was kept" not in rush.printed
 
 
+def test_nobody_comes(stack: Stack, tmp_path: Path) -> None:
+    """A rush without buyers is refused in one line."""
+    rush = Finished(environment(stack), tmp_path, "--users=0")
+    assert (rush.code, rush.comparison) == (2, None)
+    assert "There are no buyers: give --users a number from 1." in rush.printed
+
+
 def test_an_unknown_guard_is_refused_with_the_choices(stack: Stack, tmp_path: Path) -> None:
     """A guard that does not exist is refused before anything starts."""
     rush = Finished(environment(stack), tmp_path, "--guards", "hope")

@@ -1,0 +1,55 @@
+// The few helpers that everything drawn here uses. Text goes in as text, never as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+const whole = new Intl.NumberFormat("en");
+
+export const $ = (id) => document.getElementById(id);
+
+export function el(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+export function svgEl(tag, attributes = {}) {
+  const node = document.createElementNS(SVG, tag);
+  setAll(node, attributes);
+  return node;
+}
+
+export function setAll(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  }
+}
+
+// Changing nothing must cost nothing: several times a second most texts stay as they are.
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export const count = (number) => (number == null ? "?" : whole.format(number));
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+export function duration(ms) {
+  if (ms == null) return "";
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
+
+// One element for each key, in order, kept as long as its key is: so that the keyboard's focus stays where it is.
+export function keyed(parent, items, keyOf, make, update) {
+  const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));
+  items.forEach((item, index) => {
+    const key = String(keyOf(item));
+    let node = known.get(key);
+    known.delete(key);
+    if (!node) {
+      node = make(item);
+      node.dataset.key = key;
+    }
+    if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] ?? null);
+    update(node, item, index);
+  });
+  for (const node of known.values()) node.remove();
+}

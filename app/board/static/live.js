@@ -1,0 +1,85 @@
+// The board's stream of events, kept as one model. Reconnects by itself, also where a browser would give up.
+
+const RETRY_MS = 1000;
+const SILENT_MS = 7000; // the board says something every five seconds at least
+
+export class Live {
+  #source = null;
+  #timer = 0;
+  #watchdog = 0;
+
+  // `changed(model)` after every event; `connection(state)` with "live", "waiting" or "paused".
+  constructor({ changed, connection }) {
+    this.model = null;
+    this.changed = changed;
+    this.connection = connection;
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.start()));
+  }
+
+  start() {
+    if (this.#source) return;
+    this.#source = new EventSource("/events");
+    this.#source.addEventListener("hello", (event) => this.#take({ ...JSON.parse(event.data), version: 0 }));
+    this.#source.addEventListener("sample", (event) => this.#take(merge(this.model, JSON.parse(event.data))));
+    this.#source.onerror = () => this.#lost();
+    this.#listen();
+  }
+
+  // A page that nobody sees costs the sale nothing.
+  pause() {
+    this.#end();
+    this.connection("paused");
+  }
+
+  #take(model) {
+    this.model = model;
+    this.#listen();
+    this.connection("live");
+    this.changed(model);
+  }
+
+  // A browser reconnects after a broken connection, but not after an answer such as 503, nor to one that is only silent.
+  #lost() {
+    this.connection("waiting");
+    if (this.#source?.readyState === EventSource.CLOSED) this.#again();
+  }
+
+  #listen() {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => {
+      this.connection("waiting");
+      this.#again();
+    }, SILENT_MS);
+  }
+
+  #again() {
+    this.#end();
+    this.#timer = setTimeout(() => this.start(), RETRY_MS);
+  }
+
+  #end() {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#watchdog);
+    this.#source?.close();
+    this.#source = null;
+  }
+}
+
+function merge(model, sample) {
+  const { orders, sections, ...state } = sample;
+  if (!model) return { ended: [], orders, sections, ...state };
+  const byNumber = new Map(sections.map((section) => [section.number, section]));
+  const kept = byNumber.size ? model.sections.map((section) => take(byNumber, section)) : model.sections;
+  return {
+    ...model,
+    ...state,
+    orders: orders.length ? [...model.orders, ...orders] : model.orders,
+    sections: byNumber.size ? [...kept, ...byNumber.values()] : kept,
+  };
+}
+
+function take(byNumber, section) {
+  const newer = byNumber.get(section.number);
+  byNumber.delete(section.number);
+  return newer ?? section;
+}

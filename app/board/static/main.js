@@ -1,0 +1,183 @@
+// The page: what is live, or what was recorded, shown by the same panels.
+
+import { Controls } from "./controls.js";
+import { $, duration, el, say } from "./dom.js";
+import { Live } from "./live.js";
+import { Twin, showAway, showInstances, showQueue, showRuns, showVerdict } from "./panels.js";
+import { Rate } from "./rate.js";
+import { NoRecord, open } from "./record.js";
+import { Stock } from "./stock.js";
+import { Timeline } from "./timeline.js";
+
+const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while nobody looks" };
+const controls = new Controls();
+const stock = new Stock($("stock"));
+const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });
+const rate = new Rate($("rate"), $("rate-note"));
+const twin = new Twin();
+const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
+let recorded = null; // what is open instead of the live sale
+let at = 0; // milliseconds of it
+let playing = 0;
+let asked = 0;
+
+// At most once for each frame that the browser draws.
+function showSoon() {
+  cancelAnimationFrame(asked);
+  asked = requestAnimationFrame(() => show(recorded ? recordedView() : liveView(live.model)));
+}
+
+// A run that the board has kept stands among the others that it has kept.
+function recordedView() {
+  const view = { ...recorded.at(at), begin: recorded.begin, end: recorded.end };
+  if (recorded.choose || !live.model || !recorded.kept) return view;
+  const others = liveView(live.model).runs.filter((run) => run.guard !== view.guard);
+  return { ...view, runs: inOrder([...others.map((run) => ({ ...run, current: false })), ...view.runs]) };
+}
+
+function liveView(model) {
+  const guards = [...new Set(model.orders.map((order) => order.guard))];
+  const guard = guards.length > 1 ? "mixed" : guards[0];
+  const { sale, orders } = model;
+  const current = guard ? [{ ...sale, guard, selling_ms: orders.at(-1).at_ms - orders[0].at_ms, current: true }] : [];
+  const runs = [...model.ended.filter((run) => run.guard !== guard), ...current];
+  return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.stock <= 0, events: [], answers: [] };
+}
+
+// As the shop lists its guards, so that a row stays where it is.
+let order = [];
+const inOrder = (runs) => runs.sort((a, b) => order.indexOf(a.guard) - order.indexOf(b.guard));
+
+function show(view) {
+  showVerdict(view);
+  showAway(view.away);
+  const each = view.sale ? stock.show(view.sale, view.orders) : 1;
+  const left = view.sale ? `${Math.max(0, view.sale.initial - view.sale.orders)} of ${view.sale.initial} left` : "";
+  say($("stock-note"), each > 1 ? `${left}; one square is ${each} items` : left);
+  showRuns(view.runs, openRun);
+  timeline.show(view);
+  showQueue(view);
+  showInstances(view, view.live ? controls.act : null);
+  rate.show(view);
+  controls.show(view);
+  twin.show(view);
+}
+
+function showSource(state) {
+  if (recorded) return;
+  $("source").dataset.state = state;
+  say($("source"), SOURCES[state]);
+}
+
+// A run of the comparison that is open is shown at once; any other is asked of the board.
+async function openRun(guard) {
+  if (recorded?.choose) {
+    recorded.choose(guard);
+    showSoon();
+  } else await openAddress(`/runs/${encodeURIComponent(guard)}`);
+}
+
+async function openAddress(address) {
+  try {
+    const response = await fetch(address);
+    if (!response.ok) throw new NoRecord(`${address}: ${(await response.json()).detail}`);
+    openText(await response.text(), address.split("/").at(-1), address.startsWith("/runs/"));
+  } catch (error) {
+    refuse(error instanceof NoRecord ? error : new NoRecord(`${address} cannot be read.`));
+  }
+}
+
+function openText(text, name, kept = false) {
+  try {
+    recorded = Object.assign(open(text, name), { kept });
+  } catch (error) {
+    if (!(error instanceof NoRecord)) error = new NoRecord(`${name} is incomplete: ${error.message}`);
+    return refuse(error);
+  }
+  live.pause();
+  say($("open-said"), "");
+  toggle("open", false);
+  $("source").dataset.state = "recorded";
+  say($("source"), `recorded: ${recorded.name}`);
+  $("player").hidden = false;
+  $("scrub").disabled = $("play").disabled = recorded.end === recorded.begin;
+  seek(recorded.end);
+}
+
+function refuse(error) {
+  toggle("open", true);
+  say($("open-said"), error.message);
+}
+
+function closeRecord() {
+  recorded = null;
+  play(false);
+  $("player").hidden = true;
+  history.replaceState(null, "", "/");
+  if (live.model) showSoon();
+  live.start();
+}
+
+function seek(ms) {
+  at = Math.min(Math.max(ms, recorded.begin), recorded.end);
+  const share = (at - recorded.begin) / (recorded.end - recorded.begin || 1);
+  $("scrub").value = Math.round(share * 1000);
+  const text = `${duration(at - recorded.begin)} of ${duration(recorded.end - recorded.begin)}`;
+  say($("clock"), recorded.end > recorded.begin ? text : "no course in time");
+  $("scrub").setAttribute("aria-valuetext", text);
+  showSoon();
+}
+
+// A run that took a second is shown in ten, a long one as long as it took but at most in thirty.
+function play(on) {
+  clearInterval(playing);
+  playing = 0;
+  say($("play"), on ? "Pause" : "Play");
+  $("play").setAttribute("aria-pressed", on);
+  if (!on) return;
+  const length = recorded.end - recorded.begin;
+  const speed = length / Math.min(Math.max(length, 10_000), 30_000);
+  let before = performance.now();
+  if (at >= recorded.end) seek(recorded.begin);
+  playing = setInterval(() => {
+    const now = performance.now();
+    seek(at + (now - before) * speed);
+    before = now;
+    if (at >= recorded.end) play(false);
+  }, 50);
+}
+
+function toggle(name, on = $(name).hidden) {
+  $(name).hidden = !on;
+  $(`toggle-${name}`).setAttribute("aria-expanded", on);
+}
+
+async function setUp() {
+  const setup = await (await fetch("/setup")).json();
+  order = setup.guards.map((guard) => guard.name);
+  controls.setUp(setup);
+  $("kept").hidden = !setup.reports.length;
+  $("reports").append(...setup.reports.map((name) => el("option", { value: name, textContent: name })));
+}
+
+for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
+$("file").addEventListener("change", async ({ target }) => target.files[0] && openText(await target.files[0].text(), target.files[0].name));
+$("reports").addEventListener("change", ({ target }) => target.value && openAddress(`/records/${target.value}`));
+$("scrub").addEventListener("input", ({ target }) => {
+  play(false);
+  seek(recorded.begin + (target.value / 1000) * (recorded.end - recorded.begin));
+});
+$("play").addEventListener("click", () => play(!playing));
+$("close-record").addEventListener("click", closeRecord);
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", async (event) => {
+  event.preventDefault();
+  const file = event.dataTransfer.files[0];
+  if (file) openText(await file.text(), file.name);
+});
+addEventListener("resize", () => (recorded || live.model) && showSoon());
+
+const record = new URLSearchParams(location.search).get("record");
+setUp().catch(() => say($("said"), "The board does not answer."));
+if (record) openAddress(record);
+else live.start();

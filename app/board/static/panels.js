@@ -1,0 +1,165 @@
+// Verdict, runs, queue and instances: everything that is text.
+
+import { $, count, duration, el, keyed, plural, say, setAll, svgEl } from "./dom.js";
+import { headline, inWords, markOf, toneOf } from "./verdict.js";
+
+const STATES = { up: "answers", busy: "busy", silent: "silent", frozen: "frozen", away: "away", recorded: "" };
+const TWIN_MS = 4000;
+const MOST_WAITERS = 10;
+
+export function showVerdict(view) {
+  const { tone, word, lead } = headline(view);
+  $("verdict").dataset.tone = tone;
+  setAll($("mark"), { d: markOf(tone) });
+  say($("word"), word);
+  say($("lead"), lead);
+  document.title = `${word} · Flash sale`;
+  const { sale } = view;
+  const figures = sale
+    ? [
+        ["sold", sale.orders, sale.orders > sale.initial],
+        ["counter", sale.stock, false],
+        ["oversold", Math.max(0, sale.orders - sale.initial), true],
+        ["lost updates", sale.lost_updates, true],
+      ]
+    : [];
+  keyed($("figures"), figures, ([name]) => name, () => el("div", {}, el("dt"), el("dd")), (node, [name, number, bad]) => {
+    say(node.firstChild, name);
+    say(node.lastChild, count(number));
+    node.className = bad && number > 0 ? "bad" : "";
+  });
+}
+
+export function showAway(away) {
+  const lines = Object.entries(away ?? {}).filter(([, why]) => why).map(([name, why]) => `${name} is away: ${why}`);
+  $("away").hidden = !lines.length;
+  say($("away"), lines.join(" · "));
+}
+
+// `open(guard)` is called for a run that somebody wants to see.
+export function showRuns(runs, open) {
+  const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
+  $("no-runs").hidden = runs.length > 0;
+  keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
+    const tone = toneOf(run.verdict);
+    row.className = run.current ? "current" : "";
+    row.dataset.tone = tone;
+    const [name, bar, verdict, time] = row.children;
+    if (run.current) name.firstChild.setAttribute("aria-current", "true");
+    else name.firstChild.removeAttribute("aria-current");
+    const [sold, over, end, number] = bar.firstChild.children;
+    sold.style.width = `${(100 * Math.min(run.orders, run.initial)) / widest}%`;
+    over.style.left = end.style.left = `${(100 * run.initial) / widest}%`;
+    over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
+    say(number, count(run.orders));
+    setAll(verdict.firstChild.firstChild, { d: markOf(tone) });
+    say(verdict.lastChild, run.verdict);
+    say(time, duration(run.selling_ms));
+  });
+}
+
+function runRow(guard, open) {
+  const name = el("button", { type: "button", textContent: guard, title: `Open the last run under ${guard}` });
+  name.addEventListener("click", () => open(guard));
+  const mark = svgEl("svg", { viewBox: "0 0 24 24", class: "mark", "aria-hidden": "true" });
+  mark.append(svgEl("path"));
+  const bar = el("div", { className: "track" }, el("i", { className: "fill" }), el("i", { className: "beyond" }), el("i", { className: "limit" }), el("b"));
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", { className: "bar-cell" }, bar), el("td", { className: "word" }, mark, el("span")), el("td", { className: "time" }));
+}
+
+export function showQueue(view) {
+  const { queue, instances } = view;
+  const holder = queue?.holder;
+  $("holder").dataset.held = Boolean(holder);
+  if (!$("holder").firstChild) $("holder").append(el("p", { className: "who" }), el("p", { className: "token" }), el("div", { className: "meter", role: "meter", ariaLabel: "lease", ariaValueMin: 0 }, el("i")), el("p", { className: "ttl" }));
+  const [who, token, meter, ttl] = $("holder").children;
+  const redis = view.redis_lock_ms != null && !holder;
+  say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "Nobody holds the lock" : "Not known");
+  say(token, holder?.token == null ? "" : `token ${holder.token}`);
+  const lease = holder?.ttl_s != null;
+  meter.hidden = !lease;
+  if (lease) {
+    const left = Math.max(holder.ttl_s, 0) / holder.granted_s;
+    Object.assign(meter, { ariaValueMax: holder.granted_s, ariaValueNow: Math.max(holder.ttl_s, 0) });
+    meter.dataset.low = left < 0.4;
+    meter.firstChild.style.width = `${100 * left}%`;
+  }
+  say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : redis ? `for ${duration(view.redis_lock_ms)} more; Redis keeps no queue` : "");
+  const shown = (queue?.waiters ?? []).slice(0, MOST_WAITERS);
+  const short = shortener(instances.map((each) => each.name));
+  keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
+    say(node.firstChild, each.instance ? short(each.instance) : "another client");
+    node.title = each.instance ?? each.owner;
+    say(node.lastChild, ` #${each.token}`);
+  });
+  const waiting = queue?.waiting ?? 0;
+  say($("queue-note"), waiting ? `${count(waiting)} in line` : "");
+  const inside = instances.filter((each) => each.queued > 0).map((each) => `${count(each.queued)} at ${each.name}`);
+  const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
+  if (inside.length) further.push(`${inside.join(", ")} wait inside gunicorn for a thread`);
+  say($("more"), further.join("; "));
+}
+
+// Names without what they all begin with: instance-8080 and instance-8090 are 8080 and 8090.
+function shortener(names) {
+  const parts = names.map((name) => name.split("-"));
+  let same = 0;
+  while (parts.length > 1 && parts.every((each) => each.length > same + 1 && each[same] === parts[0][same])) same += 1;
+  return (name) => name.split("-").slice(same).join("-") || name;
+}
+
+// `act(action, instance)` where the stack obeys this board.
+export function showInstances(view, act) {
+  const sold = new Map();
+  for (const order of view.orders) sold.set(order.instance, (sold.get(order.instance) ?? 0) + 1);
+  const known = new Set(view.instances.map((each) => each.name));
+  const strangers = [...sold.keys()].filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+  const rows = [...view.instances, ...strangers];
+  const most = Math.max(...sold.values(), ...rows.map((each) => each.sold ?? 0), 1);
+  keyed($("instances"), rows, (each) => each.name, () => instanceRow(act), (row, each, index) => {
+    row.dataset.state = each.state;
+    row.dataset.instance = each.name;
+    const [name, bar, hand, actions] = row.children;
+    const number = sold.get(each.name) ?? each.sold ?? 0;
+    say(name.children[1], each.name);
+    name.firstChild.className = `key instance-${index % 4}`;
+    say(name.children[2], STATES[each.state] ?? each.state);
+    bar.firstChild.firstChild.style.width = `${(100 * number) / most}%`;
+    bar.firstChild.firstChild.className = `fill instance-${index % 4}`;
+    say(bar.firstChild.lastChild, count(number));
+    say(hand, each.queued == null ? "" : `${each.busy}/${each.threads} busy${each.queued ? `, +${count(each.queued)}` : ""}`);
+    actions.hidden = !act || each.state === "recorded";
+    const fits = { frozen: ["thaw", "kill"], away: ["start"] }[each.state] ?? ["freeze", "kill"];
+    for (const button of actions.children) button.hidden = !fits.includes(button.textContent);
+  });
+}
+
+function instanceRow(act) {
+  const actions = el("td", { className: "actions" });
+  for (const action of ["freeze", "thaw", "kill", "start"]) {
+    const button = el("button", { type: "button", textContent: action });
+    button.addEventListener("click", () => act(action, actions.parentNode.dataset.instance));
+    actions.append(button);
+  }
+  const name = el("th", { scope: "row" }, el("i"), el("span", { className: "name" }), el("span", { className: "state" }));
+  const bar = el("td", { className: "bar-cell" }, el("div", { className: "track" }, el("i", { className: "fill" }), el("b")));
+  return el("tr", {}, name, bar, el("td", { className: "hand" }), actions);
+}
+
+// Read aloud when the verdict changes its kind, and otherwise not more often than people can listen.
+export class Twin {
+  #said = 0;
+  #kind = "";
+
+  show(view) {
+    const text = inWords(view);
+    const { tone, word } = headline(view);
+    const kind = `${tone} ${word.includes("so far")} ${view.guard} ${plural(0, "")}`;
+    const now = performance.now();
+    if (kind === this.#kind && now - this.#said < TWIN_MS) return;
+    if ($("twin").textContent === text) return;
+    this.#kind = kind;
+    this.#said = now;
+    say($("twin"), text);
+  }
+}

@@ -1,0 +1,115 @@
+// A recorded run, and how it stood at any moment of it. Needs no server.
+
+import { verdictOf } from "./verdict.js";
+
+const FORMAT = "stock-flash-sale/record";
+
+export class NoRecord extends Error {}
+
+// A record of one run, or a comparison of several, as something that `at(ms)` shows.
+export function open(text, name) {
+  let data;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw new NoRecord(`${name} is not JSON.`);
+  }
+  if (Array.isArray(data?.runs)) return new Compared(data, name);
+  if (data?.format !== FORMAT) throw new NoRecord(`${name} is neither a record nor a comparison of this project.`);
+  if (data.version !== 1) throw new NoRecord(`${name} is version ${data.version}, and this page reads version 1.`);
+  return new Recorded(data, name);
+}
+
+const last = (rows, ms, time) => rows.findLast((row) => time(row) <= ms);
+
+class Recorded {
+  constructor(data, name) {
+    this.data = data;
+    this.name = [data.scenario, data.guard].filter(Boolean).join(", ") || name;
+    this.ledger = [...data.ledger].sort((a, b) => a.at_ms - b.at_ms);
+    this.sections = data.sections.map((section, number) => ({ number, ...section }));
+    const times = [
+      ...this.ledger.map((order) => order.at_ms),
+      ...this.sections.map((section) => section.left_ms ?? section.entered_ms),
+      ...data.answers.map((answer) => answer.answered_ms),
+      ...data.events.map((event) => event.at_ms),
+    ].filter((time) => time != null);
+    this.end = times.reduce((a, b) => Math.max(a, b), 1);
+    const first = [...this.sections.map((section) => section.entered_ms), ...this.ledger.map((order) => order.at_ms)];
+    // The buyers come first, and that is not worth watching.
+    this.begin = Math.max(0, first.reduce((a, b) => Math.min(a, b), this.end) - this.end * 0.02);
+  }
+
+  at(ms) {
+    const over = ms >= this.end;
+    const sample = last(this.data.samples, ms, (each) => each.at_ms);
+    const orders = this.ledger.filter((order) => order.at_ms <= ms);
+    const initial = this.data.stock;
+    // Counter and ledger of one moment; beyond it, the ledger alone is known.
+    const counted = over ? { stock: this.data.verdict.stock_left, orders: orders.length } : { stock: sample?.stock ?? initial, orders: sample?.orders ?? 0 };
+    const sale = { initial, stock: counted.stock ?? 0, orders: orders.length };
+    sale.lost_updates = Math.max(0, counted.orders + sale.stock - initial);
+    sale.verdict = over ? this.data.verdict.verdict : orders.length > initial ? verdictOf(sale) : verdictOf({ initial, ...counted, stock: sale.stock });
+    const sections = this.sections.filter((section) => section.entered_ms <= ms);
+    const inside = sections.filter((section) => section.left_ms != null && section.left_ms > ms);
+    return {
+      live: false,
+      over,
+      now_ms: ms,
+      guard: this.data.guard,
+      sale,
+      orders,
+      sections: sections.map((section) => (section.left_ms > ms ? { ...section, left_ms: null, outcome: null, inside: true } : section)),
+      events: this.data.events.filter((event) => event.at_ms <= ms),
+      queue: { holder: holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
+      instances: this.#instances(orders),
+      answers: this.data.answers.filter((answer) => answer.answered_ms <= ms),
+      runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true }],
+    };
+  }
+
+  #instances() {
+    return [...new Set([...this.ledger, ...this.sections].map((row) => row.instance))].sort().map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+  }
+}
+
+function holderOf(sample, inside) {
+  if (!sample?.holder) return null;
+  const section = inside.find((each) => each.instance === sample.holder && each.token != null) ?? {};
+  return { instance: sample.holder, token: section.token ?? null, ttl_s: null };
+}
+
+const span = (orders) => (orders.length ? orders.at(-1).at_ms - orders[0].at_ms : null);
+
+class Compared {
+  constructor(data, name) {
+    this.data = data;
+    this.name = name;
+    this.begin = this.end = 0;
+    this.chosen = data.runs.find((run) => run.oversold) ?? data.runs[0];
+  }
+
+  choose(guard) {
+    this.chosen = this.data.runs.find((run) => run.guard === guard) ?? this.chosen;
+  }
+
+  at() {
+    const run = this.chosen;
+    const instances = Object.entries(run?.by_instance ?? {}).map(([name, outcomes]) => ({ name, state: "recorded", queued: null, pids: [], sold: outcomes.sold }));
+    return {
+      live: false,
+      over: true,
+      now_ms: 0,
+      guard: run?.guard,
+      sale: run && { initial: this.data.stock, stock: run.stock_left, orders: run.orders, lost_updates: run.lost_updates, verdict: run.verdict },
+      orders: [],
+      sections: [],
+      events: [],
+      queue: null,
+      instances,
+      answers: [],
+      requests_per_s: run?.requests_per_s,
+      runs: this.data.runs.map((each) => ({ ...each, initial: this.data.stock, selling_ms: each.wall_s * 1000, current: each === run })),
+    };
+  }
+}

@@ -1,0 +1,88 @@
+// The stock as small items that empty column by column; what is sold beyond it grows past its end.
+
+import { setAll, svgEl } from "./dom.js";
+
+const MOST_CELLS = 1500;
+const ROOM = 2 / 3; // kept free past the end, so that the picture stands still while it is oversold
+const GAP = 0.18;
+
+export class Stock {
+  #cells = [];
+  #orders = [];
+  #key = "";
+
+  constructor(svg) {
+    this.svg = svg;
+    this.end = svgEl("line", { class: "end" });
+    this.label = svgEl("text", { class: "end-label" });
+    this.label.textContent = "end of the stock";
+    svg.append(this.end, this.label);
+    svg.addEventListener("pointerover", (event) => this.#name(event.target));
+  }
+
+  // `each`: how many items one cell stands for.
+  show({ initial, orders: sold }, orders) {
+    this.#orders = orders;
+    const over = Math.max(0, sold - initial);
+    const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS));
+    const stock = Math.ceil(initial / each);
+    const beyond = Math.ceil(over / each);
+    const { clientWidth: width, clientHeight: height } = this.svg;
+    const room = Math.max(Math.ceil(stock * ROOM), Math.ceil(beyond / 50) * 50);
+    const key = [stock, room, width, height].join();
+    if (!width) return each;
+    if (key !== this.#key) this.#lay(stock, room, width, height);
+    this.#key = key;
+    this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
+    return each;
+  }
+
+  #lay(stock, room, width, height) {
+    const top = 14;
+    const pitchOf = (rows) => Math.min(width / (Math.ceil(stock / rows) + Math.ceil(room / rows) + 0.6), (height - top) / rows);
+    this.rows = 1;
+    for (let rows = 2; rows <= 60; rows += 1) if (pitchOf(rows) > pitchOf(this.rows)) this.rows = rows;
+    const pitch = pitchOf(this.rows);
+    setAll(this.svg, { viewBox: `0 0 ${width} ${height}` });
+    const endColumn = Math.ceil(stock / this.rows);
+    while (this.#cells.length > stock + room) this.#cells.pop().remove();
+    while (this.#cells.length < stock + room) {
+      const cell = svgEl("rect");
+      this.#cells.push(cell);
+      this.svg.append(cell);
+    }
+    this.#cells.forEach((cell, index) => {
+      const past = index >= stock;
+      const place = past ? index - stock : index;
+      const column = Math.floor(place / this.rows) + (past ? endColumn + 0.6 : 0);
+      const size = pitch * (1 - GAP);
+      setAll(cell, {
+        x: (column * pitch).toFixed(2),
+        y: (top + (place % this.rows) * pitch).toFixed(2),
+        width: size.toFixed(2),
+        height: size.toFixed(2),
+        rx: (pitch * 0.16).toFixed(2),
+        "data-index": index,
+      });
+    });
+    const x = ((endColumn + 0.3 - GAP / 2) * pitch).toFixed(2);
+    setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
+    setAll(this.label, { x: Number(x) + 5, y: 9 });
+  }
+
+  #fill(stock, sold, beyond) {
+    this.#cells.forEach((cell, index) => {
+      const past = index >= stock;
+      const state = past ? (index - stock < beyond ? "over" : "none") : index < sold ? "sold" : "left";
+      if (cell.getAttribute("class") !== state) cell.setAttribute("class", state);
+    });
+  }
+
+  // Whoever points at an item wants to know who bought it.
+  #name(cell) {
+    const order = cell.dataset?.index && this.#orders[cell.dataset.index];
+    if (!order) return;
+    const title = cell.firstChild ?? cell.appendChild(svgEl("title"));
+    title.textContent = `${order.buyer}, sold by ${order.instance}${order.token == null ? "" : `, token ${order.token}`}`;
+  }
+}

@@ -1,0 +1,60 @@
+// What a sale comes to, in the words that the shop and the terminal use.
+
+import { count, plural } from "./dom.js";
+
+const MARKS = {
+  ready: "M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16m0 2.6a5.4 5.4 0 1 1 0 10.8a5.4 5.4 0 1 1 0-10.8",
+  exact: "M9.2 19.2L2.6 12.6l2.3-2.3l4.3 4.2L19.1 4.6l2.3 2.3z",
+  over: "M12 2.5L23 21H1zm-1.3 6.5v6h2.6V9zm0 7.5v2.5h2.6v-2.5z",
+  under: "M12 21.5L1 3h22zm-1.3-6.5h2.6V9h-2.6zm0-7.500v-2.5h2.6v2.5z",
+  lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
+};
+
+// As app/sale.py has it; only a recorded run that is scrubbed needs it here.
+export function verdictOf({ initial, stock, orders }) {
+  const lost = orders + stock - initial;
+  if (orders > initial) return `OVERSOLD by ${orders - initial}`;
+  if (orders + Math.max(stock, 0) < initial) return `UNDERSOLD by ${initial - orders - Math.max(stock, 0)}`;
+  if (lost) return `${lost} lost update${lost > 1 ? "s" : ""}`;
+  return "EXACT";
+}
+
+export function toneOf(verdict) {
+  if (verdict.includes("OVERSOLD")) return "over";
+  if (verdict.includes("UNDERSOLD")) return "under";
+  return verdict.startsWith("EXACT") ? "exact" : "lost";
+}
+
+export const markOf = (tone) => MARKS[tone];
+
+// The sentence of the page: { tone, word, lead }.
+export function headline(view) {
+  const { sale, guard } = view;
+  if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
+  const under = guard ? ` under ${guard}` : "";
+  if (!sale.orders && sale.stock === sale.initial) {
+    return { tone: "ready", word: `${count(sale.initial)} items for sale`, lead: "Nobody has bought yet." };
+  }
+  const over = Math.max(0, sale.orders - sale.initial);
+  const tone = toneOf(sale.verdict);
+  const open = tone === "exact" && sale.stock > 0 && !view.over;
+  const word = open ? `${sale.verdict} so far` : sale.verdict;
+  if (over) {
+    const counter = sale.stock <= 0 ? " The counter says 0 and looks right." : ` The counter says ${count(sale.stock)} are left.`;
+    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}.${counter}` };
+  }
+  const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
+  if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} are left.` };
+  return { tone, word, lead: sale.stock > 0 ? `${sold}, ${count(sale.stock)} left.` : `${sold}. Nothing is left.` };
+}
+
+// The same once more for those who listen: what holds, who waits, who is away.
+export function inWords(view) {
+  const { word, lead } = headline(view);
+  const parts = [`${word}. ${lead}`];
+  const { queue } = view;
+  if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
+  for (const [name, why] of Object.entries(view.away ?? {})) if (why) parts.push(`${name} is away.`);
+  for (const each of view.instances ?? []) if (["frozen", "away", "silent"].includes(each.state)) parts.push(`${each.name} is ${each.state}.`);
+  return parts.join(" ");
+}

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench-lock test lint format requirements readme docker-test clean setup-loadtest setup-dev
+.PHONY: help demo faults up bench bench-lock test lint format requirements readme docker-test clean setup-loadtest setup-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -19,6 +19,9 @@ faults: setup-loadtest ## Kill, pause and cut off what the sale relies on, and j
 
 up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
+
+bench: setup-loadtest ## Measure the guards side by side: time, CPU, memory, calls; ARGS="--part rush --rounds 3" is short
+	@$(RUN) -m loadtest bench $(ARGS)
 
 bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py's; on one etcd, in one run
 	@$(RUN) -m loadtest bench-lock $(ARGS)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from loadtest.bench.command import bench, write_performance
 from loadtest.bench.lock import bench_lock
 from loadtest.compare import compare
 from loadtest.demo import demo
@@ -19,7 +20,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, faults, bench_lock):
+for command in (demo, up, compare, faults, bench, write_performance, bench_lock):
     cli.add_command(command)
 
 

@@ -7,12 +7,10 @@ cannot be faster. RPCs and watch messages are those the server itself has counte
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +20,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from loadtest.bench.meters import etcd_served
 from loadtest.servers import Etcd, Redis
 from lock import connect
 
@@ -73,12 +72,12 @@ def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: flo
         for worker in workers:
             worker.stdout.readline()  # type: ignore[union-attr]
         _await_queue(candidate, waiters, etcd)
-        started = _served(etcd)
+        calls, events = etcd_served(etcd)
         for worker in workers:
             worker.stdin.write("count\n")  # type: ignore[union-attr]
             worker.stdin.flush()  # type: ignore[union-attr]
         counted = [json.loads(worker.stdout.readline()) for worker in workers]  # type: ignore[union-attr]
-        served = {kind: count - started[kind] for kind, count in _served(etcd).items()}
+        calls_then, events_then = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
     commits = (before + serial_commits(etcd.endpoint)) / 2
@@ -87,8 +86,8 @@ def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: flo
         waiters,
         per_s,
         per_s / commits,
-        served["rpcs"] / max(turns, 1),
-        served["watch_messages"] / max(turns, 1),
+        (calls_then - calls) / max(turns, 1),
+        (events_then - events) / max(turns, 1),
         1000 * sum(each["cpu_seconds"] for each in counted) / max(turns, 1),
         max(each["longest_wait_s"] for each in counted),
     )
@@ -139,15 +138,6 @@ def _forget(etcd: Etcd, name: str) -> None:
     with connect(etcd.endpoint, timeout=30) as client:
         for lease in {kv.lease_id for kv in client.get_prefix(f"{name}/").keys}:
             client.revoke(lease)
-
-
-def _served(etcd: Etcd) -> dict[str, float]:
-    """What etcd has counted so far: calls it was asked, and messages it sent to watches."""
-    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
-        text = response.read().decode()
-    calls = re.findall(r'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)$', text, re.MULTILINE)
-    watched = re.findall(r'^grpc_server_msg_sent_total\{.*grpc_method="Watch".*\} (\S+)$', text, re.MULTILINE)
-    return {"rpcs": sum(map(float, calls)), "watch_messages": sum(map(float, watched))}
 
 
 def table(results: list[Result]) -> Table:

@@ -1,0 +1,101 @@
+"""What a run has cost: CPU and memory of each process, calls to etcd, trips to Redis; as the servers count them."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+
+from loadtest.process import Process
+from loadtest.servers import Etcd
+from loadtest.stack import Stack
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Count:
+    """Totals since the start of each process.
+
+    Attributes:
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
+        etcd_calls: RPCs that etcd was asked.
+        etcd_events: messages that etcd sent to watches.
+        redis_trips: requests that Redis has read from connections; a pipeline is one.
+    """
+
+    cpu_s: dict[str, float]
+    etcd_calls: float
+    etcd_events: float
+    redis_trips: float
+
+    def since(self, before: Count) -> Count:
+        """What was counted in between; reading Redis's counter costs it one trip."""
+        return Count(
+            {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
+            self.etcd_calls - before.etcd_calls,
+            self.etcd_events - before.etcd_events,
+            self.redis_trips - before.redis_trips - 1,
+        )
+
+
+class Meter:
+    """Reads the counters of one running stack."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._redis = redis.Redis.from_url(stack.redis.url, decode_responses=True)
+        self._redis.ping()
+        self._processes = {
+            "instances": [_family(instance) for instance in stack.instances],
+            "etcd": [_family(stack.etcd)],
+            "redis": [_family(stack.redis)],
+        }
+
+    def read(self) -> Count:
+        """All counters, now."""
+        calls, events = etcd_served(self._stack.etcd)
+        stats: Any = self._redis.info("stats")
+        cpu = {name: sum(map(_cpu_s, families)) for name, families in self._processes.items()}
+        return Count({**cpu, "buyers": time.process_time()}, calls, events, stats["total_reads_processed"])
+
+    def peak_mib(self) -> dict[str, float]:
+        """The most memory that one instance, etcd and Redis have had since they began, in MiB."""
+        return {
+            name: round(max(sum(map(_peak_bytes, family)) for family in families) / _MIB, 1)
+            for name, families in self._processes.items()
+        }
+
+
+def etcd_served(etcd: Etcd) -> tuple[float, float]:
+    """Calls that etcd was asked since its start, and messages that it sent to watches."""
+    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
+        text = response.read().decode()
+    calls = re.findall(r'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)$', text, re.MULTILINE)
+    events = re.findall(r'^grpc_server_msg_sent_total\{.*grpc_method="Watch".*\} (\S+)$', text, re.MULTILINE)
+    return sum(map(float, calls)), sum(map(float, events))
+
+
+def _family(process: Process) -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def _cpu_s(family: Iterable[psutil.Process]) -> float:
+    return float(sum(times.user + times.system for times in (process.cpu_times() for process in family)))
+
+
+def _peak_bytes(process: psutil.Process) -> int:
+    status = Path(f"/proc/{process.pid}/status")
+    if status.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        if found:
+            return int(found[1]) * 1024
+    return int(process.memory_info().rss)

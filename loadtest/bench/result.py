@@ -1,0 +1,165 @@
+"""What `make bench` finds out, in the shape of its JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtest.answer import Answer
+from loadtest.bench.meters import Count
+from loadtest.comparison import Percentiles
+
+FORMAT = "stock-flash-sale/bench"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        part: of the benchmark.
+        buyers: clicks in one run.
+        stock: pieces of each item.
+        rate: clicks per second of an open load; 0 for one burst.
+    """
+
+    part: str
+    guard: str
+    buyers: int
+    stock: int
+    instances: int = 2
+    hold_ms: int = 0
+    items: int = 1
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One round of a case."""
+
+    wall_s: float
+    answers: Sequence[Answer]
+    verdict: str
+    count: Count
+
+
+@dataclass(frozen=True)
+class Row:
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds.
+
+    Attributes:
+        walls_s: seconds from the first click to the last answer, for each round.
+        outcomes: of all rounds together.
+        verdicts: how often each occurred.
+        purchase_ms: from click to answer, over all rounds.
+        cpu_ms: CPU milliseconds by process.
+        etcd_calls, etcd_events: RPCs to etcd and its messages to watches.
+        redis_trips: requests to Redis.
+    """
+
+    case: Case
+    walls_s: list[float]
+    outcomes: dict[str, int]
+    verdicts: dict[str, int]
+    purchase_ms: Percentiles
+    cpu_ms: dict[str, float]
+    etcd_calls: float
+    etcd_events: float
+    redis_trips: float
+
+    @classmethod
+    def of(cls, case: Case, runs: Sequence[Run]) -> Row:
+        """The figures of at least one run."""
+        answers = [answer for run in runs for answer in run.answers]
+        clicks = len(answers)
+        return cls(
+            case,
+            [round(run.wall_s, 4) for run in runs],
+            dict(Counter(answer.outcome.value for answer in answers)),
+            dict(Counter(run.verdict for run in runs)),
+            Percentiles.of(answer.purchase_ms for answer in answers),
+            {
+                name: round(sum(run.count.cpu_s[name] for run in runs) * 1000 / clicks, 3)
+                for name in runs[0].count.cpu_s
+            },
+            round(sum(run.count.etcd_calls for run in runs) / clicks, 3),
+            round(sum(run.count.etcd_events for run in runs) / clicks, 3),
+            round(sum(run.count.redis_trips for run in runs) / clicks, 3),
+        )
+
+    @property
+    def wall_s(self) -> float:
+        """The median."""
+        return statistics.median(self.walls_s)
+
+    @property
+    def per_s(self) -> float:
+        """Clicks answered per second, by the median."""
+        return self.case.buyers / self.wall_s
+
+    @property
+    def exact(self) -> bool:
+        return set(self.verdicts) == {"EXACT"}
+
+    def served(self) -> float:
+        """The share of clicks that were sold something or truly told that nothing was left."""
+        return (self.outcomes.get("sold", 0) + self.outcomes.get("sold_out", 0)) / sum(self.outcomes.values())
+
+
+@dataclass
+class Result:
+    """One run of the benchmark.
+
+    Attributes:
+        machine: where it ran.
+        versions: of what took part.
+        bounds: what no guard can beat here, measured in the same run; see `loadtest.bench.bounds`.
+        peak_mib: the most memory of one instance, etcd and Redis, by part.
+    """
+
+    started: str
+    versions: dict[str, str]
+    machine: dict[str, Any] = field(default_factory=lambda: about_machine())
+    bounds: dict[str, float] = field(default_factory=dict)
+    peak_mib: dict[str, dict[str, float]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def part(self, name: str) -> list[Row]:
+        """The rows of one part."""
+        return [row for row in self.rows if row.case.part == name]
+
+    def ratio(self, row: Row, guard: str) -> float | None:
+        """The row's median wall time as a multiple of that of `guard` in the same setting."""
+        for other in self.rows:
+            if {**asdict(other.case), "guard": ""} == {**asdict(row.case), "guard": ""} and other.case.guard == guard:
+                return row.wall_s / other.wall_s
+        return None
+
+    def write(self, path: Path) -> None:
+        """Write the JSON file, and the directory for it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Result:
+        """What `write` wrote; raises OSError and ValueError."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data.pop("format", None) != FORMAT or data.pop("version", None) != 1:
+            raise ValueError(f"{path} is no result of make bench")
+        return cls(**{**data, "rows": [_row(row) for row in data["rows"]]})
+
+
+def _row(data: dict[str, Any]) -> Row:
+    return Row(**{**data, "case": Case(**data["case"]), "purchase_ms": Percentiles(**data["purchase_ms"])})
+
+
+def about_machine() -> dict[str, Any]:
+    """What a reader needs to know to compare."""
+    return {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}

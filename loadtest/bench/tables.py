@@ -1,0 +1,81 @@
+"""What `make bench` found out, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from loadtest.bench.parts import about
+from loadtest.bench.result import Result, Row
+
+
+class Column(NamedTuple):
+    """A heading and how to fill it."""
+
+    heading: str
+    cell: Callable[[Result, Row], str]
+
+
+def _times(guard: str) -> Callable[[Result, Row], str]:
+    def cell(result: Result, row: Row) -> str:
+        ratio = result.ratio(row, guard)
+        return "-" if ratio is None else f"{ratio:.2f}"
+
+    return cell
+
+
+def _setting(result: Result, row: Row) -> str:
+    case = row.case
+    shown = {"instances": f"{case.instances} instances", "hold": f"{case.hold_ms} ms", "items": f"{case.items} items"}
+    return shown[case.part]
+
+
+def _verdict(result: Result, row: Row) -> str:
+    worst = max(row.verdicts, key=lambda verdict: (verdict != "EXACT", row.verdicts[verdict]))
+    return worst if row.exact or len(row.verdicts) == 1 else f"{worst}, ..."
+
+
+GUARD = Column("guard", lambda result, row: row.case.guard)
+SETTING = Column("setting", _setting)
+WALL = Column("wall s", lambda result, row: f"{row.wall_s:.3f}")
+SPREAD = Column("min-max", lambda result, row: f"{min(row.walls_s):.2f}-{max(row.walls_s):.2f}")
+TO_NONE = Column("x none", _times("none"))
+TO_LUA = Column("x redis-lua", _times("redis-lua"))
+RATE = Column("clicks/s", lambda result, row: f"{row.per_s:.0f}")
+P50 = Column("p50 ms", lambda result, row: f"{row.purchase_ms.p50:.0f}")
+P99 = Column("p99 ms", lambda result, row: f"{row.purchase_ms.p99:.0f}")
+CALLS = Column("etcd RPCs", lambda result, row: f"{row.etcd_calls:.2f}")
+EVENTS = Column("etcd events", lambda result, row: f"{row.etcd_events:.2f}")
+TRIPS = Column("Redis trips", lambda result, row: f"{row.redis_trips:.2f}")
+CPU = [
+    Column(f"CPU ms {name}", lambda result, row, name=name: f"{row.cpu_ms[name]:.2f}")  # type: ignore[misc]
+    for name in ("instances", "etcd", "redis")
+]
+SERVED = Column("served", lambda result, row: f"{100 * row.served():.1f} %")
+VERDICT = Column("verdict", _verdict)
+
+COLUMNS = {
+    "rush": [GUARD, WALL, SPREAD, TO_NONE, TO_LUA, CALLS, EVENTS, TRIPS, *CPU, VERDICT],
+    "crowd": [GUARD, WALL, SPREAD, TO_NONE, TO_LUA, RATE, TRIPS, *CPU, VERDICT],
+    "open": [GUARD, P50, P99, SERVED, CALLS, TRIPS, *CPU, VERDICT],
+    "instances": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
+    "hold": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
+    "items": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, *CPU, VERDICT],
+}
+
+
+class Grid(NamedTuple):
+    """A table, whatever it is drawn with."""
+
+    name: str
+    about: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def grids(result: Result) -> Iterator[Grid]:
+    """One table for each part that was measured."""
+    for name, columns in COLUMNS.items():
+        rows = [[column.cell(result, row) for column in columns] for row in result.part(name)]
+        if rows:
+            yield Grid(name, about(name), [column.heading for column in columns], rows)

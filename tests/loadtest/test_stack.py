@@ -18,7 +18,7 @@ import pytest
 from loadtest.ports import is_occupied
 from loadtest.servers import Redis
 from loadtest.stack import Stack
-from tests.waiting import has_ended, wait_until
+from tests.leftovers import assert_gone, directories_of
 
 UP = [sys.executable, "-m", "loadtest", "up"]
 
@@ -56,20 +56,6 @@ def running_up() -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process], 
             yield up, psutil.Process(up.pid).children(recursive=True), printed
         finally:
             up.kill()
-
-
-def directories_of(processes: list[psutil.Process]) -> set[Path]:
-    """The scratch directories that these processes were told to use."""
-    words = " ".join(word for process in processes for word in process.cmdline())
-    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", words)}
-
-
-def assert_gone(processes: list[psutil.Process], directories: set[Path]) -> None:
-    """Neither a process nor a directory is left, of which there was at least one each."""
-    assert processes
-    assert directories
-    wait_until(lambda: all(map(has_ended, processes)))
-    assert not any(directory.exists() for directory in directories)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

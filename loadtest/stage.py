@@ -49,11 +49,11 @@ class Stage:
         return Response(done.to_json() if done else "null", content_type="application/json")
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
+        environment.process_exit_code = NO_RESULT  # until there is one
         self._crowd.disperse()
 
     def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
         if self._rush and not self._conductor:
-            self._environment.process_exit_code = NO_RESULT
             self._conductor = gevent.spawn(self._conduct, self._rush, user_count)
 
     def _conduct(self, rush: Rush, buyers: int) -> None:

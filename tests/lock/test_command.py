@@ -19,6 +19,7 @@ from loadtest.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.command.exits import Exit
+from tests.lock.secured import Certificates, TlsEtcd
 from tests.lock.support import keys
 from tests.waiting import has_ended, wait_until
 
@@ -372,3 +373,21 @@ def test_user_and_password(fresh_etcd: Etcd, run: Run, etcdctl_env: dict[str, st
     as_root = {**env, "ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
     assert run("command/user", "--", "echo", "in", env=as_root).stdout == "in\n"
     assert run("command/user", "--user", "root:wrong", "--", "echo", "never", env=env).returncode == Exit.DENIED
+
+
+@pytest.mark.skipif(not Certificates.program, reason="makes its certificates with openssl")
+def test_mutual_tls(run: Run, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
+    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
+    certificates = Certificates(tmp_path)
+    cert, key = certificates.sign("client")
+    with TlsEtcd(tmp_path, certificates, mutual=True) as server:
+        env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+        options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
+        assert run(*options, "command/tls", "--", "echo", "in", env=env).stdout == "in\n"
+        assert run("--cacert", certificates.ca, "command/tls", "--", "echo", "never", env=env).returncode != 0
+        variables = {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
+        script = run("trace", "command/tls", env={**env, **variables}).stdout
+        done = subprocess.run(
+            ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
+        )
+        assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench bench-lock test lint format requirements readme docker-test clean setup-loadtest setup-dev
+.PHONY: help demo faults up bench bench-lock test test-slow lint format requirements readme docker-test clean setup-loadtest setup-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -28,6 +28,9 @@ bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py
 
 test: lint ## Run all checks and tests
 	@$(RUN) -m pytest $(ARGS)
+
+test-slow: setup-dev ## Run the proofs that take minutes
+	@$(RUN) -m pytest -m slow $(ARGS)
 
 lint: setup-dev ## Run the checks alone: ruff and mypy
 	@$(RUN) -m ruff check .

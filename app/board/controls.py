@@ -28,7 +28,7 @@ class Controls:
         self._settings = settings
         self._stack = stack
         self._locust = locust
-        self._sale = Sale(connect(shop.redis_url, connections=1), shop.sale, stock=shop.stock)
+        self._sale = Sale(connect(shop.redis_url, connections=1), shop.sale, stock=shop.stock, items=shop.items)
 
     def reset(self) -> Response:
         """``POST /control/reset``: begin the sale again. It does not ask an instance, which may be busy or frozen."""

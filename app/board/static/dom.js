@@ -28,6 +28,9 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// The size of the text, on which drawings depend as well.
+export const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+
 export const count = (number) => (number == null ? "?" : whole.format(number));
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 

@@ -49,6 +49,7 @@ let order = [];
 const inOrder = (runs) => runs.sort((a, b) => order.indexOf(a.guard) - order.indexOf(b.guard));
 
 function show(view) {
+  $("main").dataset.kind = view.kind ?? "run";
   showVerdict(view);
   showAway(view.away);
   const each = view.sale ? stock.show(view.sale, view.orders) : 1;
@@ -175,7 +176,8 @@ addEventListener("drop", async (event) => {
   const file = event.dataTransfer.files[0];
   if (file) openText(await file.text(), file.name);
 });
-addEventListener("resize", () => (recorded || live.model) && showSoon());
+const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
+for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);
 
 const record = new URLSearchParams(location.search).get("record");
 setUp().catch(() => say($("said"), "The board does not answer."));

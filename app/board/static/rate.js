@@ -1,6 +1,6 @@
 // Requests per second: of the last half minute while it is live, of the whole run when it is recorded.
 
-import { count, say, setAll, svgEl } from "./dom.js";
+import { count, rem, say, setAll, svgEl } from "./dom.js";
 
 const WINDOW_MS = 30_000;
 const BINS = 60;
@@ -22,10 +22,10 @@ export class Rate {
     const points = view.live ? this.#live(view) : recorded(view);
     const most = Math.max(...points.map(([, rate]) => rate), 1);
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}` });
-    const y = (rate) => height - 1 - (rate / most) * (height - 16);
+    const y = (rate) => height - 1 - (rate / most) * (height - rem());
     const line = points.map(([at, rate]) => `${(at * width).toFixed(1)} ${y(rate).toFixed(1)}`);
     setAll(this.area, { d: line.length > 1 ? `M${line[0].split(" ")[0]} ${height}L${line.join("L")}V${height}z` : "" });
-    setAll(this.peak, { x: 2, y: 11 });
+    setAll(this.peak, { x: 2, y: 0.75 * rem() });
     say(this.peak, most > 1 ? `peak ${count(Math.round(most))}` : "");
     say(this.note, view.live ? sentence(view.rates) : view.requests_per_s ? `${count(Math.round(view.requests_per_s))} over the whole run` : `peak ${count(Math.round(most))}`);
   }

@@ -97,6 +97,7 @@ class Compared {
     const run = this.chosen;
     const instances = Object.entries(run?.by_instance ?? {}).map(([name, outcomes]) => ({ name, state: "recorded", queued: null, pids: [], sold: outcomes.sold }));
     return {
+      kind: "comparison",
       live: false,
       over: true,
       now_ms: 0,

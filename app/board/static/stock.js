@@ -1,6 +1,6 @@
 // The stock as small items that empty column by column; what is sold beyond it grows past its end.
 
-import { setAll, svgEl } from "./dom.js";
+import { rem, setAll, svgEl } from "./dom.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // kept free past the end, so that the picture stands still while it is oversold
@@ -38,7 +38,7 @@ export class Stock {
   }
 
   #lay(stock, room, width, height) {
-    const top = 14;
+    const top = Math.round(rem());
     const pitchOf = (rows) => Math.min(width / (Math.ceil(stock / rows) + Math.ceil(room / rows) + 0.6), (height - top) / rows);
     this.rows = 1;
     for (let rows = 2; rows <= 60; rows += 1) if (pitchOf(rows) > pitchOf(this.rows)) this.rows = rows;
@@ -67,7 +67,7 @@ export class Stock {
     });
     const x = ((endColumn + 0.3 - GAP / 2) * pitch).toFixed(2);
     setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
-    setAll(this.label, { x: Number(x) + 5, y: 9 });
+    setAll(this.label, { x: Number(x) + 5, y: top * 0.75 });
   }
 
   #fill(stock, sold, beyond) {

@@ -1,14 +1,10 @@
 // A lane for each worker process, a bar for each critical section; where two were inside at once, it is shaded.
 
-import { duration, plural, say, setAll, svgEl } from "./dom.js";
+import { duration, plural, rem, say, setAll, svgEl } from "./dom.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
 
 const MOST_BARS = 6000;
-const LEFT = 0;
-const TOP = 30; // how many at once
-const AXIS = 20;
-const LANE_TITLE = 15;
 const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6];
 
 export class Timeline {
@@ -47,8 +43,10 @@ export class Timeline {
     const { bars, lanes } = layOut(shown);
     const found = sweep(bars);
     const [from, to] = this.#window(bars, view.live);
-    const x = (ms) => LEFT + ((ms - from) / (to - from)) * (width - LEFT);
-    this.#drawn = { bars, lanes, x, from, to, width, height, ...found };
+    const x = (ms) => ((ms - from) / (to - from)) * width;
+    const text = rem();
+    const top = 2.1 * text; // above it: how many at once
+    this.#drawn = { bars, lanes, x, from, to, width, top, bottom: height - 1.4 * text, title: 1.1 * text, ...found };
     // Overlaps are what went wrong where too much was sold; a guard that is exact without excluding anybody may have them.
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
     this.layer.replaceChildren(...this.#shapes(view));
@@ -72,9 +70,8 @@ export class Timeline {
   }
 
   #shapes(view) {
-    const { bars, lanes, x, from, to, width, height, steps, most } = this.#drawn;
-    const bottom = height - AXIS;
-    const laneHeight = (bottom - TOP) / Math.max(lanes.length, 1);
+    const { bars, lanes, x, from, to, width, top, bottom, title, steps, most } = this.#drawn;
+    const laneHeight = (bottom - top) / Math.max(lanes.length, 1);
     const names = [...new Set(lanes.map((lane) => lane.name))];
     const shapes = [];
     const path = (name, d) => d && shapes.push(svgEl("path", { class: name, d }));
@@ -82,14 +79,14 @@ export class Timeline {
     const visible = ([begin, end]) => end >= from && begin <= to;
 
     const bands = steps.slice(0, -1).flatMap(([time, number], index) => (number > 1 && visible([time, steps[index + 1][0]]) ? [[time, steps[index + 1][0]]] : []));
-    path("band", bands.map(([a, b]) => box(x(a), TOP, Math.max(x(b) - x(a), 0.6), bottom - TOP)).join(""));
+    path("band", bands.map(([a, b]) => box(x(a), top, Math.max(x(b) - x(a), 0.6), bottom - top)).join(""));
     path("level", this.#levels(most));
     lanes.forEach((lane, index) => {
-      lane.y = TOP + index * laneHeight + LANE_TITLE;
-      lane.pitch = Math.min((laneHeight - LANE_TITLE - 4) / lane.ends.length, 44);
-      const text = svgEl("text", { class: "lane-title", x: 2, y: lane.y - 4 });
+      lane.y = top + index * laneHeight + title;
+      lane.pitch = Math.min((laneHeight - title - 4) / lane.ends.length, 3 * title);
+      const text = svgEl("text", { class: "lane-title", x: 2, y: lane.y - 0.25 * title });
       text.textContent = `${lane.name} · worker ${lane.pid}`;
-      shapes.push(svgEl("line", { class: "lane-line", x1: 0, x2: width, y1: lane.y - LANE_TITLE, y2: lane.y - LANE_TITLE }), text);
+      shapes.push(svgEl("line", { class: "lane-line", x1: 0, x2: width, y1: lane.y - title, y2: lane.y - title }), text);
     });
     const rect = (bar) => box(x(bar.begin), bar.lane.y + bar.row * bar.lane.pitch, Math.max(x(bar.end) - x(bar.begin), 1), Math.max(bar.lane.pitch * 0.86, 1));
     const seen = bars.filter((bar) => visible([bar.begin, bar.end]));
@@ -100,41 +97,41 @@ export class Timeline {
       path(`bars instance-${index % 4} together${thin ? " thin" : ""}`, own.filter((bar) => bar.together).map(rect).join(""));
     });
     path("died", seen.filter((bar) => bar.died).map((bar) => cross(x(bar.begin), bar.lane.y + bar.row * bar.lane.pitch + 5)).join(""));
-    return [...shapes, ...this.#events(view, bottom), ...this.#axis(bottom)];
+    return [...shapes, ...this.#events(view), ...this.#axis()];
   }
 
   // How many were inside at once, as a step line above the lanes; the dashed line is one.
   #levels(most) {
-    const { steps, x, from, to } = this.#drawn;
-    const y = (number) => TOP - 6 - (number / Math.max(most, 2)) * (TOP - 12);
+    const { steps, x, from, to, top } = this.#drawn;
+    const y = (number) => top - 4 - (number / Math.max(most, 2)) * (top - 8);
     const inside = steps.filter(([time]) => time >= from && time <= to);
     if (!inside.length) return "";
     return `M${x(from).toFixed(1)} ${y(0)}${inside.map(([time, number]) => `H${x(time).toFixed(1)}V${y(number).toFixed(1)}`).join("")}H${x(to).toFixed(1)}V${y(0)}z`;
   }
 
-  #axis(bottom) {
-    const { x, from, to, bars, width } = this.#drawn;
+  #axis() {
+    const { x, from, to, bars, width, top, bottom, title } = this.#drawn;
     if (!bars.length) return [];
     const zero = bars[0].begin;
-    const step = TICKS.find((tick) => (to - from) / tick <= Math.max(3, width / 110)) ?? 5e6;
+    const step = TICKS.find((tick) => (to - from) / tick <= Math.max(3, width / (7 * title))) ?? 5e6;
     const shapes = [];
     for (let tick = Math.ceil((from - zero) / step) * step; tick <= to - zero; tick += step) {
       const at = x(zero + tick);
-      const text = svgEl("text", { class: "tick", x: Math.min(at + 3, width - 44), y: bottom + 15 });
+      const text = svgEl("text", { class: "tick", x: Math.min(at + 3, width - 3 * title), y: bottom + title });
       text.textContent = tick >= 1000 ? `${+(tick / 1000).toFixed(3)} s` : `${+tick.toFixed(1)} ms`;
-      shapes.push(svgEl("line", { class: "tick-line", x1: at, x2: at, y1: TOP, y2: bottom + 6 }), text);
+      shapes.push(svgEl("line", { class: "tick-line", x1: at, x2: at, y1: top, y2: bottom + 6 }), text);
     }
     return shapes;
   }
 
-  #events(view, bottom) {
-    const { x, from, to } = this.#drawn;
+  #events(view) {
+    const { x, from, to, top, bottom, title } = this.#drawn;
     return (view.events ?? [])
       .filter((event) => event.at_ms >= from && event.at_ms <= to)
       .flatMap((event, index) => {
-        const text = svgEl("text", { class: "event", x: x(event.at_ms) + 4, y: bottom - 4 - (index % 4) * 14 });
+        const text = svgEl("text", { class: "event", x: x(event.at_ms) + 4, y: bottom - 4 - (index % 4) * title });
         text.textContent = event.text;
-        return [svgEl("line", { class: "event-line", x1: x(event.at_ms), x2: x(event.at_ms), y1: TOP, y2: bottom }), text];
+        return [svgEl("line", { class: "event-line", x1: x(event.at_ms), x2: x(event.at_ms), y1: top, y2: bottom }), text];
       });
   }
 
@@ -148,8 +145,8 @@ export class Timeline {
     if (!this.#drawn) return null;
     const place = this.svg.getBoundingClientRect();
     const [px, py] = [event.clientX - place.left, event.clientY - place.top];
-    const { bars, x } = this.#drawn;
-    const near = bars.filter((bar) => px >= x(bar.begin) - 3 && px <= x(bar.end) + 3 && py >= bar.lane.y - LANE_TITLE && py <= bar.lane.y + bar.lane.pitch * bar.lane.ends.length + 6);
+    const { bars, x, title } = this.#drawn;
+    const near = bars.filter((bar) => px >= x(bar.begin) - 3 && px <= x(bar.end) + 3 && py >= bar.lane.y - title && py <= bar.lane.y + bar.lane.pitch * bar.lane.ends.length + 6);
     const distance = (bar) => Math.abs(py - (bar.lane.y + (bar.row + 0.5) * bar.lane.pitch)) + Math.abs(px - (x(bar.begin) + x(bar.end)) / 2) / 1000;
     return near.sort((a, b) => distance(a) - distance(b))[0] ?? null;
   }

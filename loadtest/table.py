@@ -13,7 +13,7 @@ from loadtest.comparison import NO_PROMISE, Comparison, Percentiles, Run
 
 # What the table takes with all columns and lines around them.
 _WIDE = 115
-_DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
+DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
 
@@ -37,7 +37,7 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
     if wide and not plain:
         drawn = Table(title=title, box=box.ROUNDED)
     else:
-        drawn = Table(title=title, box=_DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
+        drawn = Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
     columns = _columns(wide=wide, failures=any(run.failed for run in comparison.runs))
     for column in columns:
         drawn.add_column(column.title, justify="left" if column.left else "right", no_wrap=column is not _VERDICT)

@@ -45,7 +45,7 @@ class Act:
     lookout: Lookout
     evidence: EvidenceReader
     start: Start
-    show: Callable[[str], None]
+    show: Callable[[str, float], None]
     events: list[Event] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -59,8 +59,9 @@ class Act:
 
     def say(self, text: str) -> None:
         """Tell, and record, what is being done."""
-        self.events.append(Event(self.start.elapsed_ms(), text))
-        self.show(text)
+        event = Event(self.start.elapsed_ms(), text)
+        self.events.append(event)
+        self.show(event.text, event.at_ms)
 
     def insist(self, kept: bool, text: str) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""

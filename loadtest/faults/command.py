@@ -41,7 +41,10 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     programme = Programme(screen, report, seconds=seconds, seed=secrets.randbelow(10**6) if seed is None else seed)
     for name in scenarios or BY_NAME:
         programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
+    screen.print()
     screen.print(table(programme.results, plain=not screen.is_terminal))
+    for line in programme.unexpected():
+        screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in programme.results)
     screen.print(f"{len(programme.results)} runs, {unexpected} not as expected. Records: {report}/records")
     sys.exit(1 if unexpected else 0)

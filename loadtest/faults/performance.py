@@ -29,8 +29,8 @@ class Screen(Protocol):
     def look(self, line: str) -> None:
         """What the sale looks like at this moment."""
 
-    def event(self, text: str) -> None:
-        """What was done to it."""
+    def event(self, text: str, at_ms: float) -> None:
+        """What was done to it, in milliseconds from its beginning."""
 
 
 class Performance:

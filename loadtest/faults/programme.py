@@ -48,7 +48,6 @@ class Programme:
         self._seed = seed
         self._status: Status | None = None
         self._label = ""
-        self._began = 0.0
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard; raises ServerError or SaleError."""
@@ -67,15 +66,21 @@ class Programme:
         random, results, until = Random(self._seed), list[Result](), time.monotonic() + self._seconds
         while not results or (results[-1].as_expected and time.monotonic() < until):
             name = f"random-{self._seed}-{len(results) + 1}"
+            self.event(f"sale {len(results) + 1} of seed {self._seed}")
             results.append(self._perform(RandomSequence(random), guard, arena, name))
         return replace(
             min(results, key=lambda result: (result.as_expected, result.observed == EXACT)),
-            scenario=f"random, seed {self._seed}, {len(results)} sales",
             stall_s=max(result.stall_s for result in results),
         )
 
+    def unexpected(self) -> list[str]:
+        """What is not as it should be, a line each."""
+        return [
+            f"{result.scenario}, {result.guard}: {problem}" for result in self.results for problem in result.problems
+        ]
+
     def _perform(self, scenario: Scenario, guard: str, arena: Arena, name: str) -> Result:
-        self._label, self._began = f"{scenario.name}, {guard}", time.monotonic()
+        self._label = f"{scenario.name}, {guard}"
         result, record = Performance(scenario, guard, arena, self).run()
         record.write(self._report / "records" / f"{name}-{guard}.json")
         return result
@@ -93,9 +98,9 @@ class Programme:
         if self._status:
             self._status.update(f"{self._label}: {line}")
 
-    def event(self, text: str) -> None:
+    def event(self, text: str, at_ms: float = 0.0) -> None:
         """What was done to it, and when."""
-        self._console.print(f"  {time.monotonic() - self._began:5.1f} s  {text}", markup=False)
+        self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
 
     @contextmanager
     def _live(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -40,6 +41,15 @@ def test_cancel_without_waiters_does_nothing(client: Client, session: Session) -
         hold.ensure()
     with mutex.acquire(timeout=WAIT_S):
         assert len(keys(client, "cancel/nobody")) == 1
+
+
+def test_a_cancellation_that_comes_with_the_turn_is_too_late(session: Session) -> None:
+    """Between the turn and the return of acquire, cancel changes nothing: the hold is good, and not lost."""
+    acquisition = Mutex(session, "cancel/late").new_acquisition()
+    with acquisition.run(math.inf) as hold:
+        acquisition.cancel()
+        hold.ensure()
+        assert not hold.lost.is_set()
 
 
 def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, session: Session) -> None:

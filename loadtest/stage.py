@@ -40,6 +40,7 @@ class Stage:
             self._crowd.listen(runner)
         if not isinstance(runner, WorkerRunner):
             self._rush = Rush(runner, self._terminal)
+            environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui:
             web_ui.app.add_url_rule("/comparison.json", view_func=self._comparison)
 

@@ -3,7 +3,7 @@
 Where ``FLASHSALE_EVIDENCE`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
 critical section begins, and a line when it ends, before its lock is released::
 
-    {"at", "event": "enter", "order", "buyer", "guard", "token", "instance", "pid", "thread"}
+    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
     {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause"}
 
 All times are those of `app.clock`. `read_at` and `commit_at` are when read and write were sent, null if they were not.
@@ -60,6 +60,7 @@ class Evidence(Witness):
                 "at": now_ns(),
                 "event": "enter",
                 "order": purchase.order,
+                "item": purchase.item,
                 "buyer": purchase.buyer,
                 "guard": purchase.guard,
                 "token": purchase.token,

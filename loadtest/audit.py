@@ -126,15 +126,22 @@ def wrote(section: Section) -> bool:
 
 
 def overlaps(sections: Iterable[Section]) -> Iterator[Overlap]:
-    """All pairs that were open at once; sections of one hold share its token, and those without an end are left out."""
+    """All pairs that were open at once, about the same item.
+
+    Sections of one hold share its token and do not count as two; those without an end are left out.
+    """
     ended = [(section.entered_ms, section.left_ms, section) for section in sections if section.left_ms is not None]
     inside: list[tuple[float, Section]] = []
     for entered, left, second in sorted(ended, key=lambda each: each[:2]):
         inside = [(end, first) for end, first in inside if end > entered]
         for end, first in inside:
-            if _hold(first) != _hold(second):
+            if _hold(first) != _hold(second) and _items(first) & _items(second):
                 yield Overlap(first, second, entered, min(end, left))
         inside.append((left, second))
+
+
+def _items(section: Section) -> set[str]:
+    return set(section.item.split(","))
 
 
 def _hold(section: Section) -> tuple[object, ...]:

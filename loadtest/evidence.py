@@ -19,6 +19,7 @@ class Visit:
     """One critical section, or as much of it as there is yet; times in nanoseconds of `loadtest.clock`.
 
     Attributes:
+        item: what was bought; of a cart, its items, separated by commas.
         left: None while it lasts, and for ever where the process died inside.
         read, commit: when read and write were sent, None if they were not.
         outcome: None where nothing was decided.
@@ -33,6 +34,7 @@ class Visit:
     pid: int
     thread: str
     entered: int
+    item: str = "1"
     left: int | None = None
     read: int | None = None
     commit: int | None = None

@@ -77,7 +77,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Section:
-    """One critical section. Without `left_ms` its process died inside; `cause` as in `loadtest.evidence`."""
+    """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `loadtest.evidence`."""
 
     order: str
     buyer: str
@@ -92,6 +92,7 @@ class Section:
     left_ms: float | None
     outcome: str | None
     cause: str | None = None
+    item: str = "1"
 
     @classmethod
     def of(cls, visit: Visit, start: Start) -> Section:
@@ -112,6 +113,7 @@ class Section:
             at(visit.left),
             visit.outcome,
             visit.cause,
+            visit.item,
         )
 
 

@@ -47,6 +47,7 @@ def test_a_sale_is_two_lines(app: Flask, tmp_path: Path, guard: str) -> None:
     enter, leave = recorded(tmp_path)
     assert (enter["event"], enter["buyer"], enter["guard"], enter["instance"]) == ("enter", "ada", guard, "shop/a")
     assert (enter["pid"], enter["order"], enter["token"]) == (os.getpid(), sold["order"], sold["token"])
+    assert enter["item"] == "1"
     assert (leave["event"], leave["order"]) == ("leave", sold["order"])
     assert (leave["outcome"], leave["cause"]) == ("sold", None)
     assert before < enter["at"] < leave["commit_at"] < leave["at"]

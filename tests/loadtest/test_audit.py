@@ -165,6 +165,12 @@ def test_purchases_of_one_hold_do_not_overlap() -> None:
     assert len(list(overlaps([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
 
 
+def test_items_do_not_overlap_with_each_other() -> None:
+    """Each item has a lock of its own, and a cart those of all its items."""
+    assert list(overlaps([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
+    assert len(list(overlaps([section(0, 0, 10, item="1,2"), section(1, 5, 8, item="2")]))) == 1
+
+
 def test_an_overlap_is_harmless_unless_raced() -> None:
     """A holder that was fenced off, or only found its earlier order, did no harm."""
     for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):

@@ -84,14 +84,17 @@ class Act:
     def holder_inside(self, shop: int, *, think_ms: int) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
 
-        The buyer asks elsewhere if the shop hangs up, with the same idempotency key.
+        The buyer asks elsewhere if the shop hangs up, with the same idempotency key. Nobody else is let in before: a
+        lock that is polled for may never be had in a rush.
         """
         answer: Future[Answer] = Future()
+        self.buyers.rest()
         # Not an executor's thread, for which Ctrl-C would have to wait.
         Thread(
             target=lambda: answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms)), daemon=True
         ).start()
         self.wait_for("the victim's critical section", lambda: self._is_inside(VICTIM))
+        self.buyers.go_on()
         time.sleep(READ_S)
         self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer

@@ -31,14 +31,18 @@ class Shop:
         redis_line: between the instance and Redis.
     """
 
-    def __init__(self, name: str, directory: Path, etcd: EtcdCluster, redis: Redis) -> None:
+    def __init__(self, name: str, directory: Path, etcd: EtcdCluster, redis: Redis, *, lines: bool) -> None:
         self.name = name
         self.etcd_lines = [Proxy(member.endpoint) for member in etcd.members]
         self.redis_line = Proxy(f"{LOOPBACK}:{redis.port}")
+        etcd_at, redis_at = etcd.endpoints, redis.url
+        if lines:
+            etcd_at = ",".join(line.endpoint for line in self.etcd_lines)
+            redis_at = f"redis://{self.redis_line.endpoint}/0"
         settings = {
             "FLASHSALE_INSTANCE": name,
-            "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in self.etcd_lines),
-            "FLASHSALE_REDIS_URL": f"redis://{self.redis_line.endpoint}/0",
+            "FLASHSALE_ETCD_ENDPOINTS": etcd_at,
+            "FLASHSALE_REDIS_URL": redis_at,
             "FLASHSALE_SALE": SALE,
             "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(TTL_S),
@@ -47,10 +51,7 @@ class Shop:
         }
         self.instance = Instance(directory, env=settings)
         self.front = Proxy(f"{LOOPBACK}:{self.instance.port}")
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.front.endpoint}"
+        self.url = f"http://{self.front.endpoint}" if lines else self.instance.url
 
     @property
     def lines(self) -> list[Proxy]:
@@ -63,13 +64,14 @@ class Arena:
     Args:
         directory: for data, logs and evidence.
         members: of etcd.
+        lines: whether the lines can be cut; without, everybody is connected directly, and the sale is faster.
     """
 
-    def __init__(self, directory: Path, *, members: int = 1) -> None:
+    def __init__(self, directory: Path, *, members: int = 1, lines: bool = True) -> None:
         self.evidence = directory / "evidence"
         self.etcd = EtcdCluster(directory, size=members)
         self.redis = Redis(directory, appendonly=True)
-        self.shops = [Shop(name, directory, self.etcd, self.redis) for name in ("shop-a", "shop-b")]
+        self.shops = [Shop(name, directory, self.etcd, self.redis, lines=lines) for name in ("shop-a", "shop-b")]
 
     @property
     def _processes(self) -> list[Process]:

@@ -28,7 +28,7 @@ DEFAULT_GUARDS = GUARDS[:3]
     type=click.Choice(GUARDS),
     help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
-@click.option("--seconds", default=10.0, show_default=True, help="How long `random` goes on under each guard.")
+@click.option("--seconds", default=5.0, show_default=True, help="How long `random` goes on under each guard.")
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
 def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None) -> None:
     """Break what the sale relies on, in the middle of the rush, and judge what was sold.

@@ -52,7 +52,11 @@ class Programme:
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard; raises ServerError or SaleError."""
         self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
-        with scratch_directory() as directory, self._live(), Arena(directory, members=scenario.members) as arena:
+        with (
+            scratch_directory() as directory,
+            self._live(),
+            Arena(directory, members=scenario.members, lines=scenario.lines) as arena,
+        ):
             for guard in guards:
                 if issubclass(scenario, RandomSequence):
                     result = self._play_random(guard, arena)

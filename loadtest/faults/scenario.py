@@ -26,12 +26,14 @@ class Scenario(ABC):
         name: as the command line knows it.
         what: what it does, in one line.
         members: of etcd.
+        lines: whether it needs lines that can be cut.
         unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
     """
 
     name: ClassVar[str]
     what: ClassVar[str]
     members: ClassVar[int] = 1
+    lines: ClassVar[bool] = False
     unfenced: ClassVar[Expected] = Expected.EXACT
 
     def expected(self, promise: str) -> Expected:

@@ -18,6 +18,7 @@ class DelayedWrite(Scenario):
 
     name = "delayed-write"
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
+    lines = True
     unfenced = Expected.BREAKS
 
     def play(self, act: Act) -> None:

@@ -11,6 +11,7 @@ class Partition(Scenario):
 
     name = "partition"
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
+    lines = True
 
     def play(self, act: Act) -> None:
         lines = act.shops[0].etcd_lines

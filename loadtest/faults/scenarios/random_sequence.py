@@ -17,6 +17,7 @@ class RandomSequence(Scenario):
 
     name = "random"
     what = "sale after sale, each with up to four random disturbances that may overlap, for --seconds"
+    lines = True
     members = 3
     unfenced = Expected.EITHER
 

@@ -19,6 +19,7 @@ class RetryStorm(Scenario):
 
     name = "retry-storm"
     what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
+    lines = True
 
     def play(self, act: Act) -> None:
         fronts = [shop.front for shop in act.shops]

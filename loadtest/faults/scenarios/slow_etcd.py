@@ -13,6 +13,7 @@ class SlowEtcd(Scenario):
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
+    lines = True
 
     def play(self, act: Act) -> None:
         lines = [line for shop in act.shops for line in shop.etcd_lines]

@@ -1,4 +1,4 @@
-"""Writes README.md's generated parts anew: python scripts/readme.py (make readme).
+"""Writes the generated parts of README.md and docs/workshop.md anew: python scripts/readme.py (make readme).
 
 A generated part stands between ``<!-- NAME: generated -->`` and ``<!-- end -->``.
 """
@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 from app.guards import GUARDS, Promise  # noqa: E402
 
 README = ROOT / "README.md"
+WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
 PROMISES = {
     Promise.NONE: "nothing",
@@ -32,18 +34,29 @@ def guards() -> str:
     return "\n".join(["| guard | what it is | promises |", "|---|---|---|", *rows])
 
 
-def demo() -> str:
-    """What `make demo` prints: a real run on this machine."""
-    command = [sys.executable, "-m", "loadtest", "demo"]
+def run(command: str, *arguments: str) -> str:
+    """What a command prints: a real run on this machine."""
+    words = [sys.executable, "-m", "loadtest", command, *arguments]
     # As wide as a README is shown.
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, text=True, check=True
+        words, cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, text=True, check=True
     )
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
-    return "\n".join(["```text", "$ make demo", *lines, "```"])
+    lines = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
+    given = f' ARGS="{" ".join(arguments)}"' if arguments else ""
+    return "\n".join(["```text", f"$ make {command}{given}", *lines, "```"])
 
 
-PARTS: dict[str, Callable[[], str]] = {"demo": demo, "guards": guards}
+PARTS: dict[Path, dict[str, Callable[[], str]]] = {
+    README: {"demo": partial(run, "demo"), "guards": guards},
+    WORKSHOP: {
+        "unlocked": partial(run, "demo", "--guard", "none"),
+        "local": partial(run, "demo", "--guard", "thread"),
+        "mutex": partial(run, "demo", "--guard", "etcd"),
+        "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
+        "pause": partial(run, "faults", "pause-holder", "--guard", "etcd-unfenced", "--guard", "etcd"),
+        "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
+    },
+}
 
 
 def part(name: str, text: str) -> str:
@@ -56,10 +69,12 @@ def part(name: str, text: str) -> str:
 
 def main() -> None:
     """Write every part, or those that are named."""
-    text = README.read_text(encoding="utf-8")
-    for name in sys.argv[1:] or PARTS:
-        text = text.replace(PART.format(name=name, text=part(name, text)), PART.format(name=name, text=PARTS[name]()))
-    README.write_text(text, encoding="utf-8")
+    for document, parts in PARTS.items():
+        text = document.read_text(encoding="utf-8")
+        for name in filter(parts.__contains__, sys.argv[1:] or parts):
+            old, new = part(name, text), parts[name]()
+            text = text.replace(PART.format(name=name, text=old), PART.format(name=name, text=new))
+            document.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""docs/workshop.md: every step can be run as it stands there, and its outputs have the shape of today's."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import shlex
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from loadtest.__main__ import cli
+from loadtest.faults.programme import BY_NAME
+from loadtest.faults.result import Result
+from loadtest.faults.scenario import Expected
+from loadtest.faults.table import table
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
+STEPS = ["unlocked", "local", "mutex", "kill", "pause", "atomic"]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """scripts/readme.py, which writes the generated parts."""
+    spec = importlib.util.spec_from_file_location("readme_script", ROOT / "scripts/readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def given(command: str) -> list[str]:
+    """The words that `make COMMAND ARGS="..."` hands to python -m loadtest."""
+    target, *settings = shlex.split(command.removeprefix("make "))
+    return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
+
+
+def test_there_are_six_steps_in_sixty_minutes(script: ModuleType) -> None:
+    """Each has a command with its output, something to look at and something to ask; the plan adds up to an hour."""
+    chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
+    assert list(script.PARTS[script.WORKSHOP]) == STEPS
+    for name, chapter in zip(STEPS, chapters, strict=True):
+        assert f"<!-- {name}: generated -->" in chapter
+        assert "**Look at**" in chapter
+        assert "**Ask**" in chapter
+    times = [tuple(map(int, each)) for each in re.findall(r"^\| (\d+)-(\d+) \|", WORKSHOP, re.MULTILINE)]
+    assert [begin for begin, _ in times] == [0, *(end for _, end in times[:-1])]
+    assert times[-1][1] == 60
+
+
+def test_every_command_is_one_that_can_be_run() -> None:
+    """Each command of the text, with its scenarios, guards and options, is accepted by the command line."""
+    commands = set(re.findall(r"^\$ (make .*)$|`(make [^`]*)`", WORKSHOP, re.MULTILINE))
+    words = [given(first or second) for first, second in commands]
+    assert len(words) >= 9
+    for name, *arguments in words:
+        cli.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_shows_the_command_that_it_was_made_with(script: ModuleType, step: str) -> None:
+    """What the script would run to write the part anew is what the part says."""
+    make: partial[Any] = script.PARTS[script.WORKSHOP][step]
+    shown = script.part(step, WORKSHOP).splitlines()
+    assert shown[0] == "```text"
+    assert given(shown[1].removeprefix("$ ")) == list(make.args)
+
+
+@pytest.mark.parametrize(
+    ("step", "verdicts"),
+    [
+        ("unlocked", {"none": "OVERSOLD"}),
+        ("local", {"none": "OVERSOLD", "thread": "OVERSOLD"}),
+        ("mutex", {"none": "OVERSOLD", "etcd": "EXACT"}),
+        ("kill", {"etcd": "EXACT"}),
+        ("pause", {"etcd-unfenced": "OVERSOLD", "etcd": "EXACT"}),
+        ("atomic", {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"}),
+    ],
+)
+def test_a_step_ends_as_the_text_tells(script: ModuleType, step: str, verdicts: dict[str, str]) -> None:
+    """Each guard of the step has the verdict that the text is about."""
+    found = re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", script.part(step, WORKSHOP), re.MULTILINE)
+    told = dict(found)
+    assert {guard: told.get(guard) for guard in verdicts} == verdicts
+
+
+@pytest.mark.parametrize(("step", "scenario"), [("kill", "kill-holder"), ("pause", "pause-holder")])
+def test_a_fault_is_shown_as_it_is_today(script: ModuleType, step: str, scenario: str) -> None:
+    """The scenario says what it says in the code, the table has today's columns, all is as expected."""
+    shown = script.part(step, WORKSHOP)
+    assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
+    console = Console(file=io.StringIO(), width=80)
+    row = Result(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
+    console.print(table([row], plain=True))
+    assert isinstance(console.file, io.StringIO)
+    titles = [line.split() for line in console.file.getvalue().splitlines()[:2]]
+    assert all(title in [line.split() for line in shown.splitlines()] for title in titles)
+    assert ", 0 not as expected." in shown
+    assert "NO" not in shown.split()
+
+
+def test_every_link_leads_to_a_step() -> None:
+    """The plan's links are the headings of the steps."""
+    headings = re.findall(r"^## (.*)$", WORKSHOP, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = re.findall(r"\]\(#([^)]*)\)", WORKSHOP)
+    assert len(links) == 6
+    assert set(links) <= anchors

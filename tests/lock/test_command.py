@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import subprocess
@@ -167,11 +168,16 @@ def test_a_lost_lock_ends_the_child_and_its_children(client: Client, start: Star
     process = start("command/lost", "--grace", "0.2", "--", "sh", "-c", script)
     assert line(process) == "up"
     ours = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
-    client.delete(keys(client, "command/lost")[0], None)
-    _, errors = process.communicate(timeout=WAIT_S)
-    assert process.returncode == Exit.LOST
-    assert "lost" in errors
-    assert all(has_ended(each) for each in ours)
+    try:
+        client.delete(keys(client, "command/lost")[0], None)
+        _, errors = process.communicate(timeout=WAIT_S)
+        assert process.returncode == Exit.LOST
+        assert "lost" in errors
+        assert all(has_ended(each) for each in ours)
+    finally:
+        for each in ours:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:

@@ -232,7 +232,7 @@ def test_a_hand_over_asks_etcd_for_nothing(etcd: Etcd, client: Client, name: str
         mutex = Mutex(session, name)
         hold = mutex.acquire(timeout=WAIT_S)
         waits = [in_thread(_take_turn, mutex) for _ in range(30)]
-        wait_until(lambda: len(keys(client, name)) == 31)
+        wait_until(lambda: calls["Txn"] == 31)  # all keys are written, and their answers have come
         calls.clear()
         hold.release()
         for wait in waits:

@@ -18,14 +18,13 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import NamedTuple
 
 from lock.acquisition import Acquisition
 from lock.clock import deadline, now
 from lock.contender import Contender
 from lock.errors import LockCancelled, LockError, LockTimeout, NotHeld
-from lock.hold import Hold
+from lock.hold import Hold, Releasable
 from lock.mutex import Mutex
 from lock.session import Session
 
@@ -196,7 +195,7 @@ class CohortMutex:
             self._waiters[0].called.set()
 
 
-class Turn:
+class Turn(Releasable):
     """One thread's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
 
     Attributes:
@@ -214,18 +213,6 @@ class Turn:
         self._cohort = cohort
         self._hold = hold
         self._released = False
-
-    def __enter__(self) -> Turn:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        try:
-            self.release()
-        except LockError:
-            if exc_type is None:  # the error of the body matters more
-                raise
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""

@@ -75,8 +75,11 @@ class Verdict:
         yield self.oversold, f"OVERSOLD by {self.oversold}"
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
         # Who oversells has lost updates: that is how it happens, and not a second finding.
-        yield 0 if self.oversold else self.lost_updates, f"{self.lost_updates} lost updates"
-        yield self.duplicates, f"{self.duplicates} duplicates"
+        yield (
+            0 if self.oversold else self.lost_updates,
+            f"{self.lost_updates} lost update{'s' if self.lost_updates > 1 else ''}",
+        )
+        yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
         yield self.missing, f"{self.missing} acknowledged but missing"
         yield self.contradicted, f"{self.contradicted} sold but denied"
 

@@ -192,6 +192,19 @@ def test_a_leader_who_gives_up_passes_the_lead_on(crowd: ThreadPoolExecutor, mak
     assert {other.result(WAIT_S)["outcome"] for other in others} == {"sold"}
 
 
+def test_a_drain_sends_away_who_waits_for_a_lock_of_his_own(
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
+) -> None:
+    """Under etcd, too, who waits when the instance is told to stop is told to go elsewhere, and waits no more."""
+    with stranger.acquire(timeout=WAIT_S):
+        buyers = [crowd.submit(buy, app, "etcd") for _ in range(4)]
+        wait_until(lambda: len(stranger.contenders()) == 5)
+        services.of(app).drain()
+        assert {buyer.result(5)["outcome"] for buyer in buyers} == {"unavailable"}
+        wait_until(lambda: len(stranger.contenders()) == 1)
+    assert ledger(sale) == []
+
+
 @each_guard
 def test_a_drain_sends_away_who_waits_in_etcd(
     crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, guard: str

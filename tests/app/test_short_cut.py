@@ -16,6 +16,7 @@ from app import create_app, services
 from app.sale import Sale
 from app.settings import Settings
 from lock import Mutex, Session, connect
+from tests.waiting import wait_until
 
 GUARDS = ("etcd", "etcd-cohort", "etcd-batch")
 each_guard = pytest.mark.parametrize("guard", GUARDS)
@@ -170,3 +171,37 @@ def test_a_key_that_was_told_sold_out_is_told_so_again(
     sale.client.set(sale.keys.stock, 5)
     answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (409, "true")
+
+
+def test_who_waits_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
+    """When one buyer sees it under the lock, those who wait behind him in the same instance need no turn any more."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
+    sale.reset(1)
+    with ThreadPoolExecutor(9) as threads:
+        with stranger.acquire(timeout=5):
+            first = [threads.submit(buy, app.test_client(), "etcd") for _ in range(2)]
+            wait_until(lambda: len(stranger.contenders()) == 3)
+            between = threads.submit(stranger.acquire, timeout=20)
+            wait_until(lambda: len(stranger.contenders()) == 4)
+            last = [threads.submit(buy, app.test_client(), "etcd") for _ in range(5)]
+            wait_until(lambda: len(stranger.contenders()) == 9)
+        with between.result(20):  # the last five cannot have had a turn
+            outcomes = [purchase.result(20) for purchase in first + last]
+    services.of(app).close()
+    assert sorted(outcomes) == ["sold"] + ["sold_out"] * 6
+
+
+def test_who_was_woken_for_nothing_queues_again(settings: Settings, sale: Sale, stranger: Mutex) -> None:
+    """A delivery that comes between the wake-up and the look is not missed: whoever was woken buys under the lock."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
+    guard = services.of(app).shop._guards["etcd"]
+    inventory = guard.tools.inventories["1"]
+    with ThreadPoolExecutor(2) as threads, stranger.acquire(timeout=5):
+        waiting = threads.submit(buy, app.test_client(), "etcd")
+        wait_until(lambda: len(stranger.contenders()) == 2)
+        first = stranger.contenders()[1].key
+        inventory._seen_sold_out = True  # as if somebody had seen it just before the delivery
+        guard._mutexes["1"].cancel()  # type: ignore[attr-defined]
+        wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
+    assert waiting.result(20) == "sold"
+    services.of(app).close()

@@ -1,7 +1,7 @@
 """Buyers for measurements: as many connections as buyers, driven by one thread without any framework.
 
-Locust's buyers cost more processor time per click than the shop needs to answer it (the report of `make bench` has
-both figures), and would hide what the guards differ in. The clicks and answers are the same as in the rush.
+Locust's buyers cost several times the processor time of these (docs/performance.md has both figures), and all in one
+thread, which would hide what the guards differ in. The clicks and answers are the same as in the rush.
 """
 
 from __future__ import annotations

@@ -5,61 +5,120 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from loadtest.bench.result import Result, Row
-from loadtest.bench.tables import grids
+from loadtest.bench.tables import Grid, grids
 
-_INTRODUCTION = """\
-# Performance
+HOW = """\
+Written by `python -m loadtest performance FILE` from the JSON file of a run of `make bench`; do not edit it by hand.
 
-Written by `python -m loadtest performance reports/latest/bench.json` from a run of `make bench`; nothing here is
-typed by hand. Buyers, instances, etcd and Redis share one machine, so compare the rows of one table with each other,
-and nothing with figures from elsewhere. Times are medians over the rounds, which are interleaved; CPU, RPCs and trips
-are per click.
-"""
-_BOUNDS = """\
-## What bounds each guard
+All guards are measured in one run on one machine that also runs etcd, Redis, the instances and the buyers. Rounds are
+interleaved (every guard once, then every guard again), so that a disturbance hits all; the first round warms up and is
+not counted. Wall time is from the first click to the last answer, shown as the median with the fastest and the slowest
+round. RPCs, events and trips are those that etcd and Redis have counted themselves. All of them, and CPU time, are per
+click.
 
-No guard can be faster than the processors that do its work, nor than what it has to do one after the other. *CPU
-bound* is the number of processors divided by the CPU time that a click takes in instances, etcd and Redis (the buyers
-take some as well, so it is never reached); *commit bound* is the rate of serial commits to this etcd divided by those
-that a click needs. The last column says how much of the lower one was reached.
-"""
+The buyers are not Locust's: a thread of Locust's costs more CPU time per click than the shop needs to answer it, and
+would hide what is compared. They click as in the rush: all connected before, then all at once, each once."""
+
+BOUNDED_BY = {
+    "none": ("http", "HTTP alone"),
+    "thread": ("http", "HTTP alone"),
+    "etcd": ("commits", "one commit of etcd after the other, one for each hand-over"),
+    "etcd-unfenced": ("commits", "one commit of etcd after the other, one for each hand-over"),
+    "etcd-cohort": ("pairs", "two trips to Redis after each other, for each purchase"),
+    "etcd-batch": ("http", "HTTP alone"),
+    "redis-lock": ("polls", "one look at the lock every 0.1 s by each who waits"),
+    "redis-watch": ("pairs", "two trips to Redis that nobody comes in between of"),
+    "redis-lua": ("http", "HTTP alone"),
+}
+TARGETS = (
+    ("rush", "etcd-batch", "none", 1.0),
+    ("rush", "etcd-cohort", "none", 1.25),
+    ("rush", "etcd", "none", 3.0),
+    ("crowd", "etcd-batch", "redis-lua", 1.1),
+)
 
 
 def performance(result: Result) -> str:
-    """The document; sections of parts that were not measured are left out."""
-    return "\n".join([_INTRODUCTION, *_machine(result), *_bounds(result), *_tables(result)])
+    """The whole document."""
+    sections = [_machine(result), *map(_grid, grids(result)), _bounds(result), _targets(result), _memory(result)]
+    return "\n\n".join(["# Performance", HOW, *filter(None, sections)]) + "\n"
 
 
-def _machine(result: Result) -> Iterator[str]:
+def _machine(result: Result) -> str:
+    about = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     machine = result.machine
-    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    where = f"{machine['cpus']} CPUs ({machine['system']}, {machine['machine']})"
-    yield f"Measured {result.started} on {where}: {versions}.\n"
-    yield _table(
-        ["alone, in the same run", "per second"], [[name, f"{rate:.0f}"] for name, rate in result.bounds.items()]
-    )
+    return f"Measured {result.started} on {machine['cpus']} CPUs ({machine['system']} {machine['machine']}); {about}."
 
 
-def _bounds(result: Result) -> Iterator[str]:
-    rows = [_bound(result, row) for row in result.part("rush")]
-    if rows:
-        yield _BOUNDS
-        yield _table(["guard", "clicks/s", "CPU bound", "commit bound", "reached"], rows)
-
-
-def _bound(result: Result, row: Row) -> Sequence[str]:
-    by_cpu = 1000 * result.machine["cpus"] / sum(row.cpu_ms.values())
-    by_commits = result.bounds["commits"] / row.etcd_calls if row.etcd_calls else float("inf")
-    commits = f"{by_commits:.0f}" if row.etcd_calls else "-"
-    return [row.case.guard, f"{row.per_s:.0f}", f"{by_cpu:.0f}", commits, f"{row.per_s / min(by_cpu, by_commits):.0%}"]
-
-
-def _tables(result: Result) -> Iterator[str]:
-    for grid in grids(result):
-        yield f"## {grid.name}\n\n{grid.about}\n"
-        yield _table(grid.headings, grid.rows)
+def _grid(grid: Grid) -> str:
+    return f"## {grid.name.capitalize()}\n\n{grid.about}\n\n{_table(grid.headings, grid.rows)}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _bounds(result: Result) -> str:
+    """What each guard comes up against, with the figure next to it."""
+    rows = [[row.case.guard, _rate(row), *_bound_cells(result, row)] for row in result.part("rush")]
+    if not rows or not result.bounds:
+        return ""
+    about = (
+        f"Measured in the same run: HTTP alone (a burst of `GET /livez`) {result.bounds['http']:.0f} answers/s; etcd "
+        f"{result.bounds['commits']:.0f} commits/s one after the other; Redis {result.bounds['trips']:.0f} trips/s one "
+        "after the other. What HTTP leaves is shared with everything else on the machine."
+    )
+    headings = ["guard", "clicks/s", "what bounds it", "bound/s", "reached"]
+    return f"## What bounds each guard\n\n{about}\n\n{_table(headings, rows)}"
+
+
+def _bound_cells(result: Result, row: Row) -> list[str]:
+    kind, words = BOUNDED_BY[row.case.guard]
+    per_s = _bound(result, row, kind)
+    return [words, f"{per_s:.0f}", f"{100 * row.per_s / per_s:.0f} %"]
+
+
+def _rate(row: Row) -> str:
+    return f"{row.per_s:.0f}"
+
+
+def _bound(result: Result, row: Row, kind: str) -> float:
+    """Clicks per second that the bound allows; of those who are told without a lock, none is counted against it."""
+    sold = max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
+    if kind == "http":
+        return result.bounds["http"]
+    if kind == "commits":  # an acquisition is two calls
+        return result.bounds["commits"] / max(row.etcd_calls / 2, 0.01)
+    if kind == "pairs":
+        return result.bounds["trips"] / 2 / sold
+    return 10.0 * row.case.instances * 64
+
+
+def _targets(result: Result) -> str:
+    lines = list(_judged(result))
+    return "## Aims\n\n" + "\n".join(lines) if lines else ""
+
+
+def _judged(result: Result) -> Iterator[str]:
+    rows = {(row.case.part, row.case.guard): row for row in result.rows if row.case.part in ("rush", "crowd")}
+    for part, guard, to, most in TARGETS:
+        row = rows.get((part, guard))
+        ratio = result.ratio(row, to) if row else None
+        if ratio is not None:
+            yield f"- {part}: `{guard}` at most {most:g} x `{to}`: {ratio:.2f} x, {'reached' if ratio <= most else 'missed'}."
+    slow, fast = rows.get(("rush", "redis-lock")), rows.get(("rush", "etcd-cohort"))
+    if slow and fast:
+        yield f"- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: {slow.wall_s / fast.wall_s:.1f} x."
+    yield from _growth(result)
+
+
+def _growth(result: Result) -> Iterator[str]:
+    walls = {row.case.items: row.wall_s for row in result.part("items") if row.case.guard == "etcd"}
+    if 1 in walls and 20 in walls:
+        yield f"- items: `etcd` with 20 items at least 3 x the throughput of one: {walls[1] / walls[20]:.1f} x."
+
+
+def _memory(result: Result) -> str:
+    rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
+    return f"## Peak memory, MiB\n\n{_table(['part', 'one instance', 'etcd', 'Redis'], rows)}" if rows else ""

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from loadtest.audit_command import audit_records
 from loadtest.bench.command import bench, write_performance
 from loadtest.bench.lock import bench_lock
 from loadtest.compare import compare
@@ -20,7 +21,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, faults, bench, write_performance, bench_lock):
+for command in (demo, up, compare, faults, audit_records, bench, write_performance, bench_lock):
     cli.add_command(command)
 
 

@@ -1,0 +1,77 @@
+"""`audit`: records that were kept, judged again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from loadtest.audit import Audit, Overlap, audit
+from loadtest.record import LedgerRow, Record, RecordError, Section
+
+_MOST = 10  # lines of a kind
+
+
+@click.command("audit")
+@click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def audit_records(records: Sequence[Path]) -> None:
+    """Judge records that were kept, and list what is in them: overlaps, orders that are missing or out of order, doubts.
+
+    Exits with 1 if a record of an exact guard shows what it must not show.
+    """
+    broken = False
+    for path in records:
+        try:
+            record = Record.read(path)
+        except (OSError, RecordError) as error:
+            raise click.ClickException(str(error)) from error
+        found = audit(record)
+        click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
+        for line in lines(found):
+            click.echo(f"  {line}")
+        broken |= record.promise == "exact" and bool(found.findings())
+    sys.exit(1 if broken else 0)
+
+
+def lines(found: Audit) -> Iterator[str]:
+    """What was found, in words."""
+    total = found.sold + found.stock_left
+    yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {found.lost_updates} lost updates"
+    yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
+    yield from _listed("critical sections overlap", map(_overlap, found.overlaps))
+    yield from _listed("processes died inside a critical section", map(_section, found.unfinished))
+    yield from _listed(
+        "orders are out of token order",
+        (f"{_order(row)} after {_order(high)}" for row, high in found.token_regressions),
+    )
+    yield from _listed("acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
+    yield from _listed("sold but denied", map(_order, found.denied))
+    yield from _listed("stored but unacknowledged", map(_order, found.unacknowledged))
+    yield from _listed("duplicates", map(_order, found.duplicates))
+    yield from _listed("buyers without an answer", found.unanswered)
+    yield f"findings: {'; '.join(found.findings()) or 'none'}"
+
+
+def _listed(what: str, rows: Iterator[str] | Sequence[str]) -> Iterator[str]:
+    every = list(rows)
+    if every:
+        yield f"{len(every)} {what}:"
+        yield from (f"  {row}" for row in every[:_MOST])
+    if len(every) > _MOST:
+        yield f"  and {len(every) - _MOST} more"
+
+
+def _overlap(overlap: Overlap) -> str:
+    harm = "they raced" if overlap.raced else "harmless"
+    times = f"{overlap.from_ms:.1f} to {overlap.to_ms:.1f} ms"
+    return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}: {harm}"
+
+
+def _section(section: Section) -> str:
+    return f"{section.buyer} in {section.instance} (token {section.token}, {section.outcome})"
+
+
+def _order(row: LedgerRow) -> str:
+    return f"{row.order} of {row.buyer} from {row.instance} (token {row.token})"

@@ -17,7 +17,7 @@ _MOST = 10  # lines of a kind
 @click.command("audit")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def audit_records(records: Sequence[Path]) -> None:
-    """Judge records that were kept, and list what is in them: overlaps, orders that are missing or out of order, doubts.
+    """Judge records that were kept, and list what is in them: overlaps, orders out of place, doubts.
 
     Exits with 1 if a record of an exact guard shows what it must not show.
     """
@@ -42,10 +42,8 @@ def lines(found: Audit) -> Iterator[str]:
     yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
     yield from _listed("critical sections overlap", map(_overlap, found.overlaps))
     yield from _listed("processes died inside a critical section", map(_section, found.unfinished))
-    yield from _listed(
-        "orders are out of token order",
-        (f"{_order(row)} after {_order(high)}" for row, high in found.token_regressions),
-    )
+    late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
+    yield from _listed("orders are out of token order", late)
     yield from _listed("acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
     yield from _listed("sold but denied", map(_order, found.denied))
     yield from _listed("stored but unacknowledged", map(_order, found.unacknowledged))

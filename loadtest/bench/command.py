@@ -94,12 +94,15 @@ def draw(grid: Grid) -> Table:
 
 
 @click.command("performance")
-@click.argument("result", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
-def write_performance(result: Path, output: Path) -> None:
-    """Write docs/performance.md from the JSON file of a run of bench."""
+def write_performance(results: tuple[Path, ...], output: Path) -> None:
+    """Write docs/performance.md from the JSON files of runs of bench; bounds are those of the first."""
     try:
-        text = performance(Result.read(result))
+        first, *others = map(Result.read, results)
+        for other in others:
+            first.join(other)
+        text = performance(first)
     except (ValueError, TypeError, KeyError) as error:
         raise click.ClickException(str(error)) from error
     output.parent.mkdir(parents=True, exist_ok=True)

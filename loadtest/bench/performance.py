@@ -9,13 +9,13 @@ from loadtest.bench.result import Result, Row
 from loadtest.bench.tables import Grid, grids
 
 HOW = """\
-Written by `python -m loadtest performance FILE` from the JSON file of a run of `make bench`; do not edit it by hand.
+Written by `python -m loadtest performance FILE...` from what `make bench` has measured; do not edit it by hand.
 
-All guards are measured in one run on one machine that also runs etcd, Redis, the instances and the buyers. Rounds are
-interleaved (every guard once, then every guard again), so that a disturbance hits all; the first round warms up and is
-not counted. Wall time is from the first click to the last answer, shown as the median with the fastest and the slowest
-round. RPCs, events and trips are those that etcd and Redis have counted themselves. All of them, and CPU time, are per
-click."""
+In each part all guards are measured in one run, on one machine that also runs etcd, Redis, the instances and the
+buyers. Rounds are interleaved (every guard once, then every guard again), so that a disturbance hits all; the first
+round warms up and is not counted. Wall time is from the first click to the last answer, shown as the median with the
+fastest and the slowest round. RPCs, events and trips are those that etcd and Redis have counted themselves. All of
+them, and CPU time, are per click."""
 
 BOUNDED_BY = {
     "none": ("http", "HTTP alone"),
@@ -62,8 +62,8 @@ def _buyers(result: Result) -> str:
         return ""
     return (
         f"The buyers are not Locust's. One click costs Locust {result.bounds['locust_ms']:.2f} ms of CPU time, in one "
-        f"thread, and the buyers here {statistics.median(clicks):.2f} ms: with two CPUs for everything, Locust would hide "
-        "what is compared. They click as in the rush: all connect before, then all click at once, each once."
+        f"thread, and the buyers here {statistics.median(clicks):.2f} ms: where all share the same CPUs, Locust would "
+        "hide what is compared. They click as in the rush: all connect before, then all click at once, each once."
     )
 
 

@@ -142,6 +142,12 @@ class Result:
                 return row.wall_s / other.wall_s
         return None
 
+    def join(self, other: Result) -> None:
+        """Add the parts of another run on the same machine."""
+        self.rows += other.rows
+        self.peak_mib |= other.peak_mib
+        self.bounds = self.bounds or other.bounds
+
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,290 @@
+"""The benchmark: its buyers, its arithmetic, its order of rounds, and the document that is written from it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from loadtest.__main__ import cli
+from loadtest.answer import Answer, Outcome
+from loadtest.bench import crowd as crowd_module
+from loadtest.bench.crowd import Click, Crowd, Unanswered
+from loadtest.bench.meters import Count
+from loadtest.bench.parts import PARTS, parts
+from loadtest.bench.performance import performance
+from loadtest.bench.result import Case, Result, Row, Run
+from loadtest.bench.runs import Bench
+from loadtest.bench.tables import COLUMNS, grids
+from loadtest.comparison import GUARDS
+from loadtest.stack import Stack
+
+SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'
+
+
+@contextmanager
+def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that treats each request on each connection as told; its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    opened: list[socket.socket] = []
+
+    def serve(connection: socket.socket) -> None:
+        try:
+            while connection.recv(65536):
+                answer(connection)
+        except OSError:
+            return
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            opened.append(connection)
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        for each in [listener, *opened]:
+            each.close()
+
+
+def http(body: bytes, *, head: str = "") -> bytes:
+    """An answer as it goes over the wire."""
+    return f"HTTP/1.1 200 OK\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def clicks(count: int) -> list[Click]:
+    """One click of each buyer."""
+    return [Click(str(number), "/stock/reduce") for number in range(count)]
+
+
+def test_every_buyer_clicks_once_and_has_his_own_answer() -> None:
+    """As many answers as buyers, each with the buyer's name, whatever pieces the answers come in."""
+
+    def in_pieces(connection: socket.socket) -> None:
+        for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
+            connection.sendall(piece)
+
+    with server(in_pieces) as url, Crowd([url]) as crowd:
+        crowd.gather(30)
+        answers = crowd.burst(clicks(30))
+    assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(30)))
+    assert {(answer.outcome, answer.instance, answer.held_ms) for answer in answers} == {(Outcome.SOLD, "a", 2)}
+    assert all(answer.received >= answer.sent for answer in answers)
+
+
+def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
+    """Who gets no answer is not left out: nobody knows whether he bought."""
+    answered = threading.Semaphore(10)  # the greetings
+
+    def hang_up(connection: socket.socket) -> None:
+        if answered.acquire(blocking=False):
+            connection.sendall(http(b"{}"))
+        else:
+            connection.shutdown(socket.SHUT_RDWR)
+
+    with server(hang_up) as url, Crowd([url]) as crowd:
+        crowd.gather(10)
+        answers = crowd.burst(clicks(10))
+    assert {(answer.outcome, answer.in_doubt) for answer in answers} == {(Outcome.ERROR, True)}
+
+
+def test_who_is_never_answered_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is an error after the patience, and not a hang."""
+    monkeypatch.setattr(crowd_module, "PATIENCE_S", 0.2)
+    with server(lambda connection: None) as url, Crowd([url]) as crowd, pytest.raises(Unanswered, match="3 buyers"):
+        crowd.gather(3)
+
+
+def test_an_open_load_does_not_wait_for_answers() -> None:
+    """All clicks are made at their time while none is answered; each is measured from when it was due."""
+    release, waiting = threading.Event(), threading.Semaphore(0)
+
+    def late(connection: socket.socket) -> None:
+        waiting.release()
+        release.wait(20)
+        connection.sendall(http(SOLD))
+
+    def open_the_gate() -> None:
+        for _ in range(20):
+            waiting.acquire()
+        release.set()
+
+    threading.Thread(target=open_the_gate, daemon=True).start()
+    with server(late) as url, Crowd([url]) as crowd:
+        answers = crowd.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
+    assert len(answers) == 20
+    sent = sorted(answer.sent for answer in answers)
+    assert [round((at - sent[0]) * 200) for at in sent] == list(range(20))
+
+
+def test_an_open_load_connects_anew_where_the_server_closes() -> None:
+    """A connection that the server will not keep is not used again."""
+    closing = http(SOLD, head="Connection: close\r\n")
+    with server(lambda connection: connection.sendall(closing)) as url, Crowd([url]) as crowd:
+        answers = crowd.stream(lambda number: Click(str(number), "/"), rate=400, seconds=0.05)
+    assert {answer.outcome for answer in answers} == {Outcome.SOLD}
+
+
+def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Run:
+    """One round that took `wall_s`."""
+    answers = [Answer(str(n), Outcome.SOLD, "a", sent=0.0, received=wall_s) for n in range(clicks)]
+    return Run(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
+
+
+def result() -> Result:
+    """A result with two guards in every part."""
+    made = Result(
+        "2026-01-01T00:00:00+00:00",
+        {"python": "3.12"},
+        bounds={"http": 4000.0, "commits": 1000.0, "trips": 9000.0, "locust_ms": 0.6},
+    )
+    for part in PARTS:
+        for guard, wall_s in (("none", 0.2), ("redis-lua", 0.1), ("etcd-batch", 0.15), ("etcd", 0.8)):
+            for items in (1, 20) if part == "items" else (1,):
+                made.rows.append(
+                    Row.of(Case(part, guard, 4, 4, items=items), [run(wall_s * n / items) for n in (1, 2, 3)])
+                )
+    for row in made.rows:
+        row.cpu_ms.update({"etcd": 0.0, "redis": 0.0})
+    made.peak_mib["rush, 2 instances"] = {"instances": 50.0, "etcd": 40.0, "redis": 10.0}
+    return made
+
+
+def test_figures_are_per_click_and_times_are_medians() -> None:
+    """CPU and calls are averaged over all clicks of all rounds; the wall time is the middle round."""
+    row = Row.of(Case("rush", "etcd", 4, 4), [run(0.4), run(0.1), run(0.2, "OVERSOLD by 1")])
+    assert (row.wall_s, row.per_s) == (0.2, 20.0)
+    assert (row.cpu_ms["instances"], row.etcd_calls, row.etcd_events, row.redis_trips) == (1.0, 2.0, 4.0, 1.0)
+    assert (row.verdicts, row.exact, row.served()) == ({"EXACT": 2, "OVERSOLD by 1": 1}, False, 1.0)
+    assert row.purchase_ms.p50 == 200.0
+
+
+def test_ratios_are_taken_within_one_setting() -> None:
+    """A guard is compared with the baseline of the same part, instances, items and think time, or not at all."""
+    made = result()
+    rush = {row.case.guard: row for row in made.part("rush")}
+    assert made.ratio(rush["etcd-batch"], "none") == pytest.approx(0.75)
+    assert made.ratio(rush["etcd-batch"], "redis-lua") == pytest.approx(1.5)
+    other = replace(rush["etcd"], case=replace(rush["etcd"].case, hold_ms=5))
+    assert made.ratio(other, "none") is None
+
+
+def test_a_result_can_be_kept(tmp_path: Path) -> None:
+    """What is read is what was written; another JSON file is refused."""
+    path = tmp_path / "kept" / "bench.json"
+    result().write(path)
+    assert Result.read(path) == result()
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="no result of make bench"):
+        Result.read(path)
+
+
+def test_rounds_are_interleaved() -> None:
+    """Every guard has its round before any has its next; the slow one of a long part has one that counts."""
+    (rush,) = parts(["rush"], ["none", "etcd", "redis-lock"], 2)
+    assert [(number, case.guard) for number, case in rush.schedule()] == [
+        (number, guard) for number in (0, 1, 2) for guard in ("none", "etcd", "redis-lock")
+    ]
+    (crowd,) = parts(["crowd"], ["none", "redis-lock"], 2)
+    assert [(number, case.guard) for number, case in crowd.schedule()] == [
+        (0, "none"), (1, "none"), (1, "redis-lock"), (2, "none"),
+    ]  # fmt: skip
+
+
+def test_every_part_measures_every_guard_it_is_asked_for() -> None:
+    """By default no guard is left out of a part, except where only locks of several items are compared."""
+    for name in PARTS:
+        guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
+        assert guards == set(GUARDS) or name == "items"
+    assert COLUMNS.keys() == PARTS.keys()
+
+
+def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
+    """docs/performance.md is written from the JSON file by one command."""
+    result().write(tmp_path / "bench.json")
+    output = tmp_path / "docs" / "performance.md"
+    done = CliRunner().invoke(cli, ["performance", str(tmp_path / "bench.json"), "--output", str(output)])
+    assert done.exit_code == 0, done.output
+    text = output.read_text()
+    assert text == performance(result())
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        *(f"## {grid.name.capitalize()}" for grid in grids(result())),
+        "## What bounds each guard",
+        "## Aims",
+        "## Peak memory, MiB",
+    ]
+    assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
+    assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
+    assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
+    assert "20.0 x" in text  # 20 items over one
+    for line in text.splitlines():
+        assert not line.startswith("|") or line.endswith("|")
+
+
+def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
+    """Parts that were measured one after the other are joined; what is no result is one line and exit code 1."""
+    whole = result()
+    for name in PARTS:
+        replace(whole, rows=whole.part(name)).write(tmp_path / f"{name}.json")
+    files = [str(tmp_path / f"{name}.json") for name in PARTS]
+    output = tmp_path / "performance.md"
+    assert CliRunner().invoke(cli, ["performance", *files, "--output", str(output)]).exit_code == 0
+    assert output.read_text() == performance(whole)
+    (tmp_path / "other.json").write_text(json.dumps({"format": "something else"}))
+    refused = CliRunner().invoke(cli, ["performance", str(tmp_path / "other.json"), "--output", str(output)])
+    assert refused.exit_code == 1
+    assert "no result of make bench" in refused.output
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A small stack to measure."""
+    env = {"FLASHSALE_ITEMS": "3", "FLASHSALE_EVIDENCE": "", "FLASHSALE_THREADS": "16"}
+    with Stack(tmp_path_factory.mktemp("bench"), ports="free", env=env) as stack:
+        yield Bench.on(stack)
+
+
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch", "redis-lua"])
+def test_a_run_counts_what_it_costs(bench: Bench, guard: str) -> None:
+    """A burst on a real stack: judged by the ledger, with the servers' own counts of calls."""
+    bench.run(Case("rush", guard, 40, 30))
+    done = bench.run(Case("rush", guard, 40, 30))
+    assert done.verdict == "EXACT"
+    assert Counter(answer.outcome.value for answer in done.answers) == {"sold": 30, "sold_out": 10}
+    assert done.count.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
+    assert done.count.redis_trips > 0
+    assert (done.count.etcd_calls >= 60) is (guard == "etcd")
+    assert (done.count.etcd_calls < 2) is (guard == "redis-lua")
+
+
+def test_a_run_over_several_items_is_judged_for_each(bench: Bench) -> None:
+    """The buyers take the items in turn, and every item has to add up."""
+    done = bench.run(Case("items", "etcd-batch", 30, 30, items=3))
+    assert (done.verdict, len(done.answers)) == ("EXACT", 30)
+
+
+def test_an_open_load_on_a_real_stack_is_served(bench: Bench) -> None:
+    """Clicks at a steady rate are all sold."""
+    done = bench.run(Case("open", "etcd-batch", 40, 100, rate=200.0))
+    assert (done.verdict, Counter(answer.outcome.value for answer in done.answers)) == ("EXACT", {"sold": 40})
+
+
+def test_memory_is_read_from_every_process(bench: Bench) -> None:
+    """An instance with Python in it has had more than 20 MiB at its peak."""
+    peaks = bench.meter.peak_mib()
+    assert peaks["instances"] > 20
+    assert min(peaks.values()) > 1

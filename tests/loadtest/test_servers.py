@@ -74,7 +74,7 @@ def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
     """A frozen server keeps its port, answers nobody, and goes on when thawed."""
     fresh_etcd.pause()
     assert is_occupied(fresh_etcd.port)
-    assert not fresh_etcd.is_ready()
+    wait_until(lambda: not fresh_etcd.is_ready())  # the signal takes a moment to reach every thread
     fresh_etcd.resume()
     fresh_etcd.wait_ready()
 

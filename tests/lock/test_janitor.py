@@ -164,6 +164,7 @@ def test_its_thread_ends_with_the_session(client: Client) -> None:
     assert "lock-janitor" not in lock_threads()
 
 
+@pytest.mark.slow
 def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
     etcd: Etcd, client: Client, proxy: Proxy, name: str
 ) -> None:

@@ -29,7 +29,7 @@ class Section:
     order: str
     buyer: str
     guard: str
-    token: int | None
+    token: Any  # as app.fencing writes it; None under a guard without one
     instance: str
     pid: int
     thread: str
@@ -46,12 +46,10 @@ class EvidenceTail:
 
     Args:
         directory: where the instances record; nothing is read if None.
-        since: sections that began before are passed over; in nanoseconds of `app.clock`.
     """
 
-    def __init__(self, directory: Path | None, *, since: int = 0) -> None:
+    def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._since = since
         self._read: dict[Path, int] = {}
         self._open: dict[tuple[Path, str], Section] = {}
         self._number = 0
@@ -83,7 +81,7 @@ class EvidenceTail:
                 yield json.loads(line)
 
     def _take(self, path: Path, line: dict[str, Any]) -> Section | None:
-        if line["event"] == "enter" and line["at"] >= self._since:
+        if line["event"] == "enter":
             self._number += 1
             told = {name: line[name] for name in ("order", "buyer", "guard", "token", "instance", "pid", "thread")}
             self._open[path, line["order"]] = section = Section(self._number, entered=line["at"], **told)

@@ -25,7 +25,7 @@ class Order:
     buyer: str
     instance: str
     guard: str
-    token: int | None
+    token: Any  # as app.fencing writes it; None under a guard without one
     at_ms: int
 
     @classmethod

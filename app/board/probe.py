@@ -40,7 +40,7 @@ class Probe(threading.Thread, Generic[T]):
         self._away = away
         self._every_s = every_s
         self._closed = threading.Event()
-        self.told: Told[T] = Told(away="not asked yet")
+        self.told: Told[T] = Told()  # nothing is known before the first answer
 
     def run(self) -> None:
         while not self._closed.is_set():

@@ -23,6 +23,7 @@ def record_of(run: Run, promises: dict[str, str]) -> dict[str, Any]:
         "version": 1,
         "kind": "rush",
         "scenario": None,
+        "expectation": None,
         "guard": run.guard,
         "promise": promises.get(run.guard or "", "none"),
         "stock": run.snapshot.initial,

@@ -34,12 +34,14 @@ class Run:
 
     Attributes:
         generation: Redis's clock at the reset, in microseconds since the epoch.
+        slack_ns: by how much its first sections may have begun before it.
         sections: by their number.
         cut: whether there were more sections or samples than are kept.
     """
 
     generation: str
     snapshot: Snapshot
+    slack_ns: int = 0
     orders: list[Order] = field(default_factory=list)
     sections: dict[int, Section] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
@@ -51,7 +53,7 @@ class Run:
 
     def add_sections(self, sections: Iterable[Section]) -> list[Section]:
         """Those that are this run's, which are kept; the others are of a run before."""
-        own = [section for section in sections if section.entered >= self.began_ns]
+        own = [section for section in sections if section.entered >= self.began_ns - self.slack_ns]
         for section in own:
             if section.number in self.sections or len(self.sections) < MOST_ROWS:
                 self.sections[section.number] = section

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 0.125
 IDLE_S = 1.0  # nothing has changed: say at least that
+OPENING_NS = 20_000_000  # a sale that nobody has reset is opened by its first purchase, which has entered by then
 TIMEOUT = 1.0
 
 
@@ -71,6 +72,7 @@ class Sampler(threading.Thread):
         self._closed = threading.Event()
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
+        self._early: list[Section] = []  # read before it was known which run they belong to
         self._lock_ms: int | None = None
         self._told: tuple[dict[str, Any], float] = ({}, 0.0)  # the last state, and when it was told
 
@@ -104,7 +106,8 @@ class Sampler(threading.Thread):
         sections = self._evidence.poll()
         with self.feed.changed:
             begun, orders = self._take_readings()
-            own = self._run.add_sections(sections) if self._run else []
+            own = self._run.add_sections(self._early + sections) if self._run else []
+            self._early = [] if self._run else self._early + sections
             state, now = self._look(), time.monotonic()
             before, told_at = self._told
             if not (begun or orders or own or state != before or now - told_at >= IDLE_S):
@@ -134,7 +137,8 @@ class Sampler(threading.Thread):
 
     def _begin(self, reading: Reading) -> Run:
         """The run that has begun; the one before it is over."""
-        run, before = Run(reading.generation, reading.snapshot), self._run
+        before = self._run
+        run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
         if before is not None:
             run.add_sections(before.end(run.began_ns, reading.ended))
             if reading.ended is not None and before.guard is not None:

@@ -34,6 +34,9 @@ export const rem = () => parseFloat(getComputedStyle(document.documentElement).f
 export const count = (number) => (number == null ? "?" : whole.format(number));
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
+// The token of a turn within a hold is a pair.
+export const tokenText = (token) => [token].flat().join(".");
+
 export function duration(ms) {
   if (ms == null) return "";
   if (ms < 10) return `${ms.toFixed(1)} ms`;

@@ -1,6 +1,6 @@
 // Verdict, runs, queue and instances: everything that is text.
 
-import { $, count, duration, el, keyed, plural, say, setAll, svgEl } from "./dom.js";
+import { $, count, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
 import { headline, inWords, markOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "answers", busy: "busy", silent: "silent", frozen: "frozen", away: "away", recorded: "" };
@@ -75,7 +75,7 @@ export function showQueue(view) {
   const [who, token, meter, ttl] = $("holder").children;
   const redis = view.redis_lock_ms != null && !holder;
   say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "Nobody holds the lock" : "Not known");
-  say(token, holder?.token == null ? "" : `token ${holder.token}`);
+  say(token, holder?.token == null ? "" : `token ${tokenText(holder.token)}`);
   const lease = holder?.ttl_s != null;
   meter.hidden = !lease;
   if (lease) {
@@ -90,13 +90,14 @@ export function showQueue(view) {
   keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
     say(node.firstChild, each.instance ? short(each.instance) : "another client");
     node.title = each.instance ?? each.owner;
-    say(node.lastChild, ` #${each.token}`);
+    say(node.lastChild, ` #${tokenText(each.token)}`);
   });
   const waiting = queue?.waiting ?? 0;
   say($("queue-note"), waiting ? `${count(waiting)} in line` : "");
   const inside = instances.filter((each) => each.queued > 0).map((each) => `${count(each.queued)} at ${each.name}`);
   const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
   if (inside.length) further.push(`${inside.join(", ")} wait inside gunicorn for a thread`);
+  if (view.pending) further.push(`${plural(view.pending, "buyer waits", "buyers wait")} for an answer`);
   say($("more"), further.join("; "));
 }
 

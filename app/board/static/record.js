@@ -20,6 +20,8 @@ export function open(text, name) {
   return new Recorded(data, name);
 }
 
+// Where the counter is not known, the ledger alone can tell.
+const oversold = ({ initial, orders }) => verdictOf({ initial, orders, stock: Math.max(0, initial - orders) });
 const last = (rows, ms, time) => rows.findLast((row) => time(row) <= ms);
 
 class Recorded {
@@ -45,11 +47,8 @@ class Recorded {
     const sample = last(this.data.samples, ms, (each) => each.at_ms);
     const orders = this.ledger.filter((order) => order.at_ms <= ms);
     const initial = this.data.stock;
-    // Counter and ledger of one moment; beyond it, the ledger alone is known.
-    const counted = over ? { stock: this.data.verdict.stock_left, orders: orders.length } : { stock: sample?.stock ?? initial, orders: sample?.orders ?? 0 };
-    const sale = { initial, stock: counted.stock ?? 0, orders: orders.length };
-    sale.lost_updates = Math.max(0, counted.orders + sale.stock - initial);
-    sale.verdict = over ? this.data.verdict.verdict : orders.length > initial ? verdictOf(sale) : verdictOf({ initial, ...counted, stock: sale.stock });
+    const sale = { initial, orders: orders.length, ...this.#counted(over, sample) };
+    sale.verdict = over ? this.data.verdict.verdict : orders.length > initial || sale.stock == null ? oversold(sale) : verdictOf({ ...sale, orders: sale.lost_updates + initial - sale.stock });
     const sections = this.sections.filter((section) => section.entered_ms <= ms);
     const inside = sections.filter((section) => section.left_ms != null && section.left_ms > ms);
     return {
@@ -62,10 +61,17 @@ class Recorded {
       sections: sections.map((section) => (section.left_ms > ms ? { ...section, left_ms: null, outcome: null, inside: true } : section)),
       events: this.data.events.filter((event) => event.at_ms <= ms),
       queue: { holder: holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
+      pending: this.data.answers.filter((answer) => answer.sent_ms <= ms && answer.answered_ms > ms).length,
       instances: this.#instances(orders),
       answers: this.data.answers.filter((answer) => answer.answered_ms <= ms),
       runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true }],
     };
+  }
+
+  // What the counter said; it is known where it was sampled, together with the ledger of the same moment.
+  #counted(over, sample) {
+    const { stock, orders } = over ? { stock: this.data.verdict.stock_left, orders: this.data.verdict.orders } : (sample ?? {});
+    return stock == null || orders == null ? { stock: null, lost_updates: null } : { stock, lost_updates: orders + stock - this.data.stock };
   }
 
   #instances() {
@@ -73,10 +79,12 @@ class Recorded {
   }
 }
 
+// Whoever is inside with a fencing token holds the lock; of two, the sampled holder does, and else the newer one.
 function holderOf(sample, inside) {
-  if (!sample?.holder) return null;
-  const section = inside.find((each) => each.instance === sample.holder && each.token != null) ?? {};
-  return { instance: sample.holder, token: section.token ?? null, ttl_s: null };
+  const holders = inside.filter((each) => each.token != null);
+  const section = holders.find((each) => each.instance === sample?.holder) ?? holders.at(-1);
+  const instance = sample?.holder ?? section?.instance;
+  return instance ? { instance, token: section?.token ?? null, ttl_s: null } : null;
 }
 
 const span = (orders) => (orders.length ? orders.at(-1).at_ms - orders[0].at_ms : null);

@@ -1,6 +1,6 @@
 // The stock as small items that empty column by column; what is sold beyond it grows past its end.
 
-import { rem, setAll, svgEl } from "./dom.js";
+import { rem, setAll, svgEl, tokenText } from "./dom.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // kept free past the end, so that the picture stands still while it is oversold
@@ -83,6 +83,6 @@ export class Stock {
     const order = cell.dataset?.index && this.#orders[cell.dataset.index];
     if (!order) return;
     const title = cell.firstChild ?? cell.appendChild(svgEl("title"));
-    title.textContent = `${order.buyer}, sold by ${order.instance}${order.token == null ? "" : `, token ${order.token}`}`;
+    title.textContent = `${order.buyer}, sold by ${order.instance}${order.token == null ? "" : `, token ${tokenText(order.token)}`}`;
   }
 }

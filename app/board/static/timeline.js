@@ -1,6 +1,6 @@
 // A lane for each worker process, a bar for each critical section; where two were inside at once, it is shaded.
 
-import { duration, plural, rem, say, setAll, svgEl } from "./dom.js";
+import { duration, plural, rem, say, setAll, svgEl, tokenText } from "./dom.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
 
@@ -194,7 +194,7 @@ const cross = (x, y) => `M${x - 4} ${y - 4}l8 8m0-8l-8 8`;
 
 function describe({ section, open, died, begin, end, together }, zero) {
   const parts = [section.buyer, section.instance, section.thread];
-  if (section.token != null) parts.push(`token ${[section.token].flat().join(".")}`);
+  if (section.token != null) parts.push(`token ${tokenText(section.token)}`);
   parts.push(`in at ${duration(begin - zero)}`);
   parts.push(died ? "its process died inside" : open ? `inside for ${duration(end - begin)}` : `${duration(end - begin)} inside`);
   if (section.outcome) parts.push(section.outcome.replace("_", " "));

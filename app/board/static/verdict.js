@@ -32,20 +32,21 @@ export function headline(view) {
   const { sale, guard } = view;
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
-  if (!sale.orders && sale.stock === sale.initial) {
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {
     return { tone: "ready", word: `${count(sale.initial)} items for sale`, lead: "Nobody has bought yet." };
   }
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
-  const open = tone === "exact" && sale.stock > 0 && !view.over;
+  const left = sale.stock ?? sale.initial - sale.orders;
+  const open = tone === "exact" && left > 0 && !view.over;
   const word = open ? `${sale.verdict} so far` : sale.verdict;
   if (over) {
-    const counter = sale.stock <= 0 ? " The counter says 0 and looks right." : ` The counter says ${count(sale.stock)} are left.`;
-    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}.${counter}` };
+    const counter = sale.stock > 0 ? `The counter says ${count(sale.stock)} are left.` : "The counter says 0 and looks right.";
+    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${sale.stock == null ? "" : counter}` };
   }
   const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
   if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} are left.` };
-  return { tone, word, lead: sale.stock > 0 ? `${sold}, ${count(sale.stock)} left.` : `${sold}. Nothing is left.` };
+  return { tone, word, lead: left > 0 ? `${sold}, ${count(left)} left.` : `${sold}. Nothing is left.` };
 }
 
 // The same once more for those who listen: what holds, who waits, who is away.

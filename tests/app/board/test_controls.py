@@ -1,0 +1,182 @@
+"""What can be done from the board, by whom, and what is answered if it cannot."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from flask.testing import FlaskClient
+
+from app.board import create_board
+from app.board.settings import BoardSettings
+from app.sale import Sale
+
+
+@pytest.fixture
+def guarded(board_settings: BoardSettings) -> BoardSettings:
+    """A board that other machines can reach."""
+    return replace(board_settings, host="0.0.0.0", shop=replace(board_settings.shop, admin_token="s3cret"))
+
+
+def test_a_reset_needs_no_instance(board: FlaskClient, sale: Sale) -> None:
+    """The sale begins again although every instance is away, with the stock that was asked for, or else the usual."""
+    answer = board.post("/control/reset", json={"stock": 7})
+    assert answer.get_json()["done"] == "The sale begins again with 7 items."
+    assert sale.snapshot().stock == 7
+    board.post("/control/reset", json={})
+    assert sale.snapshot().stock == 10
+
+
+@pytest.mark.parametrize("body", [{"stock": -1}, {"stock": "abc"}, {"stock": 10**9}, {"stok": 1}, [1]])
+def test_a_bad_reset_is_refused(board: FlaskClient, sale: Sale, body: Any) -> None:
+    """A value that makes no sense is a 400 that says what to give, and changes nothing."""
+    answer = board.post("/control/reset", json=body)
+    assert answer.status_code == 400
+    assert answer.content_type == "application/problem+json"
+    assert sale.snapshot().initial == 10
+
+
+def test_beyond_loopback_it_takes_the_token(guarded: BoardSettings, sale: Sale) -> None:
+    """Without the administrator's token every control is refused, and looking on is not."""
+    board = create_board(guarded).test_client()
+    assert board.get("/setup").get_json()["token_needed"] is True
+    for control in ("reset", "rush", "instance"):
+        assert board.post(f"/control/{control}", json={}).status_code == 401
+        wrong = {"Authorization": "Bearer wrong"}
+        assert board.post(f"/control/{control}", json={}, headers=wrong).status_code == 401
+    assert sale.snapshot().initial == 10
+    right = {"Authorization": "Bearer s3cret"}
+    assert board.post("/control/reset", json={"stock": 3}, headers=right).status_code == 200
+    assert sale.snapshot().initial == 3
+
+
+def test_beyond_loopback_without_a_token_nothing_is_done(guarded: BoardSettings, sale: Sale) -> None:
+    """Where no token is set, nobody can have it."""
+    board = create_board(replace(guarded, shop=replace(guarded.shop, admin_token=None))).test_client()
+    answer = board.post("/control/reset", json={}, headers={"Authorization": "Bearer "})
+    assert answer.status_code == 403
+    assert "FLASHSALE_ADMIN_TOKEN" in answer.get_json()["detail"]
+
+
+class LocustPage(HTTPServer):
+    """Answers as Locust's page does; `forms` are what it was sent."""
+
+    state = "ready"
+    success = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _LocustAnswer)
+        self.forms: list[dict[str, list[str]]] = []
+
+
+class _LocustAnswer(BaseHTTPRequestHandler):
+    server: LocustPage
+
+    def do_GET(self) -> None:
+        self._say({"state": self.server.state})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.forms.append({"path": [self.path], **parse_qs(body)})
+        self._say({"success": self.server.success, "message": "No runner"})
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        text = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def locust() -> Iterator[LocustPage]:
+    """Locust's page, as far as the board speaks to it."""
+    with LocustPage() as page:
+        thread = threading.Thread(target=page.serve_forever)
+        thread.start()
+        yield page
+        page.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def with_locust(board_settings: BoardSettings, locust: LocustPage) -> FlaskClient:
+    """A board beside a Locust that runs."""
+    return create_board(replace(board_settings, locust=f"http://127.0.0.1:{locust.server_port}")).test_client()
+
+
+RUSH = {"guards": "none,etcd", "buyers": 500, "stock": 300, "hold_ms": 20}
+
+
+def test_a_rush_is_left_to_locust(with_locust: FlaskClient, locust: LocustPage) -> None:
+    """Locust is sent what its own form would send."""
+    answer = with_locust.post("/control/rush", json=RUSH)
+    assert answer.get_json()["done"] == "500 buyers come, under none and then etcd."
+    assert locust.forms == [
+        {
+            "path": ["/swarm"],
+            "user_count": ["500"],
+            "spawn_rate": ["500"],
+            "guards": ["none,etcd"],
+            "stock": ["300"],
+            "hold_ms": ["20"],
+        }
+    ]
+
+
+@pytest.mark.parametrize("state", ["spawning", "running", "stopping", "cleanup"])
+def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, state: str) -> None:
+    """While buyers are under way, no others are sent."""
+    locust.state = state
+    assert with_locust.post("/control/rush", json=RUSH).status_code == 409
+    assert locust.forms == []
+
+
+def test_locust_may_refuse(with_locust: FlaskClient, locust: LocustPage) -> None:
+    """What Locust does not want to do was not done, and the answer says why."""
+    locust.success = False
+    answer = with_locust.post("/control/rush", json=RUSH)
+    assert (answer.status_code, "No runner" in answer.get_json()["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"guards": "magic"}, {"guards": ""}, {"guards": 3}, {"buyers": 0}, {"buyers": 10**6}, {"hold_ms": -1}]
+)
+def test_a_bad_rush_is_refused(with_locust: FlaskClient, locust: LocustPage, change: dict[str, Any]) -> None:
+    """Locust is not bothered with what makes no sense."""
+    assert with_locust.post("/control/rush", json={**RUSH, **change}).status_code == 400
+    assert locust.forms == []
+
+
+def test_without_locust_the_page_says_how_to_start_it(board: FlaskClient) -> None:
+    """A rush is a 503 that names Locust's address, and the page knows the command."""
+    answer = board.post("/control/rush", json=RUSH)
+    assert (answer.status_code, "Locust does not answer at http" in answer.get_json()["detail"]) == (503, True)
+    assert "locust" in board.get("/setup").get_json()["locust_command"]
+
+
+def test_only_a_local_stack_is_frozen(board: FlaskClient, guarded: BoardSettings, tmp_path: Path) -> None:
+    """Without a stack there is nothing to freeze, and beyond loopback nobody may, token or not."""
+    freeze = {"action": "freeze", "instance": "instance-8080"}
+    assert board.post("/control/instance", json=freeze).status_code == 404
+    far = create_board(replace(guarded, stack=tmp_path / "control")).test_client()
+    assert far.get("/setup").get_json()["can_freeze"] is False
+    assert far.post("/control/instance", json=freeze, headers={"Authorization": "Bearer s3cret"}).status_code == 404
+
+
+def test_a_stack_that_is_gone_is_named(board_settings: BoardSettings, tmp_path: Path) -> None:
+    """Nobody waits for a stack that has ended."""
+    board = create_board(replace(board_settings, stack=tmp_path / "control")).test_client()
+    answer = board.post("/control/instance", json={"action": "kill", "instance": "instance-8080"})
+    assert (answer.status_code, answer.get_json()["type"]) == (503, "urn:stock-flash-sale:problem:stack_away")
+    assert board.post("/control/instance", json={"action": "erase", "instance": "x"}).status_code == 400

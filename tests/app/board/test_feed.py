@@ -1,0 +1,128 @@
+"""The stream of events: who is told what, how many may listen, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.board import feed as module
+from app.board.feed import KEPT, Feed, TooManyViewers
+
+
+@pytest.fixture
+def feed() -> Feed:
+    """A feed whose newcomers are told how many samples there were."""
+    return Feed(lambda: {"everything": True}, viewers=2)
+
+
+def events(chunk: bytes) -> list[tuple[str, str, Any]]:
+    """Id, name and data of each event in what a viewer was sent."""
+    found = []
+    for block in chunk.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
+        if "data" in fields:
+            found.append((fields["id"], fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def listen(feed: Feed, last_id: str | None = None) -> Iterator[bytes]:
+    """A viewer's stream, after the line that says how soon to come again."""
+    stream = feed.view(last_id)
+    assert next(stream) == b"retry: 1000\n\n"
+    return stream
+
+
+def test_a_newcomer_is_told_everything_and_then_what_is_new(feed: Feed) -> None:
+    """The first event is hello; each later one comes once, with an id of its own."""
+    feed.publish("sample", {"n": 1})
+    stream = listen(feed)
+    ((first_id, name, data),) = events(next(stream))
+    assert (name, data) == ("hello", {"everything": True})
+    feed.publish("sample", {"n": 2})
+    feed.publish("sample", {"n": 3})
+    sent = events(next(stream))
+    assert [(name, data) for _, name, data in sent] == [("sample", {"n": 2}), ("sample", {"n": 3})]
+    assert len({first_id, *(number for number, _, _ in sent)}) == 3
+
+
+def test_who_was_cut_off_goes_on_where_it_was(feed: Feed) -> None:
+    """Last-Event-ID brings the events since, and not everything again."""
+    stream = listen(feed)
+    ((seen, _, _),) = events(next(stream))
+    feed.publish("sample", {"n": 1})
+    feed.publish("sample", {"n": 2})
+    assert [data for _, _, data in events(next(listen(feed, seen)))] == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize("last_id", [None, "", "nonsense", "0000-1", "-", "12", "0000-", "é-1"])
+def test_an_id_of_another_board_is_worth_nothing(feed: Feed, last_id: str | None) -> None:
+    """A board that has begun anew tells everything to those who come from the old one."""
+    feed.publish("sample", {})
+    assert [name for _, name, _ in events(next(listen(feed, last_id)))] == ["hello"]
+
+
+def test_an_id_from_the_future_is_worth_nothing(feed: Feed) -> None:
+    """Whoever claims to have seen more than there was is told everything."""
+    ((seen, _, _),) = events(next(listen(feed)))
+    series = seen.partition("-")[0]
+    assert [name for _, name, _ in events(next(listen(feed, f"{series}-99")))] == ["hello"]
+
+
+def test_who_is_too_slow_is_told_everything(feed: Feed) -> None:
+    """A viewer who missed more than is kept gets hello instead of a gap."""
+    stream = listen(feed)
+    next(stream)
+    for number in range(KEPT + 1):
+        feed.publish("sample", {"n": number})
+    assert [name for _, name, _ in events(next(stream))] == ["hello"]
+
+
+def test_silence_is_broken(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing happens, a comment shows that the connection stands."""
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
+    stream = listen(feed)
+    next(stream)
+    assert next(stream) == b": still here\n\n"
+
+
+def test_a_stream_has_an_end() -> None:
+    """After its lifetime a stream is over, even if nobody hangs up."""
+    feed = Feed(dict, viewers=1, lifetime=0.0)
+    assert list(feed.view(None)) == [b"retry: 1000\n\n"]
+
+
+def test_there_is_room_for_so_many_viewers(feed: Feed) -> None:
+    """One viewer too many is refused at once; a place is free again when somebody hangs up, once for each."""
+    first, _ = feed.view(None), listen(feed)
+    with pytest.raises(TooManyViewers, match="2 viewers"):
+        feed.view(None)
+    first.close()  # type: ignore[attr-defined]
+    first.close()  # type: ignore[attr-defined]
+    assert feed.viewers == 1
+    feed.view(None)
+    with pytest.raises(TooManyViewers):
+        feed.view(None)
+
+
+def test_closing_sends_everybody_away(feed: Feed) -> None:
+    """A viewer who waits for news learns at once that there is none to come."""
+    stream = listen(feed)
+    next(stream)
+    waiting = threading.Thread(target=lambda: list(stream))
+    waiting.start()
+    feed.close()
+    waiting.join(timeout=2)
+    assert not waiting.is_alive()
+
+
+def test_any_text_passes(feed: Feed) -> None:
+    """A buyer's name cannot end an event or begin another one, whatever is in it."""
+    name = "Ada\n\nevent: hello\ndata: {}\r\r<script>\u2028 ☃"
+    stream = listen(feed)
+    next(stream)
+    feed.publish("sample", {"buyer": name})
+    assert [data for _, _, data in events(next(stream))] == [{"buyer": name}]

@@ -24,13 +24,16 @@ class QueueView:
     def __init__(self) -> None:
         self.revision = 0
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
+        self._discarded: dict[str, int] = {}  # the create revisions of keys whose DELETE is still to be told
 
     def replace(self, snapshot: Snapshot) -> bool:
         """Take a list for the truth, unless the view is newer; whether it was taken."""
         if snapshot.revision < self.revision:
             return False
         self.revision = snapshot.revision
-        self._keys = OrderedDict((kv.key, kv) for kv in snapshot.keys)
+        ghosts = {kv.key for kv in snapshot.keys if self._discarded.get(kv.key) == kv.create_revision}
+        self._discarded = {key: self._discarded[key] for key in ghosts}  # the list is older than their end
+        self._keys = OrderedDict((kv.key, kv) for kv in snapshot.keys if kv.key not in ghosts)
         return True
 
     def apply(self, events: Iterable[Event]) -> None:
@@ -45,15 +48,18 @@ class QueueView:
             known = self._keys.get(kv.key)
             if known is not None and (deleted or known.create_revision != kv.create_revision):
                 del self._keys[kv.key]
-            if not deleted:
+            if deleted:
+                self._discarded.pop(kv.key, None)
+            else:
                 self._keys[kv.key] = kv  # a key that is overwritten keeps its create revision and its place
             self.revision = kv.mod_revision
 
     def discard(self, key: str, create_revision: int) -> None:
-        """Forget a key that is known to be deleted, ahead of the event that will say so."""
+        """Forget a key that is known to be deleted, ahead of the event that will say so; no older list brings it back."""
         kv = self._keys.get(key)
         if kv is not None and kv.create_revision == create_revision:
             del self._keys[key]
+            self._discarded[key] = create_revision
 
     def head(self) -> KeyValue | None:
         """The holder, or None where nobody is known."""

@@ -150,3 +150,18 @@ def test_only_the_very_key_that_was_deleted_is_forgotten(view: QueueView) -> Non
     view.discard("a", 2)
     view.discard("x", 3)
     assert order(view) == ["a", "b", "c"]
+
+
+def test_no_older_list_brings_back_a_key_that_was_forgotten(view: QueueView) -> None:
+    """A list that was under way when our key was deleted still shows it; the one who follows stays the head."""
+    view.discard("a", 3)
+    assert view.replace(Snapshot(10, [key("a", 3), key("b", 5), key("c", 8)]))
+    assert view.replace(Snapshot(12, [key("a", 3), key("b", 5), key("c", 8)]))
+    assert order(view) == ["b", "c"]
+
+
+def test_a_forgotten_key_that_is_written_again_counts(view: QueueView) -> None:
+    """Only the key of that create revision is gone: a later one of the same name stands last."""
+    view.discard("a", 3)
+    assert view.replace(Snapshot(12, [key("b", 5), key("c", 8), key("a", 12)]))
+    assert order(view) == ["b", "c", "a"]

@@ -271,3 +271,12 @@ def test_a_queue_with_a_holder_is_followed_however_long(
         wait_until(lambda: session.remaining() > renewed - 0.1)
         client.delete(hold.key, None)
         assert hold.lost.wait(AT_ONCE_S)
+
+
+def test_the_next_thread_is_woken_without_the_watch(deaf: Client, name: str) -> None:
+    """Within a process a release wakes the next one by itself: nobody has to wait until etcd tells what is known."""
+    with Session(deaf, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        waiting = wait_behind(hold, deaf, session)
+        hold.release()
+        waiting.result(AT_ONCE_S).release()

@@ -55,7 +55,7 @@ class QueueView:
             self.revision = kv.mod_revision
 
     def discard(self, key: str, create_revision: int) -> None:
-        """Forget a key that is known to be deleted, ahead of the event that will say so; no older list brings it back."""
+        """Forget a key that is known to be deleted, ahead of the event that says so; no older list brings it back."""
         kv = self._keys.get(key)
         if kv is not None and kv.create_revision == create_revision:
             del self._keys[key]

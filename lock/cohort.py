@@ -97,7 +97,9 @@ class CohortMutex:
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
         with self._lock:
-            for waiter in self._waiters:
+            cancelled, leaders = list(self._waiters), [waiter for waiter in self._waiters if waiter.leads]
+            self._waiters = deque(leaders)  # the others get no turn, even if one comes before they wake
+            for waiter in cancelled:
                 waiter.cancelled = True
                 waiter.called.set()
             waits_in_etcd = self._acquisition is not None and self._hold is None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.guards.base import Guard, Promise
-from app.guards.holding import holding
-from app.purchase import Purchase, Receipt
+from app.guards.base import Promise
+from app.guards.fenced import FencedGuard
+from lock import CohortMutex
 
 
-class EtcdCohortGuard(Guard):
+class EtcdCohortGuard(FencedGuard):
     """Every purchase has a turn of its own, with a token of its own: the pair (create revision, turn).
 
     While another instance waits, a hold ends after `CohortMutex`'s `batch` turns or `slice` seconds. So whoever stands
@@ -18,15 +18,5 @@ class EtcdCohortGuard(Guard):
     promise = Promise.EXACT
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        inventory = self.inventory(purchase)
-        sold_out = inventory.short_cut(purchase)
-        if sold_out is not None:
-            return sold_out
-        with holding(self.tools.coordination.cohort(purchase.item), purchase, timeout=self.tools.lock_timeout) as turn:
-            reading = inventory.fenced_read(purchase)
-            if reading.receipt is not None:
-                return reading.receipt
-            purchase.think()
-            turn.ensure()
-            return inventory.fenced_write(purchase, reading)
+    def mutex(self, item: str) -> CohortMutex:
+        return self.tools.coordination.cohort(item)

@@ -173,6 +173,22 @@ def test_a_key_that_was_told_sold_out_is_told_so_again(
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (409, "true")
 
 
+def test_a_whole_cohort_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
+    """With the last item gone, a cohort neither takes turns to be told so nor queues in etcd again."""
+    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
+    cohort = services.of(app).coordination.cohort()
+    sale.reset(1)
+    with ThreadPoolExecutor(8) as threads:
+        with stranger.acquire(timeout=5):
+            crowd = [threads.submit(buy, app.test_client(), "etcd-cohort") for _ in range(8)]
+            wait_until(lambda: len(cohort._waiters) == 8)
+        outcomes = [purchase.result(20) for purchase in crowd]
+    assert sorted(outcomes) == ["sold"] + ["sold_out"] * 7
+    highest = str(sale.client.get(sale.keys.fence))
+    services.of(app).close()
+    assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn
+
+
 def test_who_waits_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
     """When one buyer sees it under the lock, those who wait behind him in the same instance need no turn any more."""
     app = create_app(dataclasses.replace(settings, lock_timeout=20.0))

@@ -39,7 +39,7 @@ class Settings:
     lease_ttl: int = 10
     lock_timeout: float = 10.0
     admin_token: str | None = field(default=None, repr=False)
-    threads: int = 64
+    threads: int = 256
     workers: int = 1
     items: int = 1
     evidence: Path | None = None

@@ -25,6 +25,14 @@ class CountingPool(ThreadPoolExecutor):
         self.busy = 0
         self.queued = 0
         self._counting = threading.Lock()
+        self._start_all()
+
+    def _start_all(self) -> None:
+        """Start all threads now: in a rush, each start would delay the requests that are being worked on."""
+        all_there = threading.Barrier(self.threads + 1)
+        for _ in range(self.threads):
+            super().submit(all_there.wait)
+        all_there.wait()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         self._count(queued=1)

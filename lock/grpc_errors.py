@@ -6,8 +6,9 @@ import grpc
 
 from lock.errors import EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound
 
-TRY_ELSEWHERE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 CLOSED = "this etcd client was closed"
+_OUT_OF_REACH = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+_OUT_OF_TIME = ("context deadline exceeded", "context canceled")  # of a member without a quorum, in etcd 3.5
 _DENIED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 _DENIED_WORDS = ("authentication failed", "user name is empty")  # etcd calls these invalid arguments
 
@@ -15,7 +16,7 @@ _DENIED_WORDS = ("authentication failed", "user name is empty")  # etcd calls th
 def translate(error: grpc.RpcError) -> EtcdError:
     """The error of this package that says the same."""
     code, said = error.code(), words(error)
-    if code in TRY_ELSEWHERE:
+    if out_of_reach(error):
         return EtcdUnavailable(f"etcd did not answer: {said}")
     if code == grpc.StatusCode.CANCELLED:
         return EtcdUnavailable(CLOSED)
@@ -24,6 +25,11 @@ def translate(error: grpc.RpcError) -> EtcdError:
     if code in _DENIED or any(words in said for words in _DENIED_WORDS):
         return EtcdDenied(f"{said}: check the etcd user, its password and its roles")
     return EtcdError(said)
+
+
+def out_of_reach(error: grpc.RpcError) -> bool:
+    """Whether it was not answered, so that another endpoint may answer; what was asked may be done all the same."""
+    return error.code() in _OUT_OF_REACH or (error.code() == grpc.StatusCode.UNKNOWN and words(error) in _OUT_OF_TIME)
 
 
 def words(error: grpc.RpcError) -> str:

@@ -10,7 +10,7 @@ import grpc
 
 from lock.clock import now
 from lock.errors import EtcdError, EtcdUnavailable
-from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, translate
+from lock.grpc_errors import CLOSED, out_of_reach, translate
 
 Observer = Callable[[str, Any, Any, float], None]
 """Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
@@ -69,7 +69,7 @@ class Stream:
             raise EtcdUnavailable(CLOSED) from error
         except grpc.RpcError as error:
             if not self._closed.is_set():
-                self._failed(error.code() in TRY_ELSEWHERE)
+                self._failed(out_of_reach(error))
                 raise translate(error) from error
         finally:
             self.close()

@@ -19,7 +19,7 @@ import grpc
 from lock import protobuf_bridge
 from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
-from lock.grpc_errors import CLOSED, TRY_ELSEWHERE, token_expired, translate, words
+from lock.grpc_errors import CLOSED, out_of_reach, token_expired, translate, words
 from lock.login import Login
 from lock.shield import shielded
 from lock.stream import Observer, Stream, call_name
@@ -159,7 +159,7 @@ class Transport:
             try:
                 return self._ask(endpoint, select(endpoint), request, share)
             except grpc.RpcError as error:
-                if error.code() not in TRY_ELSEWHERE:
+                if not out_of_reach(error):
                     raise translate(error) from error
                 failures.append(f"{endpoint.address}: {words(error)}")
                 if unanswered is not None:
@@ -200,8 +200,8 @@ class Transport:
     def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:
         return (_HAS_LEADER,) if token is None else (_HAS_LEADER, ("token", token))
 
-    def _stream_failed(self, position: int, out_of_reach: bool) -> None:
-        if out_of_reach:
+    def _stream_failed(self, position: int, elsewhere: bool) -> None:
+        if elsewhere:
             self._leave(position)
         if self._login is not None:  # of a watch with a token that has expired etcd says but "permission denied"
             self._login.forget()

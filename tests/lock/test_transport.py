@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.proxy import ANSWERS, Proxy
-from loadtest.servers import Etcd
+from loadtest.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, connect
 from tests.waiting import wait_until
 
@@ -149,6 +150,17 @@ def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(etcd: Etcd, client: 
         proxy.stall(ANSWERS)
         kv = both.create("transport/lost/a", b"", NO_LEASE)
         assert client.get_prefix("transport/lost/").keys == [kv]
+
+
+def test_a_member_without_a_quorum_is_out_of_reach(tmp_path: Path) -> None:
+    """Whatever it says to that, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on."""
+    with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
+        client.get_prefix("a/")
+        for member in cluster.members[1:]:
+            member.kill()
+        for _ in range(40):
+            with pytest.raises(EtcdUnavailable):
+                client.get_prefix("a/", timeout=0.05)
 
 
 @pytest.mark.parametrize("silent_first", [True, False])

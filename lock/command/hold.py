@@ -60,7 +60,7 @@ def hold(
 
     With a COMMAND: run it while the lock is held, with ETCD_LOCK_KEY, ETCD_LOCK_REV (the revision at which it was
     found held) and LOCK_TOKEN (the fencing token) in its environment; pass signals on to it; exit with its code, or
-    with 128+N where signal N ended it. When the lock is lost, it and its children are ended.
+    with 128+N where signal N ended it. When the lock is lost, or this process is killed, it and its children are ended.
     """
     ctx = click.get_current_context()
     command: list[str] = ctx.meta[__name__]
@@ -112,13 +112,13 @@ def _run(held: Hold, client: Client, signals: Signals, command: list[str], grace
     }
     held.ensure()
     try:
-        child = signals.launch(partial(Child, command, environment))
+        child = signals.launch(partial(Child, command, environment, grace))
     except OSError as error:
         say(f"cannot run {command[0]!r}: {error.strerror}")
         return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
     code = child.wait(held)
     if code is None:
         say("the lock is lost: ending the command")
-        child.end(grace)
+        child.end()
         return Exit.LOST
     return code

@@ -1,0 +1,124 @@
+"""Conformance, cases i and j: members of a cluster that go and come back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from loadtest import programs
+from loadtest.servers import Etcd, EtcdCluster
+from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
+from tests.lock.conformance.conftest import Contend
+from tests.lock.conformance.implementations import Implementation
+from tests.lock.conformance.test_queue import serve
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.waiting import wait_until
+
+TTL_S = 2
+
+
+def leader(cluster: EtcdCluster) -> Etcd:
+    """The member that leads, as the members themselves say."""
+    command = [str(programs.etcdctl()), f"--endpoints={cluster.endpoints}", "endpoint", "status", "-w", "json"]
+    told = json.loads(subprocess.run(command, capture_output=True, timeout=WAIT_S, check=True).stdout)
+    [endpoint] = [
+        each["Endpoint"] for each in told if each["Status"]["leader"] == each["Status"]["header"]["member_id"]
+    ]
+    return next(member for member in cluster.members if member.endpoint == endpoint)
+
+
+def kill_quorum(cluster: EtcdCluster) -> list[Etcd]:
+    """Kill two of three members, the leader first: left alone, it would go on renewing leases for a second or two."""
+    first = leader(cluster)
+    gone = [first, next(member for member in cluster.members if member is not first)]
+    for member in gone:
+        member.kill()
+    return gone
+
+
+def patiently(connecting: Callable[[], Session]) -> Session:
+    """A session as soon as one can be had: members that are back still elect a leader, perhaps more than once."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return connecting()
+        except EtcdUnavailable:
+            if time.monotonic() > until:
+                raise
+
+
+def test_i_without_a_quorum_a_hold_is_lost_in_time(cluster: EtcdCluster, name: str) -> None:
+    """`lost` is set no later than the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
+    with connect(cluster.endpoints, timeout=1.0) as client, Session(client, ttl=TTL_S) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        gone = kill_quorum(cluster)
+        no_renewal_after = time.monotonic()
+        assert hold.lost.wait(TTL_S + AT_ONCE_S)
+        assert time.monotonic() < no_renewal_after + TTL_S + 0.3
+        with pytest.raises(SessionLost):
+            hold.ensure()
+        for member in gone:
+            member.launch()
+        for member in gone:
+            member.wait_ready()
+        with patiently(lambda: Session(client, ttl=TTL_S)) as following:
+            Mutex(following, name).acquire(timeout=WAIT_S).release()
+
+
+def test_i_without_a_quorum_the_child_is_ended(
+    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
+) -> None:
+    """A command that runs under the lock is ended when the lease is over, although nobody can be asked about it."""
+    sleeper = ["sh", "-c", "echo in; exec sleep 60"]
+    contender = queue(implementation, name, *sleeper, ttl=TTL_S, observer=observer, endpoints=cluster.endpoints)
+    assert contender.holds()
+    kill_quorum(cluster)
+    assert contender.has_ended(within=TTL_S + 2 * AT_ONCE_S)
+
+
+def test_j_a_member_restarts_while_five_wait(
+    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
+) -> None:
+    """The member that all of them talk to is killed and comes back: nobody loses hold or place."""
+    contenders = [queue(implementation, name, observer=observer, endpoints=cluster.endpoints) for _ in range(5)]
+    expected = keys(observer, name)
+    cluster.members[0].kill()
+    cluster.members[0].start()
+    assert keys(observer, name) == expected
+    serve(contenders, expected)
+    assert keys(observer, name) == []
+
+
+def test_j_the_leader_restarts_while_fifty_wait(cluster: EtcdCluster, observer: Client, name: str) -> None:
+    """Two sessions with 25 threads each wait while the leader is killed: all hold, in the order of queueing."""
+    order: list[str] = []
+
+    def wait(mutex: Mutex) -> None:
+        with mutex.acquire(timeout=3 * WAIT_S) as hold:
+            order.append(hold.key)
+
+    with (
+        connect(cluster.endpoints) as one,
+        connect(",".join(reversed(cluster.endpoints.split(",")))) as other,
+        Session(one, ttl=10) as first,
+        Session(other, ttl=10) as second,
+    ):
+        hold = Mutex(first, name).acquire(timeout=WAIT_S)
+        mutexes = [Mutex(session, name) for session in (first, second)]
+        waits = [in_thread(wait, mutexes[number % 2]) for number in range(50)]
+        wait_until(lambda: len(keys(observer, name)) == 51, timeout=WAIT_S)
+        expected = keys(observer, name)
+        member = leader(cluster)
+        member.kill()
+        member.start()
+        hold.ensure()
+        assert expected[0] == hold.key
+        hold.release()
+        for done in waits:
+            done.result(WAIT_S)
+        assert order == expected[1:]
+        assert keys(observer, name) == []

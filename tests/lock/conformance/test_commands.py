@@ -68,7 +68,7 @@ def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Con
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("times", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_n_increments_from_the_shell(
     implementation: Implementation, start: Contend, tmp_path: Path, name: str, times: int
 ) -> None:

@@ -13,6 +13,7 @@ from loadtest.compare import compare
 from loadtest.demo import demo
 from loadtest.faults.command import faults
 from loadtest.process import ServerError
+from loadtest.report.command import report
 from loadtest.up import up
 
 
@@ -21,7 +22,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, faults, audit_records, bench, write_performance, bench_lock):
+for command in (demo, up, compare, faults, audit_records, report, bench, write_performance, bench_lock):
     cli.add_command(command)
 
 

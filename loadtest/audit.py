@@ -135,7 +135,7 @@ def overlaps(sections: Iterable[Section]) -> Iterator[Overlap]:
     for entered, left, second in sorted(ended, key=lambda each: each[:2]):
         inside = [(end, first) for end, first in inside if end > entered]
         for end, first in inside:
-            if _hold(first) != _hold(second) and _items(first) & _items(second):
+            if hold_of(first) != hold_of(second) and _items(first) & _items(second):
                 yield Overlap(first, second, entered, min(end, left))
         inside.append((left, second))
 
@@ -144,7 +144,8 @@ def _items(section: Section) -> set[str]:
     return set(section.item.split(","))
 
 
-def _hold(section: Section) -> tuple[object, ...]:
+def hold_of(section: Section) -> tuple[object, ...]:
+    """What sections of one hold have in common, and no others."""
     alone = section.order if section.token is None else json.dumps(section.token)
     return section.instance, section.pid, alone
 

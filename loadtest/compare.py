@@ -15,8 +15,10 @@ import click
 
 from loadtest import guardian
 from loadtest.comparison import GUARDS, Comparison
+from loadtest.report.command import draw
 from loadtest.reports import COMPARISON, REPORTS, new_report, point_latest
 from loadtest.sale import hosts_of
+from loadtest.terminal import console
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _STOP_TIMEOUT_S = 10.0
@@ -54,14 +56,14 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts:
     Exits with 0 if every guard kept its promise. FLASHSALE_REDIS_URL says where the ledger is.
     """
     comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts_of(hosts))
-    click.echo(f"Report: {report}")
+    draw(report, console())
     sys.exit(0 if comparison.kept else 1)
 
 
 def run_rush(
     options: RushOptions, *, hosts: Sequence[str], env: Mapping[str, str] | None = None
 ) -> tuple[Comparison, Path]:
-    """Let Locust run the comparison and show it; returns it, and where it was written.
+    """Let Locust run the comparison and show it; returns it, and the directory of its report.
 
     Args:
         options: what to compare.
@@ -81,7 +83,7 @@ def run_rush(
             f"Locust ended with code {code} and no comparison; see {directory}/locust.log"
         ) from None
     point_latest(directory)
-    return comparison, directory / COMPARISON
+    return comparison, directory
 
 
 def _locust(options: RushOptions, hosts: Sequence[str], directory: Path) -> list[str]:

@@ -127,6 +127,8 @@ class Comparison:
         buyers: each clicks once in every run.
         started: ISO 8601, UTC.
         versions: of what took part.
+        hold_ms: think time inside the critical section.
+        machine: where the buyers were; see `loadtest.machine`.
     """
 
     stock: int
@@ -134,6 +136,8 @@ class Comparison:
     started: str
     versions: dict[str, str]
     runs: list[Run] = field(default_factory=list)
+    hold_ms: int = 0
+    machine: dict[str, Any] = field(default_factory=dict)
 
     @property
     def kept(self) -> bool:

@@ -13,6 +13,7 @@ from rich.console import Console
 from loadtest.compare import RushOptions, run_rush, rush_options
 from loadtest.comparison import BASELINE, GUARDS
 from loadtest.process import Process, scratch_directory
+from loadtest.report.command import draw
 from loadtest.stack import Stack
 from loadtest.terminal import console
 
@@ -43,7 +44,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int) -> None:
             raise
         with screen.status("stopping everything"):
             stack.stop()
-    screen.print(f"Report: {report}", highlight=False)
+    draw(report, screen)
     sys.exit(0 if comparison.kept and comparison.baseline_oversold else 1)
 
 

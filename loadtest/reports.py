@@ -8,6 +8,7 @@ from pathlib import Path
 
 REPORTS = Path("reports")
 COMPARISON = "comparison.json"
+BENCHMARK = "bench.json"
 
 
 def new_report(reports: Path = REPORTS) -> Path:
@@ -32,3 +33,9 @@ def point_latest(directory: Path) -> None:
     except OSError:
         fresh.write_text(directory.name + "\n", encoding="utf-8")
     fresh.replace(latest)
+
+
+def latest(reports: Path = REPORTS) -> Path:
+    """The newest report, which `point_latest` was told of; raises FileNotFoundError."""
+    link = reports / "latest"
+    return link if link.is_dir() else reports / link.read_text(encoding="utf-8").strip()

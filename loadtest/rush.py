@@ -18,6 +18,7 @@ from loadtest.answer import Answer, Outcome
 from loadtest.clock import Start, utc_now
 from loadtest.comparison import Comparison, Run
 from loadtest.evidence import EvidenceReader
+from loadtest.machine import about_machine
 from loadtest.record import Record
 from loadtest.sale import Sale, SaleError
 from loadtest.verdict import judge
@@ -80,7 +81,9 @@ class Rush:
         unknown = [guard for guard in plan.guards if guard not in promises]
         if unknown:
             raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
-        self.comparison = Comparison(plan.stock, buyers, utc_now(), sale.versions())
+        self.comparison = Comparison(
+            plan.stock, buyers, utc_now(), sale.versions(), hold_ms=plan.hold_ms, machine=about_machine()
+        )
         for guard in plan.guards:
             self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
         return self.comparison

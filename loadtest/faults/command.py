@@ -12,7 +12,8 @@ import click
 
 from loadtest.faults.programme import BY_NAME, Programme
 from loadtest.faults.table import table
-from loadtest.reports import new_report
+from loadtest.report.command import draw
+from loadtest.reports import new_report, point_latest
 from loadtest.terminal import console
 
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
@@ -47,6 +48,8 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
         screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in programme.results)
     screen.print(f"{len(programme.results)} runs, {unexpected} not as expected. Records: {report}/records")
+    draw(report, screen)
+    point_latest(report)
     sys.exit(1 if unexpected else 0)
 
 

@@ -108,7 +108,7 @@ def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
     comparison.write(path)
     assert Comparison.read(path) == comparison
     written = json.loads(path.read_text())
-    assert list(written) == ["stock", "buyers", "started", "versions", "runs"]
+    assert list(written) == ["stock", "buyers", "started", "versions", "runs", "hold_ms", "machine"]
     assert " ".join(written["runs"][0]) == (
         "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict kept_promise "
         "wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance"

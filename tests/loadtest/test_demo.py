@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -48,7 +49,10 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     assert re.match(r"Ready: etcd, redis, instance-\d+, instance-\d+$", lines[0])
     assert re.search(r"^none +OVERSOLD by \d+: \d+ sold in [\d.]+ s, all clicks within \d+ ms$", done.stdout, re.M)
     assert lines[-2] == comparison.sentence
-    assert re.match(r"Report: reports/[\d_-]+/comparison.json$", lines[-1])
+    assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
+    page = (tmp_path / "reports/latest/index.html").read_text(encoding="utf-8")
+    assert html.escape(comparison.sentence) in page
+    assert page.count("<svg") == 7  # sold and inside for each of two guards, two waiting times, and the first race
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
 

@@ -1,0 +1,56 @@
+"""`report`: what was kept, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from loadtest.report import bench, kept, rush, versus
+from loadtest.report.sources import Bench, ReportError, Rush, Source, read
+from loadtest.reports import latest
+
+PAGE = "index.html"
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
+def report(files: Sequence[Path], output: Path | None) -> None:
+    """Make a page of a comparison, of records or of a benchmark; of two of a kind, compare them side by side."""
+    if len(files) > 2:
+        raise click.UsageError("one FILE is shown, two are compared; these are more.")
+    try:
+        click.echo(f"Report: {write(files or [latest()], output)}")
+    except FileNotFoundError:
+        raise click.ClickException("there is no report yet: make demo") from None
+    except ReportError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def draw(directory: Path, screen: Console) -> None:
+    """Make the page of a report that was just written, and say where it is."""
+    with screen.status("drawing the report"):
+        page = write([directory])
+    screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
+
+
+def write(files: Sequence[Path], output: Path | None = None) -> Path:
+    """Make the page, and return where it was written; raises ReportError."""
+    sources = [read(file) for file in files]
+    where = output or (files[0] if files[0].is_dir() else files[0].parent) / PAGE
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text(page(sources), encoding="utf-8")
+    return where
+
+
+def page(sources: Sequence[Source]) -> str:
+    """The page of one source, or of two; raises ReportError."""
+    if len(sources) > 1:
+        return versus.page(*sources)
+    (source,) = sources
+    if isinstance(source, Rush):
+        return rush.page(source)
+    return bench.page(source) if isinstance(source, Bench) else kept.page(source)

@@ -1,0 +1,136 @@
+"""What a report can be made of: a comparison with its records, records alone, or a benchmark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtest.bench.result import FORMAT as BENCH
+from loadtest.bench.result import Result
+from loadtest.comparison import Comparison
+from loadtest.record import FORMAT as RECORD
+from loadtest.record import Record, RecordError
+from loadtest.reports import BENCHMARK, COMPARISON
+
+RECORDS = "records"
+
+
+class ReportError(ValueError):
+    """There is nothing that a report can be made of; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Rush:
+    """A comparison of guards, and those of its runs that were recorded, by guard."""
+
+    path: Path
+    comparison: Comparison
+    records: dict[str, Record]
+
+    @property
+    def started(self) -> str:
+        return self.comparison.started
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return self.comparison.versions
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        return self.comparison.machine
+
+
+@dataclass(frozen=True)
+class Kept:
+    """At least one record, as they were played."""
+
+    path: Path
+    records: list[Record]
+
+    @property
+    def started(self) -> str:
+        return self.records[0].started
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return self.records[0].versions
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """Records do not tell."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A run of the benchmark."""
+
+    path: Path
+    result: Result
+
+    @property
+    def started(self) -> str:
+        return self.result.started
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return self.result.versions
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        return self.result.machine
+
+
+Source = Rush | Kept | Bench
+
+
+def read(path: Path) -> Source:
+    """What is in a file, or in the directory of a report; raises ReportError."""
+    if not path.is_dir():
+        return _file(path)
+    for name in (COMPARISON, BENCHMARK):
+        if (path / name).exists():
+            return _file(path / name)
+    records = [_record(each) for each in sorted((path / RECORDS).glob("*.json"))]
+    if not records:
+        raise ReportError(f"{path} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
+    return Kept(path, sorted(records, key=lambda record: record.started))
+
+
+def _file(path: Path) -> Source:
+    kind = _kind(path)
+    if kind == RECORD:
+        return Kept(path, [_record(path)])
+    if kind == BENCH:
+        return Bench(path, _whole(Result.read, path))
+    if kind == COMPARISON:
+        kept = [_record(each) for each in sorted((path.parent / RECORDS).glob("*.json"))]
+        return Rush(path, _whole(Comparison.read, path), {record.guard: record for record in kept})
+    raise ReportError(f"{path} is none of these: the JSON file of a comparison, of a benchmark, or of a record")
+
+
+def _kind(path: Path) -> str | None:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        return None
+    return data.get("format") or (COMPARISON if "runs" in data else None)
+
+
+def _record(path: Path) -> Record:
+    try:
+        return Record.read(path)
+    except (OSError, RecordError) as error:
+        raise ReportError(str(error)) from error
+
+
+def _whole(reader: Callable[[Path], Any], path: Path) -> Any:
+    try:
+        return reader(path)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReportError(f"{path} is damaged: {error}") from error

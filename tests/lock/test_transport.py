@@ -163,6 +163,17 @@ def test_a_member_without_a_quorum_is_out_of_reach(tmp_path: Path) -> None:
                 client.get_prefix("a/", timeout=0.05)
 
 
+def test_a_member_without_a_leader_ends_its_watches(tmp_path: Path) -> None:
+    """It could keep them open in silence for ever; as we ask for a leader, it says that it has none (pitfall 14)."""
+    with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
+        changes = iter(client.watch("a/"))
+        assert next(changes) == []  # it stands
+        for member in cluster.members[1:]:
+            member.kill()
+        with pytest.raises(EtcdUnavailable):
+            next(changes)
+
+
 @pytest.mark.parametrize("silent_first", [True, False])
 def test_a_watch_moves_to_another_endpoint(etcd: Etcd, client: Client, silent: str, silent_first: bool) -> None:
     """When the endpoint of a watch fails, the next watch is opened elsewhere, without any other call in between."""

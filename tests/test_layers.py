@@ -1,0 +1,60 @@
+"""Who may import whom: the arrows go one way, from loadtest over HTTP to app, and from app to lock."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from loadtest.stack import Stack
+
+ROOT = Path(__file__).parents[1]
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level packages that a file imports, wherever in it."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return {name.partition(".")[0] for name in plain} | {
+        str(node.module).partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0
+    }
+
+
+def importers(package: str, *modules: str) -> list[str]:
+    """The files of a package that import one of these."""
+    found = [path for path in (ROOT / package).rglob("*.py") if imports(path) & set(modules)]
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("lock", ("app", "loadtest", "tests", "flask", "redis", "locust")),
+        ("app", ("loadtest", "tests", "locust")),
+        ("loadtest", ("app", "tests")),
+    ],
+)
+def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...]) -> None:
+    """What a package must not know of, none of its files imports."""
+    assert importers(package, *forbidden) == []
+
+
+def test_one_module_speaks_to_etcd3() -> None:
+    """Besides the bridge that makes it run, lock.transport alone imports etcd3; nobody relies on its locks."""
+    assert [path for path in importers("lock", "etcd3") if path != "lock/protobuf_bridge.py"] == ["lock/transport.py"]
+
+
+def test_no_test_imports_locust() -> None:
+    """It would patch the standard library of the test run (pitfall 29)."""
+    assert importers("tests", "locust", "gevent") == []
+    assert "loadtest.locustfile" not in "".join(
+        line for path in (ROOT / "tests").rglob("*.py") for line in path.read_text().splitlines() if "import " in line
+    )
+
+
+def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:
+    """It is none of the instances, so it does not freeze when they do (pitfall 28)."""
+    names = [process.name for process in Stack(tmp_path, board=True).processes]
+    assert names.count("board") == 1
+    assert len(names) == len(set(names))

@@ -31,7 +31,14 @@ stage = Stage(events, crowd)
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def add_options(parser: Any) -> None:
     """What Locust's own --users and --host do not say; the form in its page has these fields too."""
-    parser.add_argument("--guards", nargs="+", choices=GUARDS, default=DEFAULT_GUARDS, is_multiple=True, help="Guards")
+    parser.add_argument(
+        "--guards",
+        nargs="+",
+        choices=GUARDS,
+        default=DEFAULT_GUARDS,
+        is_multiple=True,
+        help="Each has a rush of its own",
+    )
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
     parser.add_argument("--report", metavar="<filename>", include_in_web_ui=False, help="Write the comparison as JSON")

@@ -191,12 +191,16 @@ class Record:
         entered = (visit for visit in visits if visit.entered >= start.boot_ns)
         self.sections = sorted((Section.of(visit, start) for visit in entered), key=lambda section: section.entered_ms)
 
-    def write(self, path: Path) -> None:
-        """Write it, and make the directory for it; a line a row, so that two records can be compared as text."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def to_json(self) -> str:
+        """A line a row, so that two records can be compared as text."""
         members = {"format": FORMAT, "version": VERSION, **asdict(self)}
         text = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in members.items())
-        path.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
+        return f"{{\n{text}\n}}\n"
+
+    def write(self, path: Path) -> None:
+        """Write it, and make the directory for it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Record:

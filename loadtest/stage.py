@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import gevent
-from flask import Response
 from locust.runners import MasterRunner, WorkerRunner
 
 from loadtest.crowd import Crowd
 from loadtest.rush import Plan, Rush
 from loadtest.sale import SaleError, hosts_of
 from loadtest.terminal import Terminal
+from loadtest.verdict_tab import VerdictTab
 
 BROKEN_PROMISE, NO_RESULT = 1, 2
 
@@ -41,13 +41,8 @@ class Stage:
         if not isinstance(runner, WorkerRunner):
             self._rush = Rush(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
-        if web_ui:
-            web_ui.app.add_url_rule("/comparison.json", view_func=self._comparison)
-
-    def _comparison(self) -> Response:
-        """``GET /comparison.json`` of Locust's page: what is known so far."""
-        done = self._rush.comparison if self._rush else None
-        return Response(done.to_json() if done else "null", content_type="application/json")
+        if web_ui and self._rush:
+            VerdictTab(environment, self._rush)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         environment.process_exit_code = NO_RESULT  # until there is one

@@ -87,3 +87,9 @@ _COLUMNS = (
     _VERDICT,
     _Column("promise", _promise, left=True),
 )
+TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in _COLUMNS)
+
+
+def cells(run: Run) -> list[str]:
+    """One run as plain text, a cell for each of `TITLES`."""
+    return [column.cell(run).plain for column in _COLUMNS]

@@ -1,0 +1,85 @@
+"""Locust's page: the tab with the verdicts, and the ways to the board and the report."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadtest.record import Record
+from loadtest.stack import Stack
+from loadtest.table import TITLES
+from tests.loadtest.parsed import Page as Parsed
+from tests.loadtest.rushing import Page, environment, page
+from tests.waiting import wait_until
+
+BUYERS = 40
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
+        yield running
+
+
+def verdicts(shown: Page) -> list[dict[str, str]]:
+    """The rows of the tab, by the titles of its columns, as Locust's page gets them."""
+    (table,) = shown.arguments()["extended_tables"]
+    (rows,) = json.loads(shown.get("/stats/requests"))["extended_stats"]
+    assert table["key"] == rows["key"] == "verdict"
+    titles = {column["key"]: column["title"] for column in table["structure"]}
+    return [{titles[key]: cell for key, cell in row.items()} for row in rows["data"]]
+
+
+def refused(shown: Page, path: str) -> tuple[int, str]:
+    """Status and text of an answer that is none."""
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        shown.get(path)
+    with raised.value as error:
+        return error.code, error.read().decode()
+
+
+def links(html: str) -> list[str]:
+    """Where a page leads."""
+    return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
+    """Rush after rush, in one process and in several: a row for each guard of this one, as in the terminal's table."""
+    with page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence)), workers=workers) as shown:
+        assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
+        assert verdicts(shown) == []
+        assert links(shown.get("/")) == ["http://127.0.0.1:8070", "./report/"]
+        assert refused(shown, "/report/") == (404, "There is no comparison yet: start one in Locust's page.\n")
+        for stock, guards in ((10, ["none", "redis-lua"]), (12, ["redis-lua"])):
+            shown.compare(guards=guards, stock=stock, buyers=BUYERS)
+            rows = verdicts(shown)
+            assert [row["guard"] for row in rows] == guards
+            assert set(rows[0]) == set(TITLES)
+            assert (rows[-1]["sold"], rows[-1]["verdict"], rows[-1]["promise"]) == (str(stock), "EXACT", "kept")
+            assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
+
+
+def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path: Path) -> None:
+    """While buyers buy nothing is drawn; afterwards it is the page of make demo, with the files it links to."""
+    board = 'http://board/"><script>alert(1)</script>'
+    env = environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence), FLASHSALE_BOARD_URL=board)
+    with page(env) as shown:
+        assert links(shown.get("/")) == [board, "./report/"]
+        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
+        wait_until(lambda: verdicts(shown))
+        assert refused(shown, "/report/")[0] == 503
+        wait_until(shown.is_idle, timeout=30)
+        report = Parsed(shown.get("/report/"))
+        assert report.text("h1") == "Every promise was kept."
+        assert len(report.charts) == 6
+        for link in (each for each in links(shown.get("/report/")) if not each.startswith("#")):
+            assert json.loads(shown.get(f"/report/{link}"))
+        (tmp_path / "etcd.json").write_text(shown.get("/report/records/etcd.json"), encoding="utf-8")
+        assert Record.read(tmp_path / "etcd.json").hold_ms == 20
+        assert refused(shown, "/report/records/hope.json")[0] == 404

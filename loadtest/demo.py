@@ -78,7 +78,7 @@ def _start(stack: Stack, screen: Console) -> None:
 
         def ready(process: Process) -> None:
             names.remove(process.name)
-            status.update(f"starting {', '.join(names)}")
+            status.update(f"starting {', '.join(names) or 'the buyers'}")
 
         stack.start(on_ready=ready)
     screen.print(f"Ready: {', '.join(process.name for process in stack.processes)}")

@@ -7,14 +7,15 @@ on a key that nobody else writes, so a call whose answer was lost can be repeate
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from lock.compare import Created
 from lock.errors import LeaseNotFound
 from lock.login import Login
-from lock.model import Event, KeyValue, Lease, LeaseStatus, Snapshot
-from lock.transport import Endpoint, Observer, Stream, Tls, Transport, rpc
+from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.transport import Endpoint, Observer, Tls, Transport, rpc
+from lock.watch import Watch
 
 
 def connect(
@@ -249,33 +250,6 @@ class Client:
     def _decode(self, kv: Any) -> KeyValue:
         key = kv.key[len(self._namespace) :].decode("utf-8", "surrogateescape")
         return KeyValue(key, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
-
-
-class Watch:
-    """Changes under one prefix, read by one thread and closed by any."""
-
-    def __init__(self, stream: Stream, decode: Callable[[Any], KeyValue]) -> None:
-        self._stream = stream
-        self._decode = decode
-
-    def __iter__(self) -> Iterator[list[Event]]:
-        """Each batch of changes, until `close`; a batch never splits a revision.
-
-        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
-        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
-
-        Raises:
-            EtcdError: the watch is over, by a broken connection, a compaction or the server's decision: list again.
-        """
-        for response in self._stream:
-            yield [self._event(event) for event in response.events]
-
-    def close(self) -> None:
-        """End the watch; its reader stops."""
-        self._stream.close()
-
-    def _event(self, event: Any) -> Event:
-        return Event(event.type == event.DELETE, self._decode(event.kv))
 
 
 def _first_answer(to: Endpoint) -> Callable[..., Any]:

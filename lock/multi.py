@@ -9,11 +9,15 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 
-from lock.clock import deadline, now
+from lock.acquisition import Acquisition
+from lock.clock import deadline
 from lock.compare import Created
+from lock.contender import Contender
 from lock.errors import InvalidName, LockLost, NotHeld
 from lock.hold import Hold, Releasable
 from lock.loss import Loss
@@ -37,19 +41,21 @@ class MultiLock:
     def __init__(self, session: Session, names: Iterable[str]) -> None:
         self.names = _in_order(names)
         self._mutexes = [Mutex(session, name) for name in self.names]
+        self._waiting: set[_Attempt] = set()
 
     def acquire(self, *, timeout: float | None = None) -> MultiHold:
         """Wait for all locks; use the result in ``with``, or release it.
 
         Arguments and errors are those of `Mutex.acquire`, with `timeout` for all locks together.
         """
-        until = deadline(timeout)
-        with ExitStack() as taken:
-            holds = [
-                taken.enter_context(mutex.acquire(timeout=None if timeout is None else max(until - now(), 0.0)))
-                for mutex in self._mutexes
-            ]
-            return self._together(holds, taken)
+        until, attempt = deadline(timeout), _Attempt()
+        self._waiting.add(attempt)
+        try:
+            with ExitStack() as taken:
+                holds = [taken.enter_context(attempt.wait(mutex, until)) for mutex in self._mutexes]
+                return self._together(holds, taken)
+        finally:
+            self._waiting.discard(attempt)
 
     def try_acquire(self) -> MultiHold | None:
         """All locks if all are free, else None. Errors are those of `Mutex.try_acquire`."""
@@ -62,10 +68,46 @@ class MultiLock:
                 holds.append(taken.enter_context(hold))
             return self._together(holds, taken)
 
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        for attempt in list(self._waiting):
+            attempt.cancel()
+
+    def contenders(self) -> dict[str, list[Contender]]:
+        """For each name who holds and who waits, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
+        return {mutex.name: mutex.contenders() for mutex in self._mutexes}
+
     def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
         for hold in holds:
             hold.ensure()  # the first may be lost since
         return MultiHold(holds, taken.pop_all())
+
+
+class _Attempt:
+    """A thread on its way through the names, which can be stopped wherever it is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._acquisition: Acquisition[Hold] | None = None
+
+    def wait(self, mutex: Mutex, until: float) -> Hold:
+        """Wait for the next name."""
+        acquisition = mutex.new_acquisition()
+        with self._lock:
+            self._acquisition = acquisition
+            cancelled = self._cancelled
+        if cancelled:
+            acquisition.cancel()
+        return acquisition.run(until)
+
+    def cancel(self) -> None:
+        """End the wait for this name, and for those that were to follow."""
+        with self._lock:
+            self._cancelled = True
+            acquisition = self._acquisition
+        if acquisition is not None:
+            acquisition.cancel()
 
 
 class MultiHold(Releasable):
@@ -83,8 +125,9 @@ class MultiHold(Releasable):
         self._released = False
         self._loss = Loss()
         self.lost = self._loss.lost
+        one_lost = partial(_one_lost, self._loss, ", ".join(self.tokens))
         for hold in holds:
-            hold.on_lost(self._one_lost)
+            hold.on_lost(one_lost)
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
@@ -115,8 +158,10 @@ class MultiHold(Releasable):
         self._released = True
         self._stack.close()
 
-    def _one_lost(self) -> None:
-        self._loss.fail(LockLost(f"one of the locks {', '.join(self.tokens)} is lost"))
+
+def _one_lost(loss: Loss, names: str) -> None:
+    # Not a method: what the queue knows would then keep a hold alive that everybody else has dropped.
+    loss.fail(LockLost(f"one of the locks {names} is lost"))
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -15,12 +15,13 @@ import logging
 import threading
 from collections.abc import Callable
 
-from lock.client import Client, Watch
+from lock.client import Client
 from lock.clock import now
 from lock.errors import EtcdError, LockError, LockLost
 from lock.model import Event, KeyValue, Snapshot
 from lock.queue_view import QueueView
 from lock.ticket import Ticket
+from lock.watch import Watch
 
 logger = logging.getLogger(__name__)
 

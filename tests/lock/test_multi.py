@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lock import Client, InvalidName, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
-from tests.lock.support import WAIT_S, keys
+from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
 from tests.waiting import wait_until
 
 
@@ -109,6 +109,59 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(client: Client, sessi
         with pytest.raises(LockLost):
             waiting.result(WAIT_S)
     assert keys(client, "multi/meanwhile") == []
+
+
+def test_cancel_wakes_whoever_waits_for_any_of_the_names(
+    client: Client, session: Session, stranger: Session, name: str
+) -> None:
+    """Its waiters get LockCancelled wherever they are on their way, keep nothing, and go for no further name."""
+    lock = MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
+    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
+        waiting = [in_thread(lock.acquire, timeout=WAIT_S) for _ in range(2)]  # one waits for b, the other for a
+        wait_until(lambda: len(keys(client, name)) == 4)
+        lock.cancel()
+        for each in waiting:
+            with pytest.raises(LockCancelled):
+                each.result(AT_ONCE_S)
+        assert keys(client, name) == [busy.key]
+    with lock.acquire(timeout=WAIT_S) as hold:  # what was cancelled were those waits, not the lock
+        lock.cancel()
+        hold.ensure()
+
+
+def test_a_cancellation_between_two_names_is_not_missed(session: Session, stranger: Session, name: str) -> None:
+    """It comes when the first name is held and the second not yet queued for: the wait for the second ends at once."""
+    lock = MultiLock(session, [f"{name}/a", f"{name}/b"])
+    second = lock._mutexes[1]
+    begin = second.new_acquisition
+
+    def cancelled_before_it_begins() -> object:
+        lock.cancel()
+        return begin()
+
+    second.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
+    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
+        in_thread(lock.acquire, timeout=WAIT_S).result(WAIT_S)
+
+
+def test_contenders_are_listed_for_each_name(session: Session, stranger: Session, name: str) -> None:
+    """Who holds and who waits for which of the names, holder first."""
+    lock = MultiLock(session, [f"{name}/a", f"{name}/b"])
+    with lock.acquire(timeout=WAIT_S):
+        waiting = in_thread(MultiLock(stranger, [f"{name}/b"]).acquire, timeout=WAIT_S)
+        wait_until(lambda: len(lock.contenders()[f"{name}/b"]) == 2)
+        queues = {each: [contender.session for contender in queue] for each, queue in lock.contenders().items()}
+        assert queues == {f"{name}/a": ["ours"], f"{name}/b": ["ours", "stranger"]}
+    waiting.result(WAIT_S).release()
+
+
+def test_dropped_without_a_release_all_are_freed(client: Client, session: Session, name: str) -> None:
+    """The garbage collector's notice is enough, as with a single hold."""
+    hold = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
+    assert len(keys(client, name)) == 2
+    with pytest.warns(ResourceWarning, match=name):
+        del hold
+    wait_until(lambda: keys(client, name) == [])
 
 
 def test_a_name_given_twice_is_locked_once(client: Client, session: Session) -> None:

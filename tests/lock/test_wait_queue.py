@@ -13,8 +13,8 @@ import pytest
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
-from lock.client import Watch
 from lock.model import Event, KeyValue
+from lock.watch import Watch
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, queue_up
 from tests.waiting import wait_until
 

@@ -12,15 +12,19 @@ import pytest
 
 from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import Implementation
+from tests.lock.conformance.implementations import ETCDCTL, Implementation
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
 from tests.waiting import has_ended, wait_until
 
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
 
 
-def test_m_the_exit_code_passes_through(implementation: Implementation, start: Contend, name: str) -> None:
+def test_m_the_exit_code_passes_through(
+    implementation: Implementation, client: Client, start: Contend, name: str
+) -> None:
     """A command that fails with 7 makes the whole fail with 7."""
+    if implementation is ETCDCTL and client.status().startswith("3.4."):
+        pytest.xfail("etcdctl 3.4 exits with 1, whatever the command's exit code")
     assert start(implementation, name, "sh", "-c", "exit 7").ends()[0] == 7
 
 

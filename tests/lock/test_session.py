@@ -97,6 +97,16 @@ def test_a_revoked_lease_is_known_at_once(client: Client, session: Session, stra
         hold.release()
 
 
+def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client, name: str) -> None:
+    """That the key is gone is a sign: the session looks at its lease at once, and not in twenty seconds."""
+    with Session(client, ttl=60) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        client.revoke(session.lease_id)
+        assert session.lost.wait(AT_ONCE_S)
+        with pytest.raises(SessionLost):
+            hold.release()
+
+
 def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:
     """Without a key to watch, a third of the TTL is the longest it can take."""
     with Session(client, ttl=2) as session:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lock.compare import Created
-from lock.errors import LeaseNotFound
+from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.login import Login
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.transport import Endpoint, Observer, Tls, Transport, rpc
@@ -259,6 +259,8 @@ def _first_answer(to: Endpoint) -> Callable[..., Any]:
         stream = to.lease.LeaseKeepAlive(iter((request,)), **options)
         try:
             return next(stream)
+        except StopIteration:
+            raise EtcdUnavailable("etcd ended the stream of renewals without an answer") from None
         finally:
             stream.cancel()
 

@@ -90,7 +90,7 @@ class Feed:
         yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
             with self.changed:
-                if seen == self._number:
+                if not self._number or seen == self._number:
                     self.changed.wait(HEARTBEAT_S)
                 if self._closed:
                     return
@@ -100,7 +100,9 @@ class Feed:
             yield b"".join(text for _, text in news) or b": still here\n\n"
 
     def _since(self, seen: int | None) -> list[tuple[int, bytes]]:
-        """What one who saw event `seen` has not seen yet: the events since, or everything."""
+        """What one who saw event `seen` has not seen yet: the events since, or everything, once there is anything."""
+        if not self._number:
+            return []
         oldest = self._events[0][0] if self._events else self._number + 1
         if seen is None or not oldest - 1 <= seen <= self._number:
             if self._hello[0] != self._number:

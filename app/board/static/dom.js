@@ -31,6 +31,14 @@ export function say(node, text) {
 // The size of the text, on which drawings depend as well.
 export const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
+const pen = document.createElement("canvas").getContext("2d");
+
+// How wide a small text is drawn, in pixels.
+export function textWidth(text) {
+  pen.font = `${0.9 * rem()}px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
 export const count = (number) => (number == null ? "?" : whole.format(number));
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 

@@ -39,7 +39,7 @@ function liveView(model) {
   const guards = [...new Set(model.orders.map((order) => order.guard))];
   const guard = guards.length > 1 ? "mixed" : guards[0];
   const { sale, orders } = model;
-  const current = guard ? [{ ...sale, guard, selling_ms: orders.at(-1).at_ms - orders[0].at_ms, current: true }] : [];
+  const current = guard ? [{ ...sale, guard, selling_ms: orders.at(-1).at_ms - orders[0].at_ms, current: true, going: sale.stock > 0 && sale.verdict === "EXACT" }] : [];
   const runs = [...model.ended.filter((run) => run.guard !== guard), ...current];
   return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.stock <= 0, events: [], answers: [] };
 }
@@ -56,6 +56,8 @@ function show(view) {
   const left = view.sale ? `${Math.max(0, view.sale.initial - view.sale.orders)} of ${view.sale.initial} left` : "";
   say($("stock-note"), each > 1 ? `${left}; one square is ${each} items` : left);
   showRuns(view.runs, openRun);
+  $("no-stock").hidden = Boolean(view.sale);
+  $("no-sections").hidden = view.sections.length > 0;
   timeline.show(view);
   showQueue(view);
   showInstances(view, view.live ? controls.act : null);

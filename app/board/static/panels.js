@@ -3,9 +3,11 @@
 import { $, count, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
 import { headline, inWords, markOf, toneOf } from "./verdict.js";
 
-const STATES = { up: "answers", busy: "busy", silent: "silent", frozen: "frozen", away: "away", recorded: "" };
+const STATES = { up: "", busy: "", recorded: "" }; // the others are told as they are
 const TWIN_MS = 4000;
-const MOST_WAITERS = 10;
+const WAITERS = 6;
+const FEW_RUNS = 3; // that many rows may be large
+const MANY_RUNS = 6; // from here on they take room from the queue
 
 export function showVerdict(view) {
   const { tone, word, lead } = headline(view);
@@ -40,6 +42,7 @@ export function showAway(away) {
 export function showRuns(runs, open) {
   const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
   $("no-runs").hidden = runs.length > 0;
+  $("main").dataset.runs = runs.length <= FEW_RUNS ? "few" : runs.length < MANY_RUNS ? "some" : "many";
   keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
     const tone = toneOf(run.verdict);
     row.className = run.current ? "current" : "";
@@ -53,7 +56,7 @@ export function showRuns(runs, open) {
     over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
     say(number, count(run.orders));
     setAll(verdict.firstChild.firstChild, { d: markOf(tone) });
-    say(verdict.lastChild, run.verdict);
+    say(verdict.lastChild, run.going ? `${run.verdict} so far` : run.verdict);
     say(time, duration(run.selling_ms));
   });
 }
@@ -74,6 +77,7 @@ export function showQueue(view) {
   if (!$("holder").firstChild) $("holder").append(el("p", { className: "who" }), el("p", { className: "token" }), el("div", { className: "meter", role: "meter", ariaLabel: "lease", ariaValueMin: 0 }, el("i")), el("p", { className: "ttl" }));
   const [who, token, meter, ttl] = $("holder").children;
   const redis = view.redis_lock_ms != null && !holder;
+  $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
   say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "Nobody holds the lock" : "Not known");
   say(token, holder?.token == null ? "" : `token ${tokenText(holder.token)}`);
   const lease = holder?.ttl_s != null;
@@ -85,21 +89,26 @@ export function showQueue(view) {
     meter.firstChild.style.width = `${100 * left}%`;
   }
   say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : redis ? `for ${duration(view.redis_lock_ms)} more; Redis keeps no queue` : "");
-  const shown = (queue?.waiters ?? []).slice(0, MOST_WAITERS);
+  const shown = (queue?.waiters ?? []).slice(0, view.runs.length < MANY_RUNS ? WAITERS : WAITERS / 2);
   const short = shortener(instances.map((each) => each.name));
   keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
     say(node.firstChild, each.instance ? short(each.instance) : "another client");
     node.title = each.instance ?? each.owner;
+    node.className = `instance-${colour(instances, each.instance)}`;
     say(node.lastChild, ` #${tokenText(each.token)}`);
   });
   const waiting = queue?.waiting ?? 0;
   say($("queue-note"), waiting ? `${count(waiting)} in line` : "");
-  const inside = instances.filter((each) => each.queued > 0).map((each) => `${count(each.queued)} at ${each.name}`);
+  $("no-waiters").hidden = Boolean(!queue || holder || waiting || redis);
+  const inside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
   const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
-  if (inside.length) further.push(`${inside.join(", ")} wait inside gunicorn for a thread`);
+  if (inside) further.push(`${count(inside)} inside gunicorn, without a thread`);
   if (view.pending) further.push(`${plural(view.pending, "buyer waits", "buyers wait")} for an answer`);
   say($("more"), further.join("; "));
 }
+
+// Which of the four colours an instance has; none if it is not one of this sale's.
+const colour = (instances, name) => instances.findIndex((each) => each.name === name) % 4;
 
 // Names without what they all begin with: instance-8080 and instance-8090 are 8080 and 8090.
 function shortener(names) {
@@ -117,7 +126,8 @@ export function showInstances(view, act) {
   const strangers = [...sold.keys()].filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
   const rows = [...view.instances, ...strangers];
   const most = Math.max(...sold.values(), ...rows.map((each) => each.sold ?? 0), 1);
-  keyed($("instances"), rows, (each) => each.name, () => instanceRow(act), (row, each, index) => {
+  keyed($("instances"), rows, (each) => each.name, instanceRow, (row, each, index) => {
+    row.act = act; // which is known later than the first rows are drawn
     row.dataset.state = each.state;
     row.dataset.instance = each.name;
     const [name, bar, hand, actions] = row.children;
@@ -128,23 +138,25 @@ export function showInstances(view, act) {
     bar.firstChild.firstChild.style.width = `${(100 * number) / most}%`;
     bar.firstChild.firstChild.className = `fill instance-${index % 4}`;
     say(bar.firstChild.lastChild, count(number));
-    say(hand, each.queued == null ? "" : `${each.busy}/${each.threads} busy${each.queued ? `, +${count(each.queued)}` : ""}`);
+    say(hand, each.queued == null ? "" : `${each.busy} of ${each.threads} busy${each.queued ? `, ${count(each.queued)} wait` : ""}`);
     actions.hidden = !act || each.state === "recorded";
     const fits = { frozen: ["thaw", "kill"], away: ["start"] }[each.state] ?? ["freeze", "kill"];
     for (const button of actions.children) button.hidden = !fits.includes(button.textContent);
   });
 }
 
-function instanceRow(act) {
+function instanceRow() {
+  const row = el("tr");
   const actions = el("td", { className: "actions" });
   for (const action of ["freeze", "thaw", "kill", "start"]) {
     const button = el("button", { type: "button", textContent: action });
-    button.addEventListener("click", () => act(action, actions.parentNode.dataset.instance));
+    button.addEventListener("click", () => row.act(action, row.dataset.instance));
     actions.append(button);
   }
   const name = el("th", { scope: "row" }, el("i"), el("span", { className: "name" }), el("span", { className: "state" }));
   const bar = el("td", { className: "bar-cell" }, el("div", { className: "track" }, el("i", { className: "fill" }), el("b")));
-  return el("tr", {}, name, bar, el("td", { className: "hand" }), actions);
+  row.append(name, bar, el("td", { className: "hand" }), actions);
+  return row;
 }
 
 // Read aloud when the verdict changes its kind, and otherwise not more often than people can listen.

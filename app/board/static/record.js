@@ -60,11 +60,11 @@ class Recorded {
       orders,
       sections: sections.map((section) => (section.left_ms > ms ? { ...section, left_ms: null, outcome: null, inside: true } : section)),
       events: this.data.events.filter((event) => event.at_ms <= ms),
-      queue: { holder: holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
+      queue: { holder: over ? null : holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
       pending: this.data.answers.filter((answer) => answer.sent_ms <= ms && answer.answered_ms > ms).length,
       instances: this.#instances(orders),
       answers: this.data.answers.filter((answer) => answer.answered_ms <= ms),
-      runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true }],
+      runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true, going: !over && sale.verdict === "EXACT" }],
     };
   }
 

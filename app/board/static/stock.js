@@ -1,10 +1,10 @@
 // The stock as small items that empty column by column; what is sold beyond it grows past its end.
 
-import { rem, setAll, svgEl, tokenText } from "./dom.js";
+import { count, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // kept free past the end, so that the picture stands still while it is oversold
-const GAP = 0.18;
+const GAP = 0.2;
 
 export class Stock {
   #cells = [];
@@ -15,7 +15,6 @@ export class Stock {
     this.svg = svg;
     this.end = svgEl("line", { class: "end" });
     this.label = svgEl("text", { class: "end-label" });
-    this.label.textContent = "end of the stock";
     svg.append(this.end, this.label);
     svg.addEventListener("pointerover", (event) => this.#name(event.target));
   }
@@ -33,12 +32,13 @@ export class Stock {
     if (!width) return each;
     if (key !== this.#key) this.#lay(stock, room, width, height);
     this.#key = key;
+    this.#mark(over ? `${count(over)} sold beyond the stock` : "end of the stock", width);
     this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
     return each;
   }
 
   #lay(stock, room, width, height) {
-    const top = Math.round(rem());
+    const top = Math.round(1.2 * rem());
     const pitchOf = (rows) => Math.min(width / (Math.ceil(stock / rows) + Math.ceil(room / rows) + 0.6), (height - top) / rows);
     this.rows = 1;
     for (let rows = 2; rows <= 60; rows += 1) if (pitchOf(rows) > pitchOf(this.rows)) this.rows = rows;
@@ -61,13 +61,22 @@ export class Stock {
         y: (top + (place % this.rows) * pitch).toFixed(2),
         width: size.toFixed(2),
         height: size.toFixed(2),
-        rx: (pitch * 0.16).toFixed(2),
+        rx: (past ? size / 2 : size * 0.2).toFixed(2), // beyond the stock they are round: not by colour alone
         "data-index": index,
       });
     });
     const x = ((endColumn + 0.3 - GAP / 2) * pitch).toFixed(2);
     setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
-    setAll(this.label, { x: Number(x) + 5, y: top * 0.75 });
+    setAll(this.label, { y: top * 0.7 });
+  }
+
+  // To the right of the end, or where there is no room, to the left of it.
+  #mark(text, width) {
+    say(this.label, text);
+    const end = Number(this.end.getAttribute("x1"));
+    const gap = 0.4 * rem();
+    const right = end + gap + textWidth(text) <= width;
+    setAll(this.label, { x: right ? end + gap : end - gap, "text-anchor": right ? "start" : "end" });
   }
 
   #fill(stock, sold, beyond) {

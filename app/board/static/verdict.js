@@ -30,6 +30,7 @@ export const markOf = (tone) => MARKS[tone];
 // The sentence of the page: { tone, word, lead }.
 export function headline(view) {
   const { sale, guard } = view;
+  if (!sale && view.away?.redis) return { tone: "ready", word: "Redis is away", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
   if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {

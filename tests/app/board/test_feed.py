@@ -15,8 +15,10 @@ from app.board.feed import KEPT, Feed, TooManyViewers
 
 @pytest.fixture
 def feed() -> Feed:
-    """A feed whose newcomers are told how many samples there were."""
-    return Feed(lambda: {"everything": True}, viewers=2)
+    """A feed that has been told something, and says so to newcomers."""
+    feed = Feed(lambda: {"everything": True}, viewers=2)
+    feed.publish("sample", {"n": 0})
+    return feed
 
 
 def events(chunk: bytes) -> list[tuple[str, str, Any]]:
@@ -47,6 +49,16 @@ def test_a_newcomer_is_told_everything_and_then_what_is_new(feed: Feed) -> None:
     sent = events(next(stream))
     assert [(name, data) for _, name, data in sent] == [("sample", {"n": 2}), ("sample", {"n": 3})]
     assert len({first_id, *(number for number, _, _ in sent)}) == 3
+
+
+def test_nothing_is_told_before_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes to a board that has only just begun waits for its first sample, and is told everything then."""
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
+    feed = Feed(lambda: {"everything": True}, viewers=1)
+    stream = listen(feed)
+    assert events(next(stream)) == []
+    feed.publish("sample", {"n": 1})
+    assert [name for _, name, _ in events(next(stream))] == ["hello"]
 
 
 def test_who_was_cut_off_goes_on_where_it_was(feed: Feed) -> None:

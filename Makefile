@@ -6,7 +6,8 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench bench-lock test test-slow lint format requirements readme docker-test clean setup-loadtest setup-dev
+.PHONY: help demo faults up bench bench-lock test test-slow test-browser lint format requirements readme show \
+	docker-test clean setup-loadtest setup-dev setup-browser
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -27,10 +28,14 @@ bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 test: lint ## Run all checks and tests
-	@$(RUN) -m pytest -n 4 --dist loadfile $(ARGS)  # they mostly wait
+	@$(RUN) -m pytest $(ARGS)
 
 test-slow: setup-dev ## Run the proofs that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
+
+test-browser: setup-browser ## Run the tests that look at the board in a browser (needs Chromium)
+	@$(RUN) scripts/chromium.py
+	@$(RUN) -m pytest -m browser $(ARGS)
 
 lint: setup-dev ## Run the checks alone: ruff and mypy
 	@$(RUN) -m ruff check .
@@ -44,6 +49,9 @@ format: setup-dev ## Format the code and mend what ruff can mend
 readme: setup-dev ## Run the demo and write the outputs that README.md shows
 	@$(RUN) scripts/readme.py $(ARGS)
 
+show: setup-browser ## Photograph the board in a rush, for README.md and docs (needs Chromium)
+	@$(RUN) scripts/show.py $(ARGS)
+
 docker-test: ## Bring the Compose stack up, buy one item from each shop, take it down
 	@scripts/docker_test.sh
 
@@ -55,6 +63,7 @@ clean: ## Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
 	find app lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-setup-loadtest setup-dev:
+setup-browser: setup-dev
+setup-loadtest setup-dev setup-browser:
 	@$(or $(ANY_PYTHON),$(error Python 3.10 or newer is needed and python3 is not on PATH (or use docker compose up))) \
 		scripts/setup_venv.py $(@:setup-%=%)

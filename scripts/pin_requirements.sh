@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes requirements*.txt from pyproject.toml: exact versions with hashes, for every platform and Python 3.10 to 3.14.
-# Each file contains the one before it, with the same versions.
+# Each file contains the one before it, with the same versions; the browser's is for on top of all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,3 +18,4 @@ pin requirements-build.txt --group build
 pin requirements.txt pyproject.toml
 pin requirements-loadtest.txt pyproject.toml --extra loadtest --constraint requirements.txt
 pin requirements-dev.txt pyproject.toml --extra loadtest --extra dev --constraint requirements-loadtest.txt
+pin requirements-browser.txt --group browser --constraint requirements-dev.txt

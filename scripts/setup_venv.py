@@ -1,4 +1,4 @@
-"""Make .venv and install a requirements file into it: python3 scripts/setup_venv.py loadtest|dev.
+"""Make .venv and install a requirements file into it: python3 scripts/setup_venv.py loadtest|dev|browser.
 
 Runs on any Python 3.6, so that a Python that is too old gets an answer, and needs the standard library only. Does
 nothing when the last set-up is still good. PYTHON names the interpreter to use; without it the newest one on PATH is.
@@ -27,7 +27,7 @@ ABOUT = "import sys; print('%d %d %d' % sys.version_info[:3]); import ensurepip,
 
 def main() -> None:
     """Set up, or say in one line why not."""
-    if len(sys.argv) != 2 or sys.argv[1] not in ("loadtest", "dev"):
+    if len(sys.argv) != 2 or sys.argv[1] not in ("loadtest", "dev", "browser"):
         sys.exit(__doc__)
     requirements = ROOT / f"requirements-{sys.argv[1]}.txt"
     stamp = VENV / f".{sys.argv[1]}-installed"

@@ -1,0 +1,101 @@
+"""The board of a real stack in a real browser: Debian's Chromium, headless, driven by Playwright.
+
+Playwright is imported only where a browser is wanted, so that these files can be collected without it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadtest.locust_page import LocustPage
+from loadtest.ports import free_port
+from loadtest.stack import Stack
+from scripts.chromium import find_chromium
+from tests.browser.looking import PATIENCE_MS, Looker
+from tests.browser.selling import Sales
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+Look = Callable[..., Looker]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever is in this directory needs a browser."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.timeout(180))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A browser that nobody sees."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def locust_port() -> int:
+    """Where Locust's page is, if it runs."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, locust_port: int) -> Iterator[Stack]:
+    """etcd, Redis, two shops and the board; leave them as they were."""
+    reports = tmp_path_factory.mktemp("reports")
+    shutil.copytree(DATA, reports / "2026-01-01_00-00-00" / "records")
+    env = {"FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}", "FLASHSALE_REPORTS": str(reports)}
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
+        yield stack
+
+
+@pytest.fixture
+def locust(stack: Stack, locust_port: int, tmp_path: Path) -> Iterator[LocustPage]:
+    """Locust with its page, ready for a rush that the board asks it for."""
+    env = {
+        "LOCUST_HOST": ",".join(stack.urls),
+        "FLASHSALE_REDIS_URL": stack.redis.url,
+        "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
+    }
+    with LocustPage(tmp_path, locust_port, env=env) as page:
+        yield page
+
+
+@pytest.fixture
+def sales(stack: Stack) -> Iterator[Sales]:
+    """Sends buyers, and knows what the ledger has."""
+    sales = Sales(stack)
+    yield sales
+    sales.close()
+
+
+@pytest.fixture
+def look(chromium: Browser, stack: Stack) -> Iterator[Look]:
+    """Opens the board, each time for another viewer; at the end no browser may have complained."""
+    lookers: list[Looker] = []
+
+    def open_board(address: str = "/", **context: object) -> Looker:
+        page = chromium.new_page(**{"viewport": {"width": 1280, "height": 720}, **context})  # type: ignore[arg-type]
+        page.set_default_timeout(PATIENCE_MS)
+        assert stack.board is not None
+        looker = Looker(page, stack.board.url)
+        lookers.append(looker)
+        looker.open(address)
+        return looker
+
+    yield open_board
+    for looker in lookers:
+        looker.page.close()
+    assert [complaint for looker in lookers for complaint in looker.complaints] == []

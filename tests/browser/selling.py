@@ -1,0 +1,67 @@
+"""Buyers for what is to be seen, and the ledger that what is seen has to agree with."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from loadtest.answer import Answer
+from loadtest.bench.crowd import Click, Crowd
+from loadtest.sale import Sale
+from loadtest.stack import Stack
+
+
+class Sales:
+    """The sale of one stack."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo", admin_token="")
+        self._threads = ThreadPoolExecutor(1)
+        self._rush: Future[None] | None = None
+        self.answers: list[Answer] = []
+
+    def reset(self, stock: int) -> None:
+        """Begin again."""
+        self._sale.reset(stock)
+
+    def buy(self, guard: str = "etcd", *, buyers: int = 1, buyer: str = "", hold_ms: int = 0) -> None:
+        """Send buyers, all at once, and wait for their answers."""
+        with Crowd(self._stack.urls) as crowd:
+            crowd.gather(buyers)
+            path = f"/stock/reduce?guard={guard}&hold_ms={hold_ms}"
+            self.answers = crowd.burst(
+                [Click(name := buyer or f"buyer-{number}", f"{path}&buyer={name}") for number in range(buyers)]
+            )
+
+    def rush(self, guard: str = "etcd", *, stock: int, buyers: int, hold_ms: int) -> None:
+        """Begin again, and send the buyers without waiting for them."""
+        self.reset(stock)
+        self._rush = self._threads.submit(self.buy, guard, buyers=buyers, hold_ms=hold_ms)
+
+    def finish(self) -> None:
+        """Wait until all buyers have their answers; raises what kept them from it."""
+        if self._rush:
+            self._rush.result()
+            self._rush = None
+
+    def close(self) -> None:
+        """Leave no thread behind."""
+        self._threads.shutdown()
+
+    def stock(self) -> Any:
+        """What an instance answers to `GET /stock`."""
+        with urllib.request.urlopen(f"{self._stack.urls[0]}/stock", timeout=30) as response:
+            return json.load(response)
+
+    def ledger(self) -> Counter[str]:
+        """Orders of each instance."""
+        return Counter(order.instance for order in self._sale.ledger()[0])
+
+    def selling_s(self) -> float:
+        """From the first order to the last."""
+        times = [order.at_ms for order in self._sale.ledger()[0]]
+        return (max(times) - min(times)) / 1000

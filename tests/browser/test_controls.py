@@ -1,0 +1,150 @@
+"""What is done from the board: each control, by the hand of somebody who sees nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadtest.control import state_of
+from loadtest.locust_page import LocustPage
+from loadtest.stack import Stack
+from tests.browser.conftest import Look
+from tests.browser.looking import Looker
+from tests.browser.selling import Sales
+from tests.waiting import wait_until
+
+PATIENCE_S = 60.0
+
+
+def open_controls(looker: Looker) -> None:
+    """Let the drawer out."""
+    looker.page.click("#toggle-controls")
+    looker.page.wait_for_selector("#controls:visible")
+
+
+def act(looker: Looker, action: str, instance: str) -> None:
+    """Press one of an instance's buttons, as soon as it is offered."""
+    looker.page.click(f"#instances tr[data-instance={instance}] button:text-is('{action}'):visible")
+
+
+def wait_state(looker: Looker, instance: str, state: str) -> None:
+    """Until the board shows the instance to be so, in words."""
+    looker.page.wait_for_selector(f"#instances tr[data-instance={instance}][data-state={state}]")
+
+
+def test_the_sale_begins_again(look: Look, sales: Sales) -> None:
+    """Reset gives the sale the stock that was asked for, and says so."""
+    sales.buy("redis-lua")
+    looker = look()
+    open_controls(looker)
+    looker.page.fill("#reset-form [name=stock]", "42")
+    looker.page.click("#reset-form button")
+    looker.wait_text("#said", "The sale begins again with 42 items")
+    looker.wait_text("#word", "42 items for sale")
+    assert (sales.stock()["initial"], sales.stock()["orders"]) == (42, 0)
+
+
+def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
+    """Guard, buyers, items and the dial reach Locust; the board shows the rush and its verdict, and offers the next."""
+    looker = look()
+    open_controls(looker)
+    looker.page.select_option("#rush-form [name=guards]", "etcd")
+    looker.page.fill("#rush-form [name=buyers]", "60")
+    looker.page.fill("#rush-form [name=stock]", "40")
+    looker.page.locator("#rush-form [name=hold_ms]").focus()
+    for _ in range(30):
+        looker.page.keyboard.press("ArrowRight")
+    assert looker.text(".dial output") == "30 ms"
+    looker.page.click("#rush-form button:enabled")
+    looker.wait_text("#said", "60 buyers come, under etcd")
+    looker.wait_figure("sold", 40)
+    looker.wait_text("#word", "^EXACT$")
+    assert looker.figure("sold") == 40 == sales.ledger().total()
+    assert sales.selling_s() >= 39 * 0.030
+    looker.page.wait_for_selector("#rush-form button:enabled")
+    assert looker("#no-locust").is_hidden()
+
+
+def test_two_guards_side_by_side(look: Look, sales: Sales, locust: LocustPage) -> None:
+    """One press runs the sale without a lock and then with it, and keeps both verdicts to be compared and opened."""
+    looker = look()
+    open_controls(looker)
+    looker.page.select_option("#rush-form [name=guards]", "none,etcd")
+    looker.page.fill("#rush-form [name=buyers]", "100")
+    looker.page.fill("#rush-form [name=stock]", "50")
+    looker.page.fill("#rush-form [name=hold_ms]", "10")
+    looker.page.click("#rush-form button:enabled")
+    looker.wait_text("#said", "none and then etcd")
+    looker.page.wait_for_selector("#runs tr.current[data-tone=exact] button:text-is('etcd')")
+    looker.page.wait_for_selector("#rush-form button:enabled")
+    wait_until(lambda: looker.runs().get("etcd") == ("50", "EXACT"), timeout=PATIENCE_S)
+    sold, verdict = looker.runs()["none"]
+    assert int(sold) > 50
+    assert verdict == f"OVERSOLD by {int(sold) - 50}"
+    looker.page.click("#runs button:text-is('none')")
+    looker.wait_text("#word", verdict)
+    looker.wait_text("#timeline-note", "not alone")
+    looker.page.click("#close-record")
+    looker.wait_text("#word", "EXACT")
+
+
+def test_without_locust_the_page_says_how_to_start_it(look: Look) -> None:
+    """No rush can be started, and the command that would change that is there to be copied."""
+    looker = look()
+    open_controls(looker)
+    looker.page.wait_for_selector("#no-locust:visible")
+    assert "locust --headful" in looker.text("#locust-command")
+    assert looker("#rush-form button").is_disabled()
+
+
+def test_an_instance_is_frozen_and_thawed(look: Look, stack: Stack, sales: Sales) -> None:
+    """A frozen instance is named as such while the other sells on; thawed, it goes on."""
+    looker, (frozen, other) = look(), stack.instances
+    sales.reset(10)
+    act(looker, "freeze", frozen.name)
+    wait_state(looker, frozen.name, "frozen")
+    assert "frozen" in looker.text(f"#instances tr[data-instance={frozen.name}]")
+    assert state_of(frozen) == "frozen"
+    wait_state(looker, other.name, "up")
+    act(looker, "thaw", frozen.name)
+    wait_state(looker, frozen.name, "up")
+    assert state_of(frozen) == "running"
+
+
+def test_an_instance_is_killed_and_started(look: Look, stack: Stack, sales: Sales) -> None:
+    """A killed instance is away until somebody starts it again; then it sells."""
+    looker, (killed, _) = look(), stack.instances
+    sales.reset(10)
+    act(looker, "kill", killed.name)
+    wait_state(looker, killed.name, "away")
+    assert state_of(killed) == "ended"
+    act(looker, "start", killed.name)
+    wait_state(looker, killed.name, "up")
+    sales.buy("redis-lua", buyers=2)
+    wait_until(lambda: looker.instances()[killed.name] == 1, timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_a_page_of_another_site_changes_nothing(look: Look, sales: Sales, kind: str) -> None:
+    """Its requests are refused, by the browser or by the board, and it cannot read the stream either."""
+    sales.reset(7)
+    looker = look()
+    url, other = looker.url, "http://localhost:9"
+    looker.page.route(f"{other}/**", lambda route: route.fulfill(content_type="text/html", body="<p>Another site"))
+    looker.look_away()
+    looker.page.goto(other)
+    answer = looker.page.evaluate(
+        """async ([url, kind]) => {
+          const mode = kind === "text/plain" ? "no-cors" : "cors";
+          const init = { method: "POST", mode, headers: { "Content-Type": kind }, body: '{"stock": 1}' };
+          const sent = await fetch(`${url}/control/reset`, init).then((answer) => answer.type, (error) => error.name);
+          const read = await new Promise((told) => {
+            const source = new EventSource(`${url}/events`);
+            source.onopen = () => told("open");
+            source.onerror = () => told("error");
+          });
+          return [sent, read];
+        }""",
+        [url, kind],
+    )
+    assert answer in (["TypeError", "error"], ["opaque", "error"])
+    assert sales.stock()["initial"] == 7

@@ -1,0 +1,125 @@
+"""The board while buyers come: smooth in a locked rush, true at its end, back by itself after an interruption."""
+
+from __future__ import annotations
+
+from loadtest.stack import Stack
+from tests.browser.conftest import Look
+from tests.browser.looking import Looker
+from tests.browser.selling import Sales
+
+STOCK, BUYERS, HOLD_MS = 120, 200, 20
+PER_SECOND = 3
+
+
+def assert_true(looker: Looker, sales: Sales) -> None:
+    """In the end, what is shown is what an instance answers, and what the ledger has."""
+    stock, ledger = sales.stock(), sales.ledger()
+    looker.wait_figure("sold", ledger.total())
+    looker.wait_text("#queue-note", "^$")
+    assert looker.figure("sold") == stock["orders"] == ledger.total()
+    assert looker.figure("counter") == stock["stock"]
+    assert looker.text("#word") == stock["verdict"]
+    assert {name: sold for name, sold in looker.instances().items() if sold} == dict(ledger)
+    sold = looker("#stock rect.sold").count()
+    assert (sold, looker("#stock rect.left").count()) == (min(ledger.total(), STOCK), max(STOCK - ledger.total(), 0))
+    assert looker("#stock rect.over").count() == max(ledger.total() - STOCK, 0)
+
+
+def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
+    """In a locked rush the board changes at least three times a second, moves nothing else, and ends with the truth."""
+    looker = look()
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    looker.wait_figure("sold", 20)
+    looker.page.evaluate("() => (witness.shifts.length = 0)")
+    sales.finish()
+    looker.wait_figure("sold", STOCK)
+    assert len(looker.changes("sold")) >= PER_SECOND * sales.selling_s()
+    assert looker.shifted() < 0.01
+    assert_true(looker, sales)
+    assert looker.text("#word") == "EXACT"
+    assert "never two at once" in looker.text("#timeline-note")
+
+
+def test_an_oversold_stock_grows_past_its_end(look: Look, sales: Sales) -> None:
+    """Without a lock, what was sold twice is drawn beyond the stock, counted, and named with a sign of its own."""
+    looker = look()
+    sales.rush("none", stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    sales.finish()
+    assert_true(looker, sales)
+    over = sales.ledger().total() - STOCK
+    assert looker.text("#word") == f"OVERSOLD by {over}"
+    assert looker.figure("oversold") == over > 0
+    assert looker.runs()["none"] == (str(STOCK + over), f"OVERSOLD by {over}")
+    assert looker("#timeline .band").get_attribute("d")
+
+
+def test_two_viewers_see_the_same(look: Look, sales: Sales) -> None:
+    """Everybody is told the same numbers, while they run and at the end."""
+    one, other = look(), look(viewport={"width": 390, "height": 844})
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    sales.finish()
+    for looker in (one, other):
+        assert_true(looker, sales)
+        assert len(looker.changes("sold")) >= PER_SECOND * sales.selling_s()
+    assert one.text("#timeline-note") == other.text("#timeline-note")
+
+
+def test_a_reload_in_the_middle_loses_nothing(look: Look, sales: Sales) -> None:
+    """Who comes later is told what was before: orders, critical sections and the last runs."""
+    stayed, reloaded = look(), look()
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    reloaded.wait_figure("sold", STOCK // 3)
+    reloaded.open()
+    sales.finish()
+    for looker in (stayed, reloaded):
+        assert_true(looker, sales)
+    assert STOCK <= stayed.sections() == reloaded.sections()
+    assert reloaded.runs() == stayed.runs()
+
+
+def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -> None:
+    """A board that is killed and started again in the middle of a rush is found again, and knows the whole run."""
+    looker = look()
+    looker.page.evaluate("() => (window.neverReloaded = true)")
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    looker.wait_figure("sold", STOCK // 3)
+    assert stack.board is not None
+    stack.board.kill()
+    looker.page.wait_for_selector("#source[data-state=waiting]")
+    stack.board.start()
+    looker.page.wait_for_selector("#source[data-state=live]")
+    sales.finish()
+    assert_true(looker, sales)
+    assert looker.sections() >= STOCK
+    assert looker.page.evaluate("() => neverReloaded") is True
+    assert [text for text in looker.complaints if "net::ERR" not in text] == []
+    looker.complaints.clear()
+
+
+def test_who_waits_and_who_holds(look: Look, sales: Sales) -> None:
+    """During the rush the holder is named with token and lease, waiters in order, and who waits inside an instance."""
+    looker = look()
+    sales.rush(stock=STOCK, buyers=2 * BUYERS, hold_ms=HOLD_MS)
+    holder = "instance-[0-9]+ holds.*token [0-9]+.*lease: [0-9]+ s of [0-9]+ s left"
+    looker.wait_text(".queue", f"{holder}.*#[0-9]+.*more in etcd's queue; [0-9]+ inside gunicorn, without a thread")
+    tokens = looker.page.evaluate(
+        "() => [...document.querySelectorAll('#waiters li')].map((each) => Number(each.dataset.key))"
+    )
+    assert tokens == sorted(tokens)
+    sales.finish()
+    looker.wait_text("#holder .who", "Nobody holds the lock")
+
+
+def test_no_reader_is_flooded(look: Look, sales: Sales) -> None:
+    """Who listens to the page hears the outcome, and while numbers run not more than people can follow."""
+    looker = look()
+    sales.reset(STOCK)
+    looker.wait_figure("counter", STOCK)
+    looker.page.evaluate(
+        "() => { window.heard = []; new MutationObserver(() => heard.push(document.getElementById('twin').textContent))"
+        ".observe(document.getElementById('twin'), { childList: true, characterData: true, subtree: true }); }"
+    )
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    sales.finish()
+    looker.wait_text("#twin", f"^EXACT\\. {STOCK} of {STOCK} items sold under etcd\\. Nothing is left\\.")
+    assert len(looker.page.evaluate("() => heard")) <= 4 + sales.selling_s() / 3

@@ -1,0 +1,183 @@
+"""Readable from the back of a room, by keyboard alone, and by those who listen; on every screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadtest.comparison import GUARDS
+from tests.browser.conftest import DATA, Look
+from tests.browser.selling import Sales
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SCREENS = [(1280, 720), (1920, 1080), (390, 844)]
+LEAST_CONTRAST = 4.5  # WCAG 2.2, level AA, text
+SMALLEST_TEXT = 12.0  # pixels
+
+# Every visible text with its size, and its contrast with what is painted behind it.
+TEXTS = """
+() => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const painted = (colours) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((each) => linear(each / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    const colours = [];
+    for (let each = node; each; each = each.parentElement) colours.unshift(getComputedStyle(each).backgroundColor);
+    return colours;
+  };
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const text = [...node.childNodes].filter((each) => each.nodeType === 3).map((each) => each.data).join("").trim();
+    const { width, height } = node.getBoundingClientRect();
+    const style = getComputedStyle(node);
+    if (!text || width < 2 || height < 2 || node.closest(".unseen, noscript, :disabled, option, title")) continue;
+    if (style.visibility === "hidden") continue;
+    const ground = behind(node);
+    const [a, b] = [painted(ground), painted([...ground, node.namespaceURI.endsWith("svg") ? style.fill : style.color])]
+      .map(light).sort((one, other) => other - one);
+    found.push([text, parseFloat(style.fontSize), (a + 0.05) / (b + 0.05)]);
+  }
+  return found;
+}
+"""
+# Whatever is wider or higher than the box that hides the rest of it.
+CLIPPED = """
+() => [...document.querySelectorAll("main *, header *, .player *")].filter((node) => {
+  const style = getComputedStyle(node);
+  const [x, y] = [node.scrollWidth - node.clientWidth > 1, node.scrollHeight - node.clientHeight > 1];
+  const cut = (x && style.overflowX !== "visible") || (y && style.overflowY !== "visible");
+  return cut && node.clientWidth && !node.closest(".unseen, svg");
+}).map((node) => `${node.tagName}.${node.className} ${node.id}`)
+"""
+
+
+def assert_readable(page: Page) -> None:
+    """No text is too small or too faint, and nothing is cut off."""
+    texts = page.evaluate(TEXTS)
+    assert len(texts) > 30
+    assert [text for text, size, _ in texts if size < SMALLEST_TEXT] == []
+    assert [(text, round(contrast, 1)) for text, _, contrast in texts if contrast < LEAST_CONTRAST] == []
+    assert page.evaluate(CLIPPED) == []
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_everything_can_be_read(look: Look, sales: Sales, scheme: str, width: int, height: int) -> None:
+    """Amid a rush and at its end: nothing too small, too faint or cut off, and no scrolling on a projector."""
+    looker = look(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+    sales.rush("none", stock=60, buyers=100, hold_ms=10)
+    sales.finish()
+    sales.rush(stock=60, buyers=200, hold_ms=20)
+    looker.wait_text("#waiters", "#[0-9]+")
+    looker.wait_figure("sold", 10)
+    assert_readable(looker.page)
+    sales.finish()
+    looker.wait_figure("sold", 60)
+    assert_readable(looker.page)
+    if width > 1000:
+        assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_nine_guards_find_room(look: Look, sales: Sales, width: int, height: int) -> None:
+    """The last run of every guard is kept, and all of them fit on the screen."""
+    looker = look(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    for guard in GUARDS:
+        sales.reset(5)
+        sales.buy(guard, buyers=8)
+        wait_until(lambda name=guard: looker.runs().get(name, ("", ""))[0] not in ("", "0"), timeout=60)
+    assert list(looker.runs()) == list(GUARDS)
+    assert_readable(looker.page)
+
+
+def test_a_record_is_read_as_well(look: Look) -> None:
+    """The recorded run with its player fits on the projector, too."""
+    looker = look()
+    looker.page.set_input_files("#file", DATA / "rush-none.json")
+    looker.wait_text("#word", "OVERSOLD")
+    assert_readable(looker.page)
+    assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
+
+
+def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
+    """A kept run, its bars, its time, the way back, a reset: with Tab, Enter and arrows, and one sees where one is."""
+    sales.rush(stock=5, buyers=8, hold_ms=1)
+    sales.finish()
+    looker = look()
+    looker.wait_text("#runs", "etcd")
+    keys = looker.page.keyboard
+
+    def tab_to(selector: str) -> None:
+        for _ in range(60):
+            keys.press("Tab")
+            outline = looker.page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", looker.page.evaluate("() => document.activeElement.outerHTML")
+            if looker.page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                return
+        raise AssertionError(f"Tab does not lead to {selector}")
+
+    tab_to("[title='Open the last run under etcd']")
+    keys.press("Enter")
+    looker.page.wait_for_selector("#source[data-state=recorded]")
+    tab_to("#timeline")
+    keys.press("Home")
+    looker.wait_text("#detail", "token [0-9]+ .* alone$")
+    first = looker.text("#detail")
+    keys.press("ArrowRight")
+    assert looker.text("#detail") != first
+    tab_to("#scrub")
+    keys.press("Home")
+    looker.wait_text("#clock", "^0")
+    tab_to("#close-record")
+    keys.press("Enter")
+    looker.page.wait_for_selector("#source[data-state=live]")
+    tab_to("#toggle-controls")
+    keys.press("Enter")
+    tab_to("#reset-form [name=stock]")
+    keys.type("9")
+    keys.press("Enter")
+    looker.wait_text("#said", "The sale begins again with 9")
+
+
+def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> None:
+    """One heading, named regions, tables with headings, pictures with texts: in the order in which it is told."""
+    sales.reset(7)
+    looker = look()
+    looker.wait_text("#word", "7 items for sale")
+    told = looker("body").aria_snapshot()
+    names = ['heading "7 items for sale" [level=1]', 'region "Stock', 'region "Last run', 'region "Wait queue']
+    names += ['region "Instances"', 'region "Critical sections', 'region "Requests per second']
+    names += ["status: 7 items for sale"]
+    places = [told.find(name) for name in names]
+    assert -1 not in places, told
+    assert places == sorted(places), told
+    assert 'img "Stock 7 of 7 left"' in told
+    assert 'rowheader "instance-' in told
+
+
+def test_colour_is_never_the_only_sign(look: Look) -> None:
+    """A verdict has a mark and a word, what is beyond the stock a shape, a place and a number, a shade its hatching."""
+    looker = look()
+    looker.page.set_input_files("#file", DATA / "rush-none.json")
+    looker.wait_text("#word", "^OVERSOLD by 12$")
+    oversold = looker("#mark").get_attribute("d")
+    assert looker("#stock .end-label").text_content() == "12 sold beyond the stock"
+    square, round_ = looker("#stock rect.sold").first, looker("#stock rect.over").first
+    assert float(square.get_attribute("rx") or 0) < float(round_.get_attribute("rx") or 0)
+    assert "hatch" in looker("#timeline .band").evaluate("(band) => getComputedStyle(band).fill")
+    looker.page.set_input_files("#file", DATA / "rush-etcd.json")
+    looker.wait_text("#word", "^EXACT$")
+    assert looker("#mark").get_attribute("d") != oversold

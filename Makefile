@@ -28,7 +28,7 @@ bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 test: lint ## Run all checks and tests
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest -n 4 --dist loadfile $(ARGS)  # they mostly wait
 
 test-slow: setup-dev ## Run the proofs that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)

@@ -33,7 +33,7 @@ workers = settings.workers
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # a rush knocks all at once
-keepalive = 5
+keepalive = 60  # seconds; who looks at the page for a while clicks without connecting again
 graceful_timeout = 8  # Compose kills after 10
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():

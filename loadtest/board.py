@@ -12,6 +12,7 @@ from loadtest.process import Process
 from loadtest.servers import answers_ok
 
 BOARD_PORT = 8070
+BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -12,6 +15,8 @@ from rich.console import Console
 
 from loadtest.compare import RushOptions, run_rush, rush_options
 from loadtest.comparison import BASELINE, GUARDS
+from loadtest.places import directions, places
+from loadtest.ports import is_occupied
 from loadtest.process import Process, scratch_directory
 from loadtest.report.command import draw
 from loadtest.stack import Stack
@@ -20,7 +25,8 @@ from loadtest.terminal import console
 
 @click.command()
 @rush_options
-def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int) -> None:
+@click.option("--keep", is_flag=True, help="Then keep it all running, with the board, until Ctrl-C.")
+def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: bool) -> None:
     """Start the sale on free ports, run the rush under every guard, compare, and stop everything.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
@@ -29,23 +35,37 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int) -> None:
     screen = console()
     options = RushOptions(_with_baseline(guards or GUARDS), buyers, stock, hold_ms)
     with scratch_directory() as directory:
-        stack = Stack(directory, ports="free")
+        stack = _stack(directory, keep=keep)
         try:
             _start(stack, screen)
-            env = {
-                "FLASHSALE_REDIS_URL": stack.redis.url,
-                "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
-                "FLASHSALE_EVIDENCE": str(stack.evidence),
-            }
-            comparison, report = run_rush(options, hosts=stack.urls, env=env)
+            comparison, report = run_rush(options, hosts=stack.urls, env=directions(stack))
+            draw(report, screen)
+            if keep:
+                _keep(stack, screen)
         except BaseException:
             for process in stack.processes:  # nobody waits for purchases that are under way
                 process.kill()
             raise
         with screen.status("stopping everything"):
             stack.stop()
-    draw(report, screen)
     sys.exit(0 if comparison.kept and comparison.baseline_oversold else 1)
+
+
+def _stack(directory: Path, *, keep: bool) -> Stack:
+    """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
+    usual = Stack(directory, board=True)
+    if keep and not any(is_occupied(process.port) for process in usual.processes):
+        return usual
+    return Stack(directory, ports="free", board=keep)
+
+
+def _keep(stack: Stack, screen: Console) -> None:
+    """Say where to look, and wait for Ctrl-C."""
+    screen.print("\nThe sale stays open. Ctrl-C stops everything.")
+    for name, place in places(stack).items():
+        screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def _with_baseline(guards: Sequence[str]) -> Sequence[str]:
@@ -58,7 +78,7 @@ def _start(stack: Stack, screen: Console) -> None:
 
         def ready(process: Process) -> None:
             names.remove(process.name)
-            status.update(f"starting {', '.join(names)}")
+            status.update(f"starting {', '.join(names) or 'the buyers'}")
 
         stack.start(on_ready=ready)
     screen.print(f"Ready: {', '.join(process.name for process in stack.processes)}")

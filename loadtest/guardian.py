@@ -7,6 +7,7 @@ signal, this also works on macOS, for grandchildren, and when the thread that st
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 _REMOVE_TIMEOUT_S = 5.0
+_FAREWELL_S = 1.0
 _lock = threading.Lock()
 _guardians: dict[int, subprocess.Popen[bytes]] = {}  # by process id: a forked child needs one of its own
 
@@ -50,6 +52,16 @@ def _start_guardian() -> subprocess.Popen[bytes]:
         start_new_session=True,
     )
     return guardian
+
+
+@atexit.register
+def _dismiss() -> None:
+    """At a regular end: let it see the pipe close, and wait until it has cleaned up."""
+    guardian = _guardians.pop(os.getpid(), None)
+    if guardian is not None and guardian.stdin is not None:
+        guardian.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a forked child holds the pipe, too
+            guardian.wait(_FAREWELL_S)
 
 
 def main() -> None:

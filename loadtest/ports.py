@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import socket
+from collections import OrderedDict
 
 LOOPBACK = "127.0.0.1"
 # Below the range that systems give to outgoing connections: a client that reconnects to a stopped server's port would
 # otherwise now and then take that port itself.
 _FREE_RANGE = range(20000, 30000)
-_given: set[int] = set()
+_MOST_CLAIMS = 256
+_claims: OrderedDict[int, socket.socket] = OrderedDict()  # the ports this process was given last
 
 
 def is_occupied(port: int) -> bool:
@@ -27,9 +29,26 @@ def is_occupied(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nothing listens on and that this process was not given before."""
+    """A port that nothing listens on, and that neither this process nor another one was given lately."""
     while True:
-        port = random.choice(_FREE_RANGE)
-        if port not in _given and not is_occupied(port):
-            _given.add(port)
+        port = random.SystemRandom().choice(_FREE_RANGE)
+        if port not in _claims and not is_occupied(port) and _claim(port):
             return port
+
+
+def _claim(port: int) -> bool:
+    """Keep others from being given `port` while no server listens on it yet, or while one is being restarted.
+
+    The sign is a UDP socket of the same number: servers, which listen on TCP, are not disturbed by it, and it goes with
+    this process.
+    """
+    sign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sign.bind((LOOPBACK, port))
+    except OSError:
+        sign.close()
+        return False
+    _claims[port] = sign
+    if len(_claims) > _MOST_CLAIMS:
+        _claims.popitem(last=False)[1].close()
+    return True

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gevent
 from gevent import Timeout
 from gevent.event import Event
 
@@ -19,11 +20,12 @@ from loadtest.clock import Start, utc_now
 from loadtest.comparison import Comparison, Run
 from loadtest.evidence import EvidenceReader
 from loadtest.machine import about_machine
-from loadtest.record import Record
-from loadtest.sale import Sale, SaleError
+from loadtest.record import Record, Sample
+from loadtest.sale import Glance, Sale, SaleError
 from loadtest.verdict import judge
 
 ARRIVAL_TIMEOUT_S = 30.0
+LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
 # The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
 CLICK_TIMEOUT_S = 60.0
 ANSWERS_TIMEOUT_S = CLICK_TIMEOUT_S + 10.0
@@ -34,9 +36,11 @@ logger = logging.getLogger(__name__)
 class Audience:
     """Who is told how the rush goes; every method may be left as it is."""
 
-    def round_begins(self, guard: str, buyers: int) -> None: ...
+    def round_begins(self, guard: str, *, buyers: int, stock: int) -> None: ...
 
     def answered(self, count: int) -> None: ...
+
+    def looked(self, glance: Glance) -> None: ...
 
     def round_ends(self, run: Run) -> None: ...
 
@@ -89,16 +93,22 @@ class Rush:
         return self.comparison
 
     def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
-        self._audience.round_begins(guard, buyers)
+        self._audience.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
         sale.reset(plan.stock)
         evidence, start, started = EvidenceReader.from_environment(), Start.now(), utc_now()
-        answers = self._burst(buyers)
+        samples: list[Sample] = []
+        lookout = gevent.spawn(self._look, sale, start, samples)
+        try:
+            answers = self._burst(buyers)
+        finally:
+            lookout.kill()
         ledger, stock_left = sale.ledger()
         verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, visits=evidence.poll())
+        record.samples = samples
         self.records.append(record)
         self._audience.round_ends(run)
         return run
@@ -116,6 +126,15 @@ class Rush:
         if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
             raise SaleError(f"Only {len(self._answers)} of {buyers} answers came within {ANSWERS_TIMEOUT_S:g} s.")
         return self._answers
+
+    def _look(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
+        """Look at the sale now and then, until killed."""
+        while True:
+            gevent.sleep(LOOK_S)
+            at_ms, glance = start.elapsed_ms(), sale.glance()
+            waiters = None if glance.queued is None else max(0, glance.queued - 1)
+            samples.append(Sample(at_ms, glance.stock, glance.orders, None, waiters))
+            self._audience.looked(glance)
 
     def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
         """Whether it happened within `timeout` seconds."""

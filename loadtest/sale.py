@@ -5,6 +5,7 @@ The ledger is not asked of the instances: what is judged should not be the witne
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -12,6 +13,7 @@ import platform
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -22,6 +24,15 @@ from loadtest.verdict import Order
 TIMEOUT_S = 10.0
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
 PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The sale at one moment: items left, orders, and who is in etcd's queue, holder included; None is out of reach."""
+
+    stock: int | None
+    orders: int | None
+    queued: int | None
 
 
 class SaleError(Exception):
@@ -44,6 +55,7 @@ class Sale:
         self._etcd = etcd
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
         self._prefix = f"sale:{{{name}}}:"
+        self._queue = f"flash-sale/{name}/".encode()
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin_token}"}
 
     @classmethod
@@ -82,6 +94,23 @@ class Sale:
             )
         orders = [json.loads(entry) for entry in entries]
         return [Order.of(order) for order in orders], int(stock_left)
+
+    def glance(self) -> Glance:
+        """How it stands; cheap enough to be asked several times a second."""
+        stock = orders = queued = None
+        with contextlib.suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipe:
+            pipe.get(self._prefix + "stock")
+            pipe.llen(self._prefix + "orders")
+            stock, orders = pipe.execute()
+        with contextlib.suppress(OSError, ValueError):
+            queued = int(_get_json(self._count_queue()).get("count", 0))
+        return Glance(None if stock is None else int(stock), orders, queued)
+
+    def _count_queue(self) -> urllib.request.Request:
+        """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""
+        end = self._queue[:-1] + bytes([self._queue[-1] + 1])
+        asked = {"key": _base64(self._queue), "range_end": _base64(end), "count_only": True}
+        return urllib.request.Request(f"http://{self._etcd}/v3/kv/range", json.dumps(asked).encode())
 
     def versions(self) -> dict[str, str]:
         """Of Python, the packages here, and the servers; what cannot be found out is left out."""
@@ -123,6 +152,10 @@ class Sale:
 def hosts_of(text: str) -> list[str]:
     """Base URLs from a list with commas."""
     return [host.strip().rstrip("/") for host in text.split(",") if host.strip()]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _get_json(request: urllib.request.Request | str) -> Any:

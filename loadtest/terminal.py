@@ -6,13 +6,16 @@ import os
 
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
 from loadtest.comparison import Comparison, Run
 from loadtest.rush import Audience
+from loadtest.sale import Glance
 from loadtest.table import table
 
 # Where there is no terminal that has a width.
 _PLAIN_WIDTH = 120
+_BAR = 18  # characters
 
 
 def console() -> Console:
@@ -29,25 +32,28 @@ class Terminal(Audience):
     def __init__(self) -> None:
         self._console = console()
         self._status: Status | None = None
-        self._label = ""
-        self._buyers = 0
+        self._guard = ""
+        self._stock = self._answered = 0
 
-    def round_begins(self, guard: str, buyers: int) -> None:
-        self._label, self._buyers = f"[bold]{guard}[/]", buyers
+    def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
+        self._guard, self._stock, self._answered = guard, stock, 0
+        line = Text.assemble((f"{guard:<13}", "bold"), f" {buyers} buyers come to the barrier")
         # Not more often: drawing takes time from the buyers, who are in this process.
-        self._status = self._console.status(f"{self._label}  {buyers} buyers come to the barrier", refresh_per_second=4)
+        self._status = self._console.status(line, refresh_per_second=4)
         self._status.start()
 
     def answered(self, count: int) -> None:
+        self._answered = count
+
+    def looked(self, glance: Glance) -> None:
         if self._status:
-            self._status.update(f"{self._label}  {count} of {self._buyers} answered")
+            self._status.update(live_line(self._guard, self._stock, glance, self._answered))
 
     def round_ends(self, run: Run) -> None:
         self.end_status()
-        self._console.print(
-            f"{run.guard:<14} {run.verdict}: {run.orders} sold in {run.wall_s:.2f} s, "
-            f"all clicks within {run.send_spread_ms:.0f} ms"
-        )
+        style = "green" if run.verdict.startswith("EXACT") else "bold red"
+        told = f": {run.orders} sold in {run.wall_s:.2f} s, all clicks within {run.send_spread_ms:.0f} ms"
+        self._console.print(Text.assemble((f"{run.guard:<14} ", "bold"), (run.verdict, style), told))
 
     def fail(self, message: str) -> None:
         """Say why there is no comparison."""
@@ -66,3 +72,23 @@ class Terminal(Audience):
         if self._status:
             self._status.stop()
             self._status = None
+
+
+def live_line(guard: str, stock: int, glance: Glance, answered: int) -> Text:
+    """The sale at this moment, in less than 80 columns: a bar, and figures for what it cannot say."""
+    line = Text.assemble((f"{guard:<13} ", "bold"))
+    if glance.stock is None or glance.orders is None:
+        return line.append("Redis is away", "bold red")
+    line.append_text(_bar(glance.orders, stock))
+    line.append(f" {glance.orders:>3} sold  {glance.stock:>3} left")
+    if glance.queued:
+        line.append(f"  {glance.queued - 1:>3} wait")
+    return line.append(f"  {answered:>3} answered")
+
+
+def _bar(sold: int, stock: int) -> Text:
+    """What is sold of what there was, and in another colour and shape what is sold beyond it."""
+    scale = _BAR / max(sold, stock, 1)
+    within, beyond = round(min(sold, stock) * scale), round(max(0, sold - stock) * scale)
+    rest = "." * (_BAR - within - beyond)
+    return Text.assemble(("=" * within, "blue"), ("#" * beyond, "bold red"), (rest, "dim"))

@@ -9,6 +9,7 @@ from types import FrameType
 
 import click
 
+from loadtest.places import places
 from loadtest.process import PortOccupied, Process, scratch_directory
 from loadtest.stack import Stack
 
@@ -47,10 +48,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _welcome(stack: Stack) -> None:
-    click.echo(f"\nThe sale is open at {' and '.join(stack.urls)}. Ctrl-C stops everything.")
-    if stack.board:
-        click.echo(f"Watch it: {stack.board.url}")
-    click.echo(f"Buy one item: curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'\n")
+    click.echo("\nThe sale is open. Ctrl-C stops everything.")
+    for name, place in places(stack).items():
+        click.echo(f"{name}: {place}")
+    click.echo()
 
 
 class Logs:

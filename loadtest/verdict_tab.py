@@ -15,6 +15,7 @@ from flask import Response, abort, request
 from gevent import get_hub
 from markupsafe import escape
 
+from loadtest.board import BOARD_URL
 from loadtest.comparison import Comparison
 from loadtest.report.rush import page
 from loadtest.report.sources import Rush as Kept
@@ -23,7 +24,6 @@ from loadtest.rush import Rush
 from loadtest.table import TITLES, cells
 
 TAB = "verdict"
-BOARD_URL = "http://127.0.0.1:8070"
 _ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
 _BUSY = ("spawning", "running", "cleanup")
 _LINKS = """\

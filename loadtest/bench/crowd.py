@@ -43,10 +43,17 @@ class Unanswered(Exception):
 
 @dataclass(eq=False)
 class Connection:
-    """One buyer's connection; clicks one at a time."""
+    """One buyer's connection; clicks one at a time.
+
+    Attributes:
+        waits: whether an answer is due.
+        open: whether it can be used again.
+    """
 
     url: str
     sock: socket.socket
+    waits: bool = False
+    open: bool = True
     buyer: str = ""
     sent: float = 0.0
     received: bytes = b""
@@ -54,11 +61,11 @@ class Connection:
 
     def send(self, data: bytes, buyer: str, at: float) -> None:
         """Send a request that was due at `at`; it is small enough never to block."""
-        self.buyer, self.sent, self.received, self.due = buyer, at, b"", 0
+        self.buyer, self.sent, self.received, self.due, self.waits = buyer, at, b"", 0, True
         self.sock.sendall(data)
 
     def read(self) -> bool:
-        """Take what has come; whether the answer is complete, or nothing more will come."""
+        """Take what has come; whether that ends a wait: the answer is complete, or nothing more will come."""
         try:
             data = self.sock.recv(_LARGEST_READ)
         except BlockingIOError:
@@ -67,16 +74,14 @@ class Connection:
             data = b""
         self.received += data
         if not self.due and b"\r\n\r\n" in self.received:
-            head = self.received.partition(b"\r\n\r\n")[0]
-            length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+            head = self.received.partition(b"\r\n\r\n")[0].lower()
+            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
             self.due = len(head) + 4 + int(length or 0)
-        return not data or 0 < self.due <= len(self.received)
-
-    @property
-    def reusable(self) -> bool:
-        """Whether the server keeps the connection open after this answer."""
-        head = self.received.partition(b"\r\n\r\n")[0].lower()
-        return 0 < self.due <= len(self.received) and b"connection: close" not in head
+            self.open = b"connection: close" not in head
+        self.open = self.open and bool(data)
+        ends = self.waits and (not data or 0 < self.due <= len(self.received))
+        self.waits = self.waits and not ends
+        return ends
 
     def answer(self, at: float) -> Answer:
         """What the buyer was told."""
@@ -149,7 +154,7 @@ class Crowd:
         while len(answers) < total:
             due = min(int((time.time() - began) * rate) + 1, total)
             for number in range(clicked, due):
-                connection = free.pop() if free else self._connect()
+                connection = next(_still_open(free), None) or self._connect()
                 click = click_of(number)
                 connection.send(click.encode(urlsplit(connection.url).netloc), click.buyer, began + number / rate)
             clicked = max(clicked, due)
@@ -157,8 +162,7 @@ class Crowd:
                 raise Unanswered(f"{total - len(answers)} of {total} clicks had no answer {PATIENCE_S:g} s later")
             for connection in self._ready(max(began + clicked / rate - time.time(), 0) if clicked < total else 1.0):
                 answers.append(connection.answer(time.time()))
-                if connection.reusable:
-                    free.append(connection)
+                free.append(connection)
         return answers
 
     def _answered(self, count: int) -> Iterator[Connection]:
@@ -174,10 +178,19 @@ class Crowd:
     def _ready(self, timeout: float) -> Iterator[Connection]:
         for key, _ in self._selector.select(timeout):
             connection: Connection = key.data
-            if connection.read():
-                if not connection.reusable:
-                    self._selector.unregister(connection.sock)
+            ends = connection.read()
+            if not connection.open and not connection.waits:
+                self._selector.unregister(connection.sock)
+            if ends:
                 yield connection
+
+
+def _still_open(free: list[Connection]) -> Iterator[Connection]:
+    """Take connections out of `free`; those that the server has closed meanwhile are dropped."""
+    while free:
+        connection = free.pop()
+        if connection.open:
+            yield connection
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from loadtest.bench.runs import Bench
 from loadtest.bench.tables import COLUMNS, grids
 from loadtest.comparison import GUARDS
 from loadtest.stack import Stack
+from tests.waiting import wait_until
 
 SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'
 
@@ -100,6 +102,30 @@ def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
         crowd.gather(10)
         answers = crowd.burst(clicks(10))
     assert {(answer.outcome, answer.in_doubt) for answer in answers} == {(Outcome.ERROR, True)}
+
+
+def test_a_connection_that_closes_after_its_answer_is_not_a_second_answer() -> None:
+    """A server hangs up on idle connections while others still wait: everybody is counted once, the last one too."""
+    greeted, early, last = threading.Semaphore(10), threading.Semaphore(9), threading.Event()
+
+    def last_one_late(connection: socket.socket) -> None:
+        if greeted.acquire(blocking=False):
+            connection.sendall(http(b"{}"))
+        elif early.acquire(blocking=False):
+            connection.sendall(http(SOLD))
+            connection.shutdown(socket.SHUT_RDWR)
+        else:
+            last.wait(20)
+            connection.sendall(http(SOLD))
+
+    with server(last_one_late) as url, Crowd([url]) as crowd, ThreadPoolExecutor(1) as thread:
+        crowd.gather(10)
+        burst = thread.submit(crowd.burst, clicks(10))
+        wait_until(lambda: sum(not connection.open for connection in crowd._connections) == 9)
+        last.set()
+        answers = burst.result(20)
+    assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
+    assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
 def test_who_is_never_answered_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,6 +100,34 @@ def demo_under_way(directory: Path) -> Iterator[tuple[subprocess.Popen[str], lis
             yield demo, psutil.Process(demo.pid).children(recursive=True)
         finally:
             demo.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    """After the comparison the shops sell on and the board shows it; Ctrl-C stops all, with the comparison's code."""
+    words = command("demo", "--keep", *SMALL, "--hold-ms=2")
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        try:
+            said = {}
+            while "Send the rush" not in said:
+                line = demo.stdout.readline()
+                assert line, "it ended early"
+                name, _, place = line.rstrip().partition(": ")
+                said[name] = place
+            for url in [said["Board"], *said["Shops"].split()]:
+                with urllib.request.urlopen(f"{url}/livez", timeout=10) as answer:
+                    assert answer.status == 200
+            children = psutil.Process(demo.pid).children(recursive=True)
+            demo.send_signal(number)
+            assert demo.wait(30) == 0
+            wait_until(lambda: all(map(has_ended, children)))
+        finally:
+            demo.kill()
+    assert (tmp_path / said["Report"]).exists()
+    assert ".venv/bin/locust --headful" in said["Send the rush"]
+    assert "FLASHSALE_EVIDENCE=" in said["Send the rush"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

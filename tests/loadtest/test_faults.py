@@ -57,7 +57,7 @@ def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None
         printed, _ = command.communicate()
     assert command.returncode == 0, printed
     assert "2 runs, 0 not as expected" in printed
-    (records,) = (tmp_path / "reports").glob("*/records")
+    (records,) = (tmp_path / "reports").glob("latest/records")
     fenced, unfenced = (Record.read(records / f"pause-holder-{guard}.json") for guard in ("etcd", "etcd-unfenced"))
     assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
     assert audit(unfenced).sold > 300
@@ -74,7 +74,7 @@ def test_only_the_fence_refuses_a_late_write(tmp_path: Path) -> None:
     with running(tmp_path, "delayed-write", "--guard=etcd") as command:
         printed, _ = command.communicate()
     assert command.returncode == 0, printed
-    (path,) = (tmp_path / "reports").glob("*/records/*.json")
+    (path,) = (tmp_path / "reports").glob("latest/records/*.json")
     record = Record.read(path)
     assert record.expectation == {"expected": "EXACT", "as_expected": True, "problems": []}
     first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]

@@ -36,6 +36,19 @@ def test_each_run_leaves_its_record(stack: Stack, tmp_path: Path) -> None:
         assert bool(result.raced) == (guard == "none")
 
 
+def test_the_sale_is_sampled_while_it_goes(stack: Stack, tmp_path: Path) -> None:
+    """A rush that lasts has samples of stock, orders and queue, which agree with each other under a lock."""
+    Finished(environment(stack), tmp_path, *SMALL[:-2], "etcd", "--hold-ms=50")
+    samples = Record.read(tmp_path / "records" / "etcd.json").samples
+    assert len(samples) >= 2
+    assert [sample.at_ms for sample in samples] == sorted(sample.at_ms for sample in samples)
+    for sample in samples:
+        assert sample.stock is not None
+        assert sample.orders is not None
+        assert 15 <= sample.stock + sample.orders <= 16  # it may be asked between a read and a write
+    assert max(sample.waiters or 0 for sample in samples) > 10
+
+
 def test_a_rush_without_evidence_has_no_sections(stack: Stack, tmp_path: Path) -> None:
     """Where nobody says where the evidence is, answers and ledger are kept alone."""
     Finished(environment(stack), tmp_path, *SMALL)

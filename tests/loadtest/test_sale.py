@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from loadtest.ports import free_port
-from loadtest.sale import Sale, SaleError, hosts_of
+from loadtest.sale import Glance, Sale, SaleError, hosts_of
 from loadtest.servers import Redis
 from loadtest.verdict import Order
 
@@ -42,6 +42,14 @@ def test_no_sale_is_told_from_an_empty_one(sale: Sale) -> None:
         sale.ledger()
     sale._redis.set("sale:{t}:stock", 0)
     assert sale.ledger() == ([], 0)
+
+
+def test_a_glance_tells_what_is_in_reach(sale: Sale) -> None:
+    """What neither Redis nor etcd tells is None, and nothing is raised."""
+    assert sale.glance() == Glance(None, 0, None)
+    sale._redis.set("sale:{t}:stock", 7)
+    sale._redis.rpush("sale:{t}:orders", "a", "b")
+    assert sale.glance() == Glance(7, 2, None)
 
 
 def test_closed_shops_are_named(sale: Sale) -> None:

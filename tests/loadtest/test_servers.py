@@ -15,7 +15,7 @@ import psutil
 import pytest
 import redis
 
-from loadtest import programs
+from loadtest import ports, programs
 from loadtest.ports import is_occupied
 from loadtest.process import PortOccupied, Process, StartFailed
 from loadtest.servers import Etcd, EtcdCluster, Redis
@@ -218,3 +218,14 @@ def test_missing_program_tells_what_to_install(
     monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
     with pytest.raises(programs.ProgramMissing, match=r"^.* apt install \S+, or brew .* docker compose up$"):
         program.__wrapped__()
+
+
+def test_two_processes_are_not_given_the_same_port() -> None:
+    """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
+    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
+        port = int(other.stdout.readline())
+        assert not ports._claim(port)
+        other.communicate()
+    assert ports._claim(port)

@@ -1,0 +1,93 @@
+"""What a rush shows while it runs: a live line in a terminal, plain lines in a log, colour only where it is wanted."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from loadtest.comparison import GUARDS
+from loadtest.sale import Glance
+from loadtest.terminal import live_line
+
+COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
+# A rush in three acts, as the conductor tells it.
+ACTS = """
+from dataclasses import replace
+from loadtest.sale import Glance
+from loadtest.terminal import Terminal
+from tests.loadtest.test_table import a_run
+terminal = Terminal()
+terminal.round_begins("etcd", buyers=500, stock=300)
+terminal.looked(Glance(123, 177, 245))
+terminal.round_ends(replace(a_run("etcd"), verdict="EXACT"))
+terminal.fail("no [more] buyers")
+"""
+
+
+def shown_in_a_terminal(**settings: str) -> str:
+    """What three acts write into a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": "80", "TERM": "xterm-256color", **settings}
+    with subprocess.Popen([sys.executable, "-c", ACTS], env=env, stdin=theirs, stdout=theirs, stderr=theirs) as acts:
+        os.close(theirs)
+        written = b""
+        try:
+            while part := os.read(ours, 65536):
+                written += part
+        except OSError:  # how Linux says that nobody has the terminal open any more
+            pass
+        os.close(ours)
+        assert acts.wait(30) == 0, written.decode()
+    return written.decode()
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("glance", [Glance(300, 0, 500), Glance(0, 500, 0), Glance(123, 177, None)])
+def test_the_live_line_fits_beside_the_spinner(guard: str, glance: Glance) -> None:
+    """With the longest name and the largest figures there is room for it in 80 columns, and it is plain characters."""
+    line = live_line(guard, 300, glance, 500)
+    assert line.cell_len <= 80 - 2
+    assert line.plain.isascii()
+    assert f"{glance.orders:>3} sold  {glance.stock:>3} left" in line.plain
+
+
+def test_overselling_is_another_sign_and_not_another_colour_alone() -> None:
+    """The part of the bar beyond the stock has a character of its own; an exact sale has none of it."""
+    assert "=" * 11 + "#" * 7 in live_line("none", 300, Glance(0, 500, 0), 500).plain
+    assert "=" * 18 + " " in live_line("etcd", 300, Glance(0, 300, 0), 500).plain
+    assert "wait" not in live_line("redis-lua", 300, Glance(0, 300, 0), 500).plain
+    assert " 244 wait " in live_line("etcd", 300, Glance(0, 300, 245), 500).plain
+
+
+def test_what_is_out_of_reach_is_said() -> None:
+    """No figure is made up for a Redis that does not answer."""
+    assert live_line("etcd", 300, Glance(None, None, 3), 7).plain.endswith("Redis is away")
+
+
+def test_a_terminal_is_shown_the_sale_as_it_goes() -> None:
+    """The live line is there, in colour, and is replaced by the result."""
+    written = shown_in_a_terminal()
+    assert "177 sold" in written
+    assert re.search(COLOUR, written)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
+    assert re.search(r"etcd +EXACT: 500 sold in 12\.34 s", plain)
+    assert "Error: no [more] buyers" in plain
+
+
+def test_no_color_is_respected() -> None:
+    """With NO_COLOR there is no colour, and still the live line."""
+    written = shown_in_a_terminal(NO_COLOR="1")
+    assert "177 sold" in written
+    assert not re.search(COLOUR, written)
+
+
+def test_a_log_has_plain_lines() -> None:
+    """Where there is no terminal, nothing moves and nothing is coloured: a line for each result."""
+    done = subprocess.run([sys.executable, "-c", ACTS], capture_output=True, text=True, timeout=30, check=True)
+    assert "\x1b" not in done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["etcd", "Error:"]

@@ -1,39 +1,20 @@
 """The audit of a recorded sale: what the buyers were told, what the ledger has and what the instances did, joined.
 
 Pure: it needs nothing but a `Record`, so a record that was kept can be judged again.
-
-Critical sections that overlap in time break mutual exclusion. Under a fenced guard that may happen (nobody can stop a
-frozen holder from believing in its lock) and does no harm, because only one of them writes. It does harm where both
-wrote, and each had read before the other wrote: they raced.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from loadtest.answer import Outcome, Token
+from loadtest.overlap import Overlap, Overlaps
 from loadtest.record import AnswerRow, LedgerRow, Record, Section
 
 SOLD = Outcome.SOLD.value
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """Two critical sections that were open at the same time, in milliseconds of the record."""
-
-    first: Section
-    second: Section
-    from_ms: float
-    to_ms: float
-
-    @property
-    def raced(self) -> bool:
-        """Whether both wrote, and each had read before the other's write was sent."""
-        return wrote(self.first) and wrote(self.second) and _read_before(self.first, self.second)
 
 
 @dataclass(frozen=True)
@@ -44,7 +25,7 @@ class Audit:
         sold: entries of the ledger.
         stock_left: what the counter said at the end.
         stock: items at the beginning.
-        overlaps: pairs of critical sections, in the order in which they began to overlap.
+        overlaps: critical sections that were open at once.
         unfinished: sections whose process died inside.
         token_regressions: orders with a lower token than one before it in the ledger, and that order.
         missing: answers that say "sold" of an order that is not in the ledger.
@@ -58,7 +39,7 @@ class Audit:
     stock: int
     sold: int
     stock_left: int
-    overlaps: list[Overlap]
+    overlaps: Overlaps
     unfinished: list[Section]
     token_regressions: list[tuple[LedgerRow, LedgerRow]]
     missing: list[AnswerRow]
@@ -76,7 +57,7 @@ class Audit:
     @property
     def raced(self) -> list[Overlap]:
         """The overlaps that did harm, unless something else than a lock prevented it."""
-        return [overlap for overlap in self.overlaps if overlap.raced]
+        return [pair for pair in self.overlaps if pair.raced]
 
     def findings(self) -> list[str]:
         """What an exact sale under a lock must not show, in words; empty if all is well."""
@@ -104,7 +85,7 @@ def audit(record: Record) -> Audit:
         stock=record.stock,
         sold=len(record.ledger),
         stock_left=record.verdict["stock_left"],
-        overlaps=list(overlaps(record.sections)),
+        overlaps=Overlaps.of(record.sections),
         unfinished=[section for section in record.sections if section.left_ms is None],
         token_regressions=list(_token_regressions(record.ledger)),
         missing=[
@@ -118,48 +99,6 @@ def audit(record: Record) -> Audit:
         unanswered=[buyer for buyer, answer in last.items() if answer.status == 0],
         longest_stall_ms=longest_stall(record.answers),
     )
-
-
-def wrote(section: Section) -> bool:
-    """Whether it put an order into the ledger; a replay only found one."""
-    return section.outcome == SOLD and section.cause is None
-
-
-def overlaps(sections: Iterable[Section]) -> Iterator[Overlap]:
-    """All pairs that were open at once, about the same item.
-
-    Sections of one hold share its token and do not count as two; those without an end are left out.
-    """
-    ended = [(section.entered_ms, section.left_ms, section) for section in sections if section.left_ms is not None]
-    inside: list[tuple[float, Section]] = []
-    for entered, left, second in sorted(ended, key=lambda each: each[:2]):
-        inside = [(end, first) for end, first in inside if end > entered]
-        for end, first in inside:
-            if hold_of(first) != hold_of(second) and _items(first) & _items(second):
-                yield Overlap(first, second, entered, min(end, left))
-        inside.append((left, second))
-
-
-def _items(section: Section) -> set[str]:
-    return set(section.item.split(","))
-
-
-def hold_of(section: Section) -> tuple[object, ...]:
-    """What sections of one hold have in common, and no others."""
-    alone = section.order if section.token is None else json.dumps(section.token)
-    return section.instance, section.pid, alone
-
-
-def _read_before(first: Section, second: Section) -> bool:
-    """Whether each read before the other's write was sent; who reads and writes at once reads when it writes."""
-    pairs = ((first, second), (second, first))
-    return all(
-        _time(reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms) for reader, writer in pairs
-    )
-
-
-def _time(*candidates: float | None) -> float:
-    return next((each for each in candidates if each is not None), 0.0)
 
 
 def _rank(token: Token | None) -> list[int]:

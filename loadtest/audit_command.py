@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from loadtest.audit import Audit, Overlap, audit
+from loadtest.audit import Audit, audit
+from loadtest.overlap import Overlap
 from loadtest.record import LedgerRow, Record, RecordError, Section
 
 _MOST = 10  # lines of a kind
@@ -40,7 +41,7 @@ def lines(found: Audit) -> Iterator[str]:
     total = found.sold + found.stock_left
     yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {found.lost_updates} lost updates"
     yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
-    yield from _listed("critical sections overlap", map(_overlap, found.overlaps))
+    yield from _listed("critical sections overlap", map(_overlap, found.overlaps), count=found.overlaps.count)
     yield from _listed("processes died inside a critical section", map(_section, found.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
     yield from _listed("orders are out of token order", late)
@@ -52,13 +53,15 @@ def lines(found: Audit) -> Iterator[str]:
     yield f"findings: {'; '.join(found.findings()) or 'none'}"
 
 
-def _listed(what: str, rows: Iterator[str] | Sequence[str]) -> Iterator[str]:
+def _listed(what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
+    """The first of them, and how many there are; `count` where not all of them are at hand."""
     every = list(rows)
+    count = len(every) if count is None else count
     if every:
-        yield f"{len(every)} {what}:"
+        yield f"{count} {what}:"
         yield from (f"  {row}" for row in every[:_MOST])
-    if len(every) > _MOST:
-        yield f"  and {len(every) - _MOST} more"
+    if count > _MOST:
+        yield f"  and {count - _MOST} more"
 
 
 def _overlap(overlap: Overlap) -> str:

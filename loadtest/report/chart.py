@@ -57,17 +57,29 @@ def draw(spec: Spec) -> Markup | None:
     if vl_convert is None:
         return None
     drawn = vl_convert.vegalite_to_svg({"background": None, "padding": 2, **spec, "config": _CONFIG}, vl_version="6.4")
-    # Two decimals are a hundredth of a pixel. Vega has escaped all text.
-    return Markup(re.sub(r"<[^>]+>", _shortened, _scalable(drawn)))
-
-
-def _shortened(tag: re.Match[str]) -> str:
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
+    return Markup(_joined(_rounded(_scalable(drawn))))  # Vega has escaped all text
 
 
 def _scalable(svg: str) -> str:
     """Without a size of its own: as wide as its place in the page."""
     return re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r'\1 aria-hidden="true"', svg, count=1)
+
+
+def _rounded(svg: str) -> str:
+    """Positions to a tenth of a pixel."""
+    return re.sub(r' (?:d|transform)="[^"]*"', lambda found: re.sub(r"(\.\d)\d+", r"\1", found[0]), svg)
+
+
+def _joined(svg: str) -> str:
+    """Neighbours that look the same are one shape: thousands of bars are a third of the size."""
+
+    def join(found: re.Match[str]) -> str:
+        return f'<path d="{"".join(_SHAPE.findall(found[0]))}"{found[1]}/>'
+
+    return re.sub(r'<path d="[^"]*"([^>]*)/>(?:<path d="[^"]*"\1/>)+', join, svg)
+
+
+_SHAPE = re.compile(r' d="([^"]*)"')
 
 
 def layer(rows: Sequence[Mapping[str, Any]], mark: dict[str, Any], **encoding: Any) -> Spec:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadtest.audit import SOLD, Overlap, hold_of
+from loadtest.overlap import SOLD, hold_of
 from loadtest.record import Record, Section
-
-Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,3 @@ def _lane(busy_until: list[float], from_ms: float, to_ms: float) -> int:
             return lane
     busy_until.append(to_ms)
     return len(busy_until) - 1
-
-
-def spans(overlaps: Iterable[Overlap]) -> list[Span]:
-    """The times in which any of them lasts, joined where they touch."""
-    joined: list[Span] = []
-    for from_ms, to_ms in sorted((overlap.from_ms, overlap.to_ms) for overlap in overlaps):
-        if joined and from_ms <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(to_ms, joined[-1][1]))
-        else:
-            joined.append((from_ms, to_ms))
-    return joined

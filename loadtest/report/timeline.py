@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loadtest.audit import Audit
+from loadtest.overlap import joined
 from loadtest.record import Record
 from loadtest.report.chart import BAD, DIGITS, INK, INSTANCES, PANEL, WARN, WIDE, Spec, axis, by, layer
 from loadtest.report.events import event_lines
-from loadtest.report.inside import Bar, Span, bars, spans
+from loadtest.report.inside import Bar, bars
 
 _HEIGHT = 150  # of the lanes of one instance, if it has enough of them
 _LOWEST, _HIGHEST = 1.0, 34.0  # lanes
@@ -59,7 +60,7 @@ def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: fl
             "colour": INSTANCES[list(tops).index(bar.instance) % len(INSTANCES)],
             "opacity": 1.0 if bar.sold or not bar.ended else 0.4,
         }
-        for bar in drawn
+        for bar in sorted(drawn, key=lambda bar: (bar.instance, bar.sold or not bar.ended))
     ]
     seconds = axis("from", (0, until_s), title="seconds", format=DIGITS, tickCount=10, domain=True)
     colour = {"field": "colour", "type": "nominal", "scale": None}
@@ -85,15 +86,15 @@ def _deaths(drawn: Sequence[Bar], tops: dict[str, float], lane: float) -> Spec:
 
 def _shades(found: Audit, height: float) -> list[Spec]:
     """Behind all lanes: where sections were open at once, and in another colour where they raced."""
-    overlapping, raced = spans(found.overlaps), spans(found.raced)
+    raced = joined((pair.from_ms, pair.to_ms) for pair in found.raced)
     return [
-        _shade(overlapping, WARN, 0.2, height),
+        _shade(found.overlaps.spans, WARN, 0.2, height),
         _shade(raced, PANEL, 1.0, height),
         _shade(raced, BAD, 0.36, height),
     ]
 
 
-def _shade(times: Sequence[Span], colour: str, opacity: float, height: float) -> Spec:
+def _shade(times: Sequence[tuple[float, float]], colour: str, opacity: float, height: float) -> Spec:
     rows = [{"from": from_ms / 1000, "to": to_ms / 1000, "top": 0, "bottom": height} for from_ms, to_ms in times]
     mark = {"type": "rect", "color": colour, "opacity": opacity}
     return layer(rows, mark, x=by("from"), x2={"field": "to"}, y=_pixels("top"), y2={"field": "bottom"})

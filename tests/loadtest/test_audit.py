@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.audit import audit, longest_stall, overlaps
+from loadtest.audit import audit, longest_stall
+from loadtest.overlap import MOST_KEPT, Overlaps
 from loadtest.record import AnswerRow, LedgerRow, Record, Section
 
 DATA = Path(__file__).parent.parent / "data"
@@ -72,7 +73,7 @@ def test_an_exact_sale_has_no_findings(stock: int, buyers: int) -> None:
     """However many items and buyers: where everything agrees, nothing is found."""
     result = audit(sale(stock, buyers))
     assert result.findings() == []
-    assert (result.overlaps, result.unfinished, result.unacknowledged) == ([], [], [])
+    assert (result.overlaps, result.unfinished, result.unacknowledged) == (Overlaps(), [], [])
 
 
 def forget_order(record: Record, number: int) -> None:
@@ -138,7 +139,7 @@ intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size
 def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
     """The sweep finds what comparing every pair finds."""
     sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
-    found = {frozenset((each.first.order, each.second.order)) for each in overlaps(sections)}
+    found = {frozenset((each.first.order, each.second.order)) for each in Overlaps.of(sections)}
     expected = {
         frozenset((a.order, b.order))
         for a, b in combinations(sections, 2)
@@ -152,7 +153,7 @@ def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
 @given(intervals)
 def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> None:
     """From the later entering to the earlier leaving, never before, never longer."""
-    for each in overlaps(section(n, begin, begin + length) for n, (begin, length) in enumerate(times)):
+    for each in Overlaps.of(section(n, begin, begin + length) for n, (begin, length) in enumerate(times)):
         assert each.from_ms == max(each.first.entered_ms, each.second.entered_ms)
         assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0)
         assert each.from_ms <= each.to_ms
@@ -161,22 +162,22 @@ def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> N
 def test_purchases_of_one_hold_do_not_overlap() -> None:
     """Several buyers may be served under one token by one process, at once; not by two processes."""
     together = [section(n, 0, 10, token=7, instance="shop-a") for n in range(3)]
-    assert list(overlaps(together)) == []
-    assert len(list(overlaps([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
+    assert list(Overlaps.of(together)) == []
+    assert len(list(Overlaps.of([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
 
 
 def test_items_do_not_overlap_with_each_other() -> None:
     """Each item has a lock of its own, and a cart those of all its items."""
-    assert list(overlaps([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
-    assert len(list(overlaps([section(0, 0, 10, item="1,2"), section(1, 5, 8, item="2")]))) == 1
+    assert list(Overlaps.of([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
+    assert len(list(Overlaps.of([section(0, 0, 10, item="1,2"), section(1, 5, 8, item="2")]))) == 1
 
 
 def test_an_overlap_is_harmless_unless_raced() -> None:
     """A holder that was fenced off, or only found its earlier order, did no harm."""
     for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
-        (overlap,) = overlaps([section(0, 0, 10, **harmless), section(1, 5, 8)])
+        (overlap,) = Overlaps.of([section(0, 0, 10, **harmless), section(1, 5, 8)])
         assert not overlap.raced
-    (overlap,) = overlaps([section(0, 0, 10), section(1, 5, 8)])
+    (overlap,) = Overlaps.of([section(0, 0, 10), section(1, 5, 8)])
     assert overlap.raced
 
 
@@ -185,7 +186,7 @@ def test_a_dead_process_overlaps_with_nobody() -> None:
     record = sale(2, 2)
     record.sections[0] = replace(record.sections[0], left_ms=None)
     result = audit(record)
-    assert result.overlaps == []
+    assert result.overlaps == Overlaps()
     assert result.unfinished == [record.sections[0]]
 
 
@@ -213,5 +214,15 @@ def test_a_kept_record_is_judged_again() -> None:
     assert unlocked.sold > unlocked.stock
     assert len(unlocked.raced) > 100
     locked = audit(Record.read(DATA / "rush-etcd.json"))
-    assert (locked.findings(), locked.overlaps) == ([], [])
+    assert (locked.findings(), locked.overlaps) == ([], Overlaps())
     assert locked.sold == locked.stock
+
+
+def test_pairs_without_harm_are_counted_and_not_all_kept() -> None:
+    """Retries without a lock make millions of pairs: the count and the times are of all, the list is of the first."""
+    many = [section(n, float(n), 1000.0 + n, outcome=None, token=None) for n in range(160)]
+    found = Overlaps.of([*many, section(500, 2000.0, 2010.0), section(501, 2001.0, 2011.0)])
+    assert found.count == 160 * 159 // 2 + 1
+    assert len(found.pairs) == MOST_KEPT + 1
+    assert found.pairs[-1].raced
+    assert found.spans == [(1.0, 1158.0), (2001.0, 2010.0)]

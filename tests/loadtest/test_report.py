@@ -16,7 +16,7 @@ from loadtest.comparison import _run as run_of
 from loadtest.record import Event, Record
 from loadtest.report import chart
 from loadtest.report.command import report, write
-from loadtest.report.inside import bars, spans
+from loadtest.report.inside import bars
 from loadtest.reports import new_report, point_latest
 from tests.loadtest.parsed import Page
 from tests.loadtest.test_audit import sale, section
@@ -76,7 +76,7 @@ def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
         assert str(len(record.ledger)) in texts
         assert f"{record.stock} items" in texts
         assert guard in waited
-        pairs = f"{len(found.overlaps)} pairs were open at the same time" if found.overlaps else "none were open"
+        pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
         assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
 
 
@@ -291,5 +291,4 @@ def test_overlaps_that_touch_are_one_shade() -> None:
     """Times in which any pair overlaps, without gaps of nothing and without drawing twice."""
     record = sale(4, 4)
     record.sections = [section(n, *times) for n, times in enumerate([(0, 10), (5, 15), (12, 20), (30, 40), (31, 32)])]
-    assert spans(audit(record).overlaps) == [(5, 10), (12, 15), (31, 32)]
-    assert spans([]) == []
+    assert audit(record).overlaps.spans == [(5, 10), (12, 15), (31, 32)]

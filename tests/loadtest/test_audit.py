@@ -159,6 +159,19 @@ def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> N
         assert each.from_ms <= each.to_ms
 
 
+tokens = st.one_of(st.none(), st.integers(1, 9), st.lists(st.integers(1, 9), min_size=2, max_size=2))
+
+
+@given(st.lists(tokens, max_size=20))
+def test_guards_may_share_a_ledger(written: list[int | list[int] | None]) -> None:
+    """Whole holds, turns of a hold and purchases without a token: a turn comes after its hold, and none is no order."""
+    record = sale(len(written), len(written))
+    record.ledger = [replace(entry(n), token=token) for n, token in enumerate(written)]
+    pairs = [(token, 0) if isinstance(token, int) else tuple(token) for token in written if token is not None]
+    late = sum(pair < max(pairs[:n]) for n, pair in enumerate(pairs) if n)
+    assert len(audit(record).token_regressions) == late
+
+
 def test_purchases_of_one_hold_do_not_overlap() -> None:
     """Several buyers may be served under one token by one process, at once; not by two processes."""
     together = [section(n, 0, 10, token=7, instance="shop-a") for n in range(3)]
@@ -169,7 +182,11 @@ def test_purchases_of_one_hold_do_not_overlap() -> None:
 def test_items_do_not_overlap_with_each_other() -> None:
     """Each item has a lock of its own, and a cart those of all its items."""
     assert list(Overlaps.of([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
-    assert len(list(Overlaps.of([section(0, 0, 10, item="1,2"), section(1, 5, 8, item="2")]))) == 1
+    cart = section(0, 0, 10, item="1,2", guard="cart", token=None, read_ms=None, commit_ms=9)
+    (overlap,) = Overlaps.of([cart, section(1, 5, 8, item="2")])
+    assert not overlap.raced  # the cart reads when it writes, and that was later
+    assert list(Overlaps.of([cart, section(1, 5, 8, item="12")])) == []
+    assert [each.raced for each in Overlaps.of([cart, section(1, 5, 12, item="2")])] == [True]
 
 
 def test_an_overlap_is_harmless_unless_raced() -> None:

@@ -40,6 +40,9 @@ class Process:
 
     As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
     Port 0 means a free one.
+
+    Attributes:
+        frozen: whether `pause` stopped it.
     """
 
     def __init__(self, name: str, directory: Path, *, port: int) -> None:
@@ -47,6 +50,7 @@ class Process:
         self.directory = directory
         self.port = port or free_port()
         self.log = directory / f"{name}.log"
+        self.frozen = False
         self._popen: subprocess.Popen[bytes] | None = None
         self._group: int | None = None  # None again as soon as it may name somebody else's processes
 
@@ -137,15 +141,17 @@ class Process:
         self._signal_group(signal.SIGKILL)
         self._popen.wait()
         guardian.forget("group", self._group)
-        self._group = None
+        self._group, self.frozen = None, False
 
     def pause(self) -> None:
         """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would."""
         self._signal_group(signal.SIGSTOP)
+        self.frozen = True
 
     def resume(self) -> None:
         """Thaw what `pause` froze."""
         self._signal_group(signal.SIGCONT)
+        self.frozen = False
 
     def _signal_group(self, number: signal.Signals) -> None:
         if self._group is None:

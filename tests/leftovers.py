@@ -16,6 +16,12 @@ def directories_of(processes: list[psutil.Process]) -> set[Path]:
     return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", words)}
 
 
+def ports_of(processes: list[psutil.Process]) -> set[int]:
+    """The ports on which these processes listen."""
+    found = [each for process in processes for each in process.net_connections("tcp")]
+    return {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN}
+
+
 def assert_gone(processes: list[psutil.Process], directories: set[Path]) -> None:
     """Neither a process nor a directory is left, of which there was at least one each."""
     assert processes

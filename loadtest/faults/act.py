@@ -11,7 +11,7 @@ from threading import Thread
 from loadtest.answer import Answer
 from loadtest.clock import Start
 from loadtest.evidence import EvidenceReader
-from loadtest.faults.arena import TTL_S, Arena, Shop
+from loadtest.faults.arena import Arena, Shop
 from loadtest.faults.buyers import Buyers
 from loadtest.faults.lookout import Lookout
 from loadtest.record import Event
@@ -112,7 +112,7 @@ class Act:
 
     def outlive_lease(self) -> None:
         """Wait for longer than a lease lives."""
-        time.sleep(TTL_S + 0.6)
+        time.sleep(self.arena.ttl_s + 0.6)
 
     def _is_inside(self, buyer: str) -> bool:
         return any(visit.buyer == buyer and visit.left is None for visit in self.evidence.poll())

@@ -31,7 +31,7 @@ class Shop:
         redis_line: between the instance and Redis.
     """
 
-    def __init__(self, name: str, directory: Path, etcd: EtcdCluster, redis: Redis, *, lines: bool) -> None:
+    def __init__(self, name: str, directory: Path, etcd: EtcdCluster, redis: Redis, *, lines: bool, ttl_s: int) -> None:
         self.name = name
         self.etcd_lines = [Proxy(member.endpoint) for member in etcd.members]
         self.redis_line = Proxy(f"{LOOPBACK}:{redis.port}")
@@ -45,7 +45,7 @@ class Shop:
             "FLASHSALE_REDIS_URL": redis_at,
             "FLASHSALE_SALE": SALE,
             "FLASHSALE_THREADS": str(THREADS),
-            "FLASHSALE_LEASE_TTL": str(TTL_S),
+            "FLASHSALE_LEASE_TTL": str(ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FLASHSALE_EVIDENCE": str(directory / "evidence"),
         }
@@ -65,13 +65,17 @@ class Arena:
         directory: for data, logs and evidence.
         members: of etcd.
         lines: whether the lines can be cut; without, everybody is connected directly, and the sale is faster.
+        ttl_s: how long a lease lives.
     """
 
-    def __init__(self, directory: Path, *, members: int = 1, lines: bool = True) -> None:
+    def __init__(self, directory: Path, *, members: int = 1, lines: bool = True, ttl_s: int = TTL_S) -> None:
+        self.ttl_s = ttl_s
         self.evidence = directory / "evidence"
         self.etcd = EtcdCluster(directory, size=members)
         self.redis = Redis(directory, appendonly=True)
-        self.shops = [Shop(name, directory, self.etcd, self.redis, lines=lines) for name in ("shop-a", "shop-b")]
+        self.shops = [
+            Shop(name, directory, self.etcd, self.redis, lines=lines, ttl_s=ttl_s) for name in ("shop-a", "shop-b")
+        ]
 
     @property
     def _processes(self) -> list[Process]:

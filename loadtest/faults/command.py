@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -39,18 +40,24 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     """
     signal.signal(signal.SIGTERM, _interrupt)
     screen, report = console(), new_report()
+    began = time.monotonic()
     programme = Programme(screen, report, seconds=seconds, seed=secrets.randbelow(10**6) if seed is None else seed)
     for name in scenarios or BY_NAME:
         programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
     screen.print()
-    screen.print(table(programme.results, plain=not screen.is_terminal))
+    screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
     for line in programme.unexpected():
         screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in programme.results)
-    screen.print(f"{len(programme.results)} runs, {unexpected} not as expected. Records: {report}/records")
+    screen.print(_summary(len(programme.results), unexpected, time.monotonic() - began))
     draw(report, screen)
     point_latest(report)
     sys.exit(1 if unexpected else 0)
+
+
+def _summary(runs: int, unexpected: int, seconds: float) -> str:
+    verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
+    return f"{runs} run{'s' if runs > 1 else ''} in {seconds:.0f} s: {verdict}."
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

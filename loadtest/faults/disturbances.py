@@ -134,26 +134,26 @@ def behind_a_stranger(act: Act, shop: Shop) -> Iterator[None]:
 
 Disturbance = Callable[[Act, Shop], AbstractContextManager[None]]
 
-# What each is done to: of one target, only one at a time. "of" a shop: either of them.
-TARGETS: dict[Disturbance, str] = {
-    frozen: "process of",
-    dead: "process of",
-    deaf_to_etcd: "line to etcd of",
-    refused_by_etcd: "line to etcd of",
-    far_from_etcd: "line to etcd of",
-    late_to_redis: "line to Redis of",
-    unanswered_by_redis: "line to Redis of",
-    mute: "front of",
-    without_etcd: "etcd",
-    without_leader: "etcd",
-    without_redis: "Redis",
-    behind_a_stranger: "name",
+# What each is done to, of which there is one for each shop where that is named; and what is said of it.
+KINDS: dict[Disturbance, tuple[str, str]] = {
+    frozen: ("process of {shop}", "{shop} is frozen"),
+    dead: ("process of {shop}", "{shop} is dead"),
+    deaf_to_etcd: ("line from {shop} to etcd", "{shop} hears nothing from etcd"),
+    refused_by_etcd: ("line from {shop} to etcd", "{shop} cannot connect to etcd"),
+    far_from_etcd: ("line from {shop} to etcd", "etcd is slow for {shop}"),
+    late_to_redis: ("line from {shop} to Redis", "what {shop} sends to Redis is late"),
+    unanswered_by_redis: ("line from {shop} to Redis", "Redis's answers to {shop} are lost"),
+    mute: ("front of {shop}", "{shop}'s answers to its buyers are lost"),
+    without_etcd: ("etcd", "etcd is away"),
+    without_leader: ("etcd", "etcd's leader is dead"),
+    without_redis: ("Redis", "Redis is dead"),
+    behind_a_stranger: ("name", "a stranger holds a lock below the sale's"),
 }
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A disturbance with its time; seconds from the start of the plan."""
+    """A disturbance with its time; seconds from the start of the plan. Of one target, there is one at a time."""
 
     disturbance: Disturbance
     shop: int
@@ -162,8 +162,7 @@ class Planned:
 
     @property
     def target(self) -> str:
-        target = TARGETS[self.disturbance]
-        return f"{target} {self.shop}" if target.endswith(" of") else target
+        return KINDS[self.disturbance][0].format(shop=self.shop)
 
 
 def plan(random: Random) -> list[Planned]:
@@ -171,7 +170,7 @@ def plan(random: Random) -> list[Planned]:
     chosen: dict[str, Planned] = {}
     for _ in range(random.randint(1, 4)):
         each = Planned(
-            disturbance=random.choice(list(TARGETS)),
+            disturbance=random.choice(list(KINDS)),
             shop=random.randrange(2),
             begins=random.uniform(0.0, 2.0),
             lasts=random.uniform(0.05, LONGEST_S),
@@ -191,10 +190,11 @@ def carry_out(act: Act, planned: list[Planned]) -> None:
 
 def _disturb(act: Act, planned: Planned) -> None:
     time.sleep(planned.begins)
-    what, shop = str(planned.disturbance.__doc__), act.shops[planned.shop]
+    shop = act.shops[planned.shop]
+    what = KINDS[planned.disturbance][1].format(shop=shop.name)
     try:
         with planned.disturbance(act, shop):
-            act.say(f"{what} ({planned.target}, for {planned.lasts:.2f} s)")
+            act.say(f"{what}, for {planned.lasts:.1f} s")
             time.sleep(planned.lasts)
     except (ServerError, OSError) as error:
-        act.insist(False, f"{what} {error}")
+        act.insist(False, f"{what}: {error}")

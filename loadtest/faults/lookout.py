@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 
 import redis
 
 from loadtest.clock import Start
-from loadtest.faults.arena import SALE, Arena
+from loadtest.faults.arena import SALE, Arena, Shop
+from loadtest.faults.glance import Glance, Lease, LeaseClock, Party
 from loadtest.record import Sample
 from lock import EtcdError, connect
 
@@ -18,6 +21,7 @@ PERIOD_S = 0.1
 TIMEOUT_S = 0.3
 QUEUE = f"flash-sale/{SALE}/"
 KEYS = f"sale:{{{SALE}}}:"
+STRANGER = "stranger"
 
 
 class Lookout:
@@ -26,18 +30,22 @@ class Lookout:
     Args:
         arena: where the sale is.
         start: the moment from which samples count.
-        show: is told, in words, what is seen.
+        total: items at the beginning.
+        show: is told what is seen.
 
     Attributes:
         samples: what was seen.
         stock, orders: the counter and the length of the ledger, as last seen.
     """
 
-    def __init__(self, arena: Arena, start: Start, show: Callable[[str], None]) -> None:
+    def __init__(self, arena: Arena, start: Start, total: int, show: Callable[[Glance], None]) -> None:
         self.samples: list[Sample] = []
         self.stock = self.orders = 0
+        self._arena = arena
         self._start = start
+        self._total = total
         self._show = show
+        self._leases = LeaseClock()
         self._redis = redis.Redis.from_url(
             arena.redis.url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
         )
@@ -57,12 +65,16 @@ class Lookout:
 
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
-            at_ms = self._start.elapsed_ms()
-            stock, orders, lock_left = self._sale()
-            holder, waiters, words = self._queue(lock_left)
-            self.samples.append(Sample(at_ms, stock, orders, holder, waiters))
-            sale = "Redis is away" if stock is None else f"{orders} sold, {stock} left"
-            self._show(f"{sale} | {words}")
+            seen = self._look()
+            self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
+            self._show(seen)
+
+    def _look(self) -> Glance:
+        at_ms = self._start.elapsed_ms()
+        stock, orders, lock_ms = self._sale()
+        redis_lock = Lease(lock_ms / 1000, self._arena.ttl_s) if lock_ms else None
+        queue = self._queue()
+        return Glance(at_ms, stock, orders, self._total, redis_lock, self._parties(queue or []), queue is not None)
 
     def _sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
@@ -77,23 +89,36 @@ class Lookout:
         self.stock, self.orders = int(stock or 0), int(orders)
         return self.stock, self.orders, max(left, 0)
 
-    def _queue(self, redis_lock_ms: int) -> tuple[str | None, int | None, str]:
-        """Holder, number of waiters, and both in words."""
-        if redis_lock_ms:
-            return "redis-lock", None, f"Redis lock held, {redis_lock_ms / 1000:.1f} s of its life left"
+    def _queue(self) -> list[tuple[str, Lease]] | None:
+        """Name and lease of everybody in the queue, the holder first; None while etcd is away."""
         try:
             keys = self._etcd.get_prefix(QUEUE).keys
-            ttl = self._etcd.time_to_live(keys[0].lease_id).ttl if keys else 0
+            leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}
         except EtcdError:
-            return None, None, "etcd is away"
-        if not keys:
-            return None, 0, "nobody holds the lock"
-        holder = _session(keys[0].value)
-        return holder, len(keys) - 1, f"{holder} holds, lease {max(ttl, 0)} s left, {len(keys) - 1} wait"
+            return None
+        return [(_session(key.value), leases[key.lease_id]) for key in keys]
+
+    def _lease(self, lease: int) -> Lease:
+        told = self._etcd.time_to_live(lease)
+        now, granted = time.monotonic(), told.granted_ttl
+        return Lease(self._leases.left(lease, told_s=told.ttl, granted_s=granted, now=now), granted)
+
+    def _parties(self, queue: list[tuple[str, Lease]]) -> list[Party]:
+        holder = queue[0][0] if queue else None
+        leases, keys = dict(queue), Counter(name for name, _ in queue)
+        states = {shop.name: _state(shop) for shop in self._arena.shops}
+        return [
+            Party(name, states.get(name, ""), leases.get(name), name == holder, keys[name] - (name == holder))
+            for name in dict.fromkeys([*states, *leases])
+        ]
+
+
+def _state(shop: Shop) -> str:
+    return "frozen" if shop.instance.frozen else "" if shop.instance.running else "dead"
 
 
 def _session(value: bytes) -> str:
     """The name in a queue key that our library wrote."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return str(json.loads(value)["session"])
-    return "a stranger"
+    return STRANGER

@@ -12,6 +12,7 @@ from loadtest.evidence import EvidenceReader
 from loadtest.faults.act import Act, Missed
 from loadtest.faults.arena import SALE, Arena
 from loadtest.faults.buyers import HOLD_MS, Buyers
+from loadtest.faults.glance import Glance
 from loadtest.faults.lookout import Lookout
 from loadtest.faults.result import Result, problems
 from loadtest.faults.scenario import Scenario
@@ -26,7 +27,7 @@ SALE_TIMEOUT_S = 30.0
 class Screen(Protocol):
     """Who is shown a performance."""
 
-    def look(self, line: str) -> None:
+    def look(self, seen: Glance) -> None:
         """What the sale looks like at this moment."""
 
     def event(self, text: str, at_ms: float) -> None:
@@ -34,9 +35,10 @@ class Screen(Protocol):
 
 
 class Performance:
-    """A scenario under one guard, in an arena where all is well."""
+    """A scenario under one guard, in an arena where all is well, with `stock` items to sell."""
 
-    def __init__(self, scenario: Scenario, guard: str, arena: Arena, screen: Screen) -> None:
+    def __init__(self, scenario: Scenario, guard: str, arena: Arena, screen: Screen, *, stock: int = STOCK) -> None:
+        self._stock = stock
         self._scenario = scenario
         self._guard = guard
         self._arena = arena
@@ -49,10 +51,10 @@ class Performance:
 
     def run(self) -> tuple[Result, Record]:
         """Play it; raises SaleError or ServerError where the stack itself cannot go on."""
-        self._sale.reset(STOCK)
+        self._sale.reset(self._stock)
         start, started = Start.now(), utc_now()
         buyers = Buyers(self._arena.shops, self._guard)
-        with Lookout(self._arena, start, self._screen.look) as lookout:
+        with Lookout(self._arena, start, self._stock, self._screen.look) as lookout:
             act = Act(
                 arena=self._arena,
                 guard=self._guard,
@@ -87,14 +89,14 @@ class Performance:
     def _record(self, act: Act, started: str, lookout: Lookout) -> Record:
         ledger, stock_left = self._sale.ledger()
         last = list({answer.buyer: answer for answer in act.buyers.answers}.values())
-        self._verdict = judge(stock=STOCK, stock_left=stock_left, ledger=ledger, answers=last)
+        self._verdict = judge(stock=self._stock, stock_left=stock_left, ledger=ledger, answers=last)
         run = Run.of(self._guard, self._promise, self._verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",
             scenario=self._scenario.name,
             guard=self._guard,
             promise=self._promise,
-            stock=STOCK,
+            stock=self._stock,
             buyers=len(last),
             hold_ms=HOLD_MS,
             started=started,
@@ -117,7 +119,7 @@ class Performance:
             observed=self._verdict.sentence,
             sold=found.sold,
             stock_left=found.stock_left,
-            stock=STOCK,
+            stock=self._stock,
             lost_updates=found.lost_updates,
             stall_s=found.longest_stall_ms / 1000,
             problems=[*act.failures, *problems(expected, self._verdict, found)],

@@ -10,17 +10,19 @@ from pathlib import Path
 from random import Random
 
 from rich.console import Console
-from rich.status import Status
+from rich.live import Live
+from rich.spinner import Spinner
 
 from loadtest.faults.arena import Arena
+from loadtest.faults.glance import Glance
 from loadtest.faults.performance import Performance
-from loadtest.faults.result import Result
+from loadtest.faults.result import EXACT, Result
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
 from loadtest.faults.scenarios.random_sequence import RandomSequence
+from loadtest.faults.screen import draw
 from loadtest.process import scratch_directory
 
-EXACT = "EXACT"
 BY_NAME: dict[str, type[Scenario]] = {
     **{scenario.name: scenario for scenario in SCENARIOS},
     RandomSequence.name: RandomSequence,
@@ -46,7 +48,7 @@ class Programme:
         self._report = report
         self._seconds = seconds
         self._seed = seed
-        self._status: Status | None = None
+        self._live: Live | None = None
         self._label = ""
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
@@ -54,8 +56,8 @@ class Programme:
         self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
         with (
             scratch_directory() as directory,
-            self._live(),
-            Arena(directory, members=scenario.members, lines=scenario.lines) as arena,
+            self._shown_live(),
+            Arena(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s) as arena,
         ):
             for guard in guards:
                 if issubclass(scenario, RandomSequence):
@@ -97,17 +99,18 @@ class Programme:
 
     # What a performance shows
 
-    def look(self, line: str) -> None:
+    def look(self, seen: Glance) -> None:
         """What the sale looks like at this moment."""
-        if self._status:
-            self._status.update(f"{self._label}: {line}")
+        if self._live:
+            self._live.update(draw(self._label, seen))
 
     def event(self, text: str, at_ms: float = 0.0) -> None:
         """What was done to it, and when."""
         self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
 
     @contextmanager
-    def _live(self) -> Iterator[None]:
-        with self._console.status("starting etcd, Redis and two shops", refresh_per_second=5) as self._status:
+    def _shown_live(self) -> Iterator[None]:
+        starting = Spinner("dots", "starting etcd, Redis and two shops")
+        with Live(starting, console=self._console, refresh_per_second=10, transient=True) as self._live:
             yield
-        self._status = None
+        self._live = None

@@ -9,6 +9,7 @@ from loadtest.audit import Audit
 from loadtest.faults.scenario import Expected
 from loadtest.verdict import Verdict
 
+EXACT = "EXACT"
 BREAKS_NOT = "it did not break: the scenario proves nothing"
 
 

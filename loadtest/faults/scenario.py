@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from loadtest.audit import Audit
 from loadtest.faults.act import Act
+from loadtest.faults.arena import TTL_S
 from loadtest.record import Record
 
 
@@ -27,6 +28,7 @@ class Scenario(ABC):
         what: what it does, in one line.
         members: of etcd.
         lines: whether it needs lines that can be cut.
+        ttl_s: how long a lease lives.
         unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
     """
 
@@ -34,6 +36,7 @@ class Scenario(ABC):
     what: ClassVar[str]
     members: ClassVar[int] = 1
     lines: ClassVar[bool] = False
+    ttl_s: ClassVar[int] = TTL_S
     unfenced: ClassVar[Expected] = Expected.EXACT
 
     def expected(self, promise: str) -> Expected:

@@ -1,4 +1,4 @@
-"""The results of all performances as one table, in 80 columns."""
+"""The results of all performances as one table, in 80 columns or in as many as there are."""
 
 from __future__ import annotations
 
@@ -8,34 +8,43 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.result import Result
+from loadtest.faults.result import EXACT, Result
 from loadtest.table import DASHES
 
-_GOOD, _BAD = "bold green", "bold red"
+_WIDE = 100
+_GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
 
-def table(results: Sequence[Result], *, plain: bool) -> Table:
-    """A row for each result; `plain`: only characters that every terminal and log has."""
-    drawn = Table(box=DASHES if plain else box.SIMPLE, padding=0, show_edge=False)
+def table(results: Sequence[Result], *, width: int, plain: bool) -> Table:
+    """A row for each result; the rows of a scenario stand together, under its name.
+
+    Args:
+        results: what to show, in the order in which it was played.
+        width: characters there are in a line.
+        plain: only characters that every terminal and log has.
+    """
+    wide = width >= _WIDE
+    drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
     for title in ("scenario", "guard", "expected", "observed"):
         drawn.add_column(title, no_wrap=title != "observed")
-    for title in ("sold +\nstock", "lost\nupdates", "longest\nstall s"):
+    for title in ("sold +\nstock", "lost\nupdates", "longest\nstall s" if wide else "stall\nmax s"):
         drawn.add_column(title, justify="right", no_wrap=True)
-    drawn.add_column("as\nexpected", justify="right")
+    drawn.add_column("verdict", no_wrap=True)
+    above = ""
     for result in results:
-        drawn.add_row(*_row(result))
+        drawn.add_row(Text("" if result.scenario == above else result.scenario, "bold"), *_cells(result))
+        above = result.scenario
     return drawn
 
 
-def _row(result: Result) -> list[Text | str]:
+def _cells(result: Result) -> list[Text | str]:
     total = result.sold + result.stock_left
     return [
-        result.scenario,
         result.guard,
         result.expected.value,
-        result.observed,
+        Text(result.observed, "" if result.observed == EXACT else _BAD),
         Text(str(total), "" if total == result.stock else _BAD),
-        str(result.lost_updates),
+        Text(str(result.lost_updates), _BAD if result.lost_updates else _QUIET),
         f"{result.stall_s:.1f}",
-        Text("yes", _GOOD) if result.as_expected else Text("NO", _BAD),
+        Text("ok", _GOOD) if result.as_expected else Text("WRONG", _BAD),
     ]

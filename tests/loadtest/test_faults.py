@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,26 +17,31 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.audit import audit
 from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.arena import Arena
 from loadtest.faults.command import GUARDS
-from loadtest.faults.disturbances import LONGEST_S, TARGETS, plan
-from loadtest.faults.programme import BY_NAME, Programme
-from loadtest.faults.result import BREAKS_NOT, Result, problems
+from loadtest.faults.disturbances import KINDS, LONGEST_S, plan
+from loadtest.faults.glance import Glance
+from loadtest.faults.performance import Performance, Screen
+from loadtest.faults.programme import BY_NAME
+from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.table import table
+from loadtest.faults.scenarios.delayed_write import DelayedWrite
+from loadtest.faults.scenarios.pause_holder import PauseHolder
+from loadtest.ports import is_occupied
 from loadtest.record import Record
 from loadtest.verdict import Verdict
-from tests.leftovers import assert_gone, directories_of
+from tests.leftovers import assert_gone, directories_of, ports_of
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests/data"
 FAULTS = [sys.executable, "-m", "loadtest", "faults"]
 EXACT = Verdict(sold=300, oversold=0, undersold=0, lost_updates=0, duplicates=0, missing=0, contradicted=0, in_doubt=0)
-slow = pytest.mark.timeout(180)
+STOCK = 80  # enough to go on after the fault
 
 
 @contextmanager
@@ -50,36 +56,21 @@ def running(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             command.kill()
 
 
-@slow
-def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None:
-    """The same pause: exact with a fencing token, oversold without one; the records tell why."""
-    with running(tmp_path, "pause-holder", "--guard=etcd", "--guard=etcd-unfenced") as command:
-        printed, _ = command.communicate()
-    assert command.returncode == 0, printed
-    assert "2 runs, 0 not as expected" in printed
-    (records,) = (tmp_path / "reports").glob("latest/records")
-    fenced, unfenced = (Record.read(records / f"pause-holder-{guard}.json") for guard in ("etcd", "etcd-unfenced"))
-    assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
-    assert audit(unfenced).sold > 300
-    for record, outcome in ((fenced, "lock_lost"), (unfenced, "sold")):
-        (section,) = [section for section in record.sections if section.buyer == VICTIM]
-        assert section.outcome == outcome
-        assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).overlaps)
-        assert [event.text for event in record.events][1] == "shop-a is frozen"
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """A stack in which all tests of this module play, one after the other."""
+    with Arena(tmp_path_factory.mktemp("arena")) as arena:
+        yield arena
 
 
-@slow
-def test_only_the_fence_refuses_a_late_write(tmp_path: Path) -> None:
-    """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
-    with running(tmp_path, "delayed-write", "--guard=etcd") as command:
-        printed, _ = command.communicate()
-    assert command.returncode == 0, printed
-    (path,) = (tmp_path / "reports").glob("latest/records/*.json")
-    record = Record.read(path)
-    assert record.expectation == {"expected": "EXACT", "as_expected": True, "problems": []}
-    first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
-    assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
-    assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1
+class Deaf(Screen):
+    """Nobody looks."""
+
+    def look(self, seen: Glance) -> None:
+        pass
+
+    def event(self, text: str, at_ms: float) -> None:
+        pass
 
 
 class Nothing(Scenario):
@@ -90,32 +81,86 @@ class Nothing(Scenario):
     unfenced = Expected.BREAKS
 
     def play(self, act: Act) -> None:
-        act.let_sell(10)
+        act.let_sell(1)
 
 
-@slow
-def test_a_scenario_that_proves_nothing_fails(tmp_path: Path) -> None:
+def test_a_scenario_that_proves_nothing_fails(arena: Arena) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
-    programme = Programme(Console(file=(tmp_path / "out").open("w")), tmp_path, seconds=1, seed=1)
-    programme.play(Nothing, ["etcd-unfenced"])
-    (result,) = programme.results
+    result, _ = Performance(Nothing(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
 
 
-@slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
-    """Ctrl-C, SIGTERM or kill -9 while a shop is frozen: no process, frozen or not, and no directory is left."""
+def test_a_frozen_holder_oversells(arena: Arena) -> None:
+    """Without a fence its late write lands, is answered truthfully, and the record shows with whom it raced."""
+    result, record = Performance(PauseHolder(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    assert result.as_expected, result.problems
+    assert result.sold > STOCK
+    (section,) = [section for section in record.sections if section.buyer == VICTIM]
+    assert section.outcome == "sold"
+    assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).raced)
+    assert [event.text for event in record.events][1] == "shop-a is frozen"
+
+
+def test_only_the_fence_refuses_a_late_write(arena: Arena) -> None:
+    """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
+    result, record = Performance(DelayedWrite(), "etcd", arena, Deaf(), stock=STOCK).run()
+    assert result.as_expected, result.problems
+    assert record.expectation == {"expected": "EXACT", "as_expected": True, "problems": []}
+    first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
+    assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
+    assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None:
+    """The same pause, from the command line: exact with a fencing token, oversold without one; the records tell why."""
+    with running(tmp_path, "pause-holder", "--guard=etcd", "--guard=etcd-unfenced") as command:
+        printed, _ = command.communicate()
+    assert command.returncode == 0, printed
+    assert re.search(r"^2 runs in \d+ s: all as expected\.$", printed, re.MULTILINE)
+    (records,) = (tmp_path / "reports").glob("latest/records")
+    fenced, unfenced = (Record.read(records / f"pause-holder-{guard}.json") for guard in ("etcd", "etcd-unfenced"))
+    assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
+    assert audit(unfenced).sold > 300
+    for record, outcome in ((fenced, "lock_lost"), (unfenced, "sold")):
+        (section,) = [section for section in record.sections if section.buyer == VICTIM]
+        assert section.outcome == outcome
+        assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).overlaps)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
+def test_a_fenced_guard_survives_anything(tmp_path: Path, guard: str) -> None:
+    """Sale after sale with random faults, for 20 seconds: every one is exact."""
+    with running(tmp_path, "random", "--seconds=20", f"--guard={guard}") as command:
+        printed, _ = command.communicate()
+    assert command.returncode == 0, printed
+
+
+# While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
+MOMENTS = ["pause-holder:", "holds the lock", "is frozen", "is thawed"]
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+OFTEN = [pytest.param(moment, number, marks=pytest.mark.slow) for moment in MOMENTS for number in ENDS]
+
+
+@pytest.mark.parametrize(("moment", "number"), [(MOMENTS[2], signal.SIGKILL), *OFTEN])
+def test_nothing_is_left_whenever_and_however_it_ends(tmp_path: Path, moment: str, number: signal.Signals) -> None:
+    """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, no port and no directory is left."""
     with running(tmp_path, "pause-holder", "--guard=etcd") as command:
         assert command.stdout is not None
-        while "is frozen" not in (line := command.stdout.readline()):
-            assert line, "it ended before anything was frozen"
+        while moment not in (line := command.stdout.readline()):
+            assert line, f"it ended before {moment!r}"
+        wait_until(lambda: psutil.Process(command.pid).children())
+        wait_until(lambda: directories_of(psutil.Process(command.pid).children(recursive=True)), timeout=30)
         children = psutil.Process(command.pid).children(recursive=True)
-        directories = directories_of(children)
-        assert any(child.status() == psutil.STATUS_STOPPED for child in children)
+        directories, ports = directories_of(children), ports_of(children)
+        assert any(child.status() == psutil.STATUS_STOPPED for child in children) == (moment == "is frozen")
         command.send_signal(number)
         command.wait(30)
     assert_gone(children, directories)
+    assert not any(map(is_occupied, ports))
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:
@@ -173,18 +218,5 @@ def test_every_disturbance_comes_up() -> None:
     """Sooner or later each kind is planned, for both shops."""
     random = Random(1)
     planned = [each for _ in range(300) for each in plan(random)]
-    assert {each.disturbance for each in planned} == set(TARGETS)
+    assert {each.disturbance for each in planned} == set(KINDS)
     assert {each.shop for each in planned} == {0, 1}
-
-
-def test_the_table_says_what_is_not_as_expected(tmp_path: Path) -> None:
-    """A row fits into 80 columns and says whether it is as expected; plain text has no box characters."""
-    row = Result("pause-holder", "etcd", Expected.EXACT, "OVERSOLD by 2", 302, 0, 300, 2, 2.5, ["OVERSOLD by 2"])
-    with (tmp_path / "out").open("w+") as out:
-        Console(file=out, width=80).print(table([row, replace(row, problems=[])], plain=True))
-        out.seek(0)
-        printed = out.read()
-    rows = [line.split() for line in printed.splitlines()[-2:]]
-    shown = ["pause-holder", "etcd", "EXACT", "OVERSOLD", "by", "2", "302", "2", "2.5"]
-    assert rows == [[*shown, "NO"], [*shown, "yes"]]
-    assert printed.isascii()

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from loadtest.answer import Outcome
+from loadtest.audit import Audit
 from loadtest.faults.act import Act
 from loadtest.faults.scenario import Scenario
+from loadtest.record import Record
 
 
 class RestartEtcd(Scenario):
-    """Leases and places in the queue are on etcd's disk: the sale goes on where it was."""
+    """Leases and places in the queue are on etcd's disk: the sale goes on where it was, and nobody loses the lock."""
 
     name = "restart-etcd"
     what = "stop etcd and start it again within the TTL"
+    ttl_s = 6  # a start takes two seconds, and more on a busy machine
 
     def play(self, act: Act) -> None:
         act.let_sell(20)
+        down_ms = act.start.elapsed_ms()
         act.arena.etcd.stop()
         act.say("etcd is stopped")
         act.arena.etcd.start()
-        act.say("etcd is back")
+        self._away_s = (act.start.elapsed_ms() - down_ms) / 1000
+        act.say(f"etcd is back, within a TTL of {self.ttl_s} s")
         act.let_sell(20)
+
+    def review(self, act: Act, record: Record, found: Audit) -> None:
+        lost = sum(answer.outcome == Outcome.LOCK_LOST.value for answer in record.answers)
+        act.insist(self._away_s < self.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL")
+        act.insist(lost == 0, f"{lost} buyers were told that the lock was lost")

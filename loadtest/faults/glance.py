@@ -1,0 +1,87 @@
+"""The sale at one moment, as it is seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What is left of a lease, in seconds, and of how much."""
+
+    left_s: float
+    granted_s: float
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who sells, or who stands in the queue of the lock without selling.
+
+    Attributes:
+        state: "frozen" or "dead", empty for one that runs.
+        lease: None where it has no key in the queue, so that its lease is not seen.
+        holds: whether its key is the first one in etcd's queue.
+        waiters: its other keys.
+    """
+
+    name: str
+    state: str = ""
+    lease: Lease | None = None
+    holds: bool = False
+    waiters: int = 0
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What can be seen in Redis, in etcd and of the shops at one moment.
+
+    Attributes:
+        at_ms: milliseconds since the sale began.
+        stock, orders: the counter and the length of the ledger; None while Redis is out of reach.
+        total: items at the beginning.
+        redis_lock: what is left of the lock of guard redis-lock, None where nobody holds it.
+        parties: the shops, then whoever else is in the queue.
+        etcd: whether it answers.
+    """
+
+    at_ms: float
+    stock: int | None
+    orders: int | None
+    total: int
+    redis_lock: Lease | None
+    parties: Sequence[Party]
+    etcd: bool
+
+    @property
+    def holder(self) -> str | None:
+        """Who holds the lock; None for nobody, or where that cannot be seen."""
+        if self.redis_lock:
+            return "redis-lock"
+        return next((party.name for party in self.parties if party.holds), None)
+
+    @property
+    def waiters(self) -> int | None:
+        """Keys in etcd's queue behind the first; None where that cannot be seen."""
+        return sum(party.waiters for party in self.parties) if self.etcd and not self.redis_lock else None
+
+
+class LeaseClock:
+    """Tells what is left of leases in tenths of a second, from the whole seconds that etcd tells.
+
+    etcd cuts the fraction off, so the truth lies within the second that begins there. It is counted down by the clock
+    from there; what is found below that second must have been renewed, just now and to the full.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[float, float]] = {}  # by lease: when, and what was left
+
+    def left(self, lease: int, *, told_s: int, granted_s: int, now: float) -> float:
+        """Seconds left of `lease`, of which etcd has told `told_s` at `now` (monotonic seconds)."""
+        before, left = self._seen.get(lease, (now, float(granted_s)))
+        left -= now - before
+        if left < told_s:
+            left = float(granted_s)
+        left = max(min(left, told_s + 1.0), 0.0)
+        self._seen[lease] = now, left
+        return left

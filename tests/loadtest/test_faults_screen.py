@@ -1,0 +1,84 @@
+"""What a fault looks like: the picture while it is played, and the table at the end."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from loadtest.faults.glance import Glance, Lease, LeaseClock, Party
+from loadtest.faults.result import Result
+from loadtest.faults.scenario import Expected
+from loadtest.faults.screen import draw
+from loadtest.faults.table import table
+
+ROW = Result("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_says_what_is_not_as_expected(width: int) -> None:
+    """The longest row fits into 80 columns and says whether it is as expected; a scenario is named once."""
+    rows = [ROW, replace(ROW, problems=[]), replace(ROW, scenario="delayed-write")]
+    screen = Console(file=io.StringIO(), width=width)
+    screen.print(table(rows, width=width, plain=True))
+    assert isinstance(screen.file, io.StringIO)
+    printed = screen.file.getvalue()
+    shown = ["etcd-unfenced", "EXACT", "OVERSOLD", "by", "27", "302", "2", "2.5"]
+    expected = [["pause-holder", *shown, "WRONG"], [*shown, "ok"], ["delayed-write", *shown, "WRONG"]]
+    assert [line.split() for line in printed.splitlines()[-3:]] == expected
+    assert printed.isascii()
+
+
+def glance(**changes: Any) -> Glance:
+    """A sale in which shop-a has frozen while it held the lock."""
+    frozen = Party("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=3)
+    seen = Glance(1234.0, 288, 12, 300, None, [frozen, Party("shop-b", "", Lease(1.9, 2), waiters=7)], etcd=True)
+    return replace(seen, **changes)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (glance(), ["288 left + 12 sold = 300", "lease 0.4 s  FROZEN  holds  3 wait", "lease 1.9 s  7 wait"]),
+        (glance(orders=35), ["288 left + 35 sold = 323"]),
+        (glance(stock=None, orders=None), ["Redis is away"]),
+        (glance(parties=[Party("shop-a", "dead")], etcd=False), ["DEAD", "etcd"]),
+        (glance(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"]),
+    ],
+)
+def test_the_room_sees_what_happens(seen: Glance, words: list[str]) -> None:
+    """Sum, leases, holder and waiters, who is frozen or dead, what is away; in 80 columns."""
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(draw("pause-holder, etcd", seen))
+    assert isinstance(screen.file, io.StringIO)
+    lines = screen.file.getvalue().splitlines()
+    assert all(any(word in line for line in lines) for word in words)
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 2 + len(seen.parties) + (seen.redis_lock is not None) + (not seen.etcd)
+
+
+def test_who_holds_and_who_waits_is_seen() -> None:
+    """The holder and the number of those behind; nothing is claimed of what cannot be seen."""
+    assert (glance().holder, glance().waiters) == ("shop-a", 10)
+    assert (glance(redis_lock=Lease(1, 2)).holder, glance(redis_lock=Lease(1, 2)).waiters) == ("redis-lock", None)
+    assert (glance(etcd=False, parties=[]).holder, glance(etcd=False, parties=[]).waiters) == (None, None)
+
+
+@given(
+    renewed=st.lists(st.floats(0, 12), max_size=6),
+    looks=st.lists(st.floats(0, 12), min_size=1, max_size=40),
+    granted=st.integers(1, 10),
+)
+def test_a_lease_is_counted_down_to_a_second_exactly(renewed: list[float], looks: list[float], granted: int) -> None:
+    """Whenever it is renewed and looked at, what is shown is less than a second off, and never negative."""
+    clock = LeaseClock()
+    for now in sorted(looks):
+        left = max([0.0, *(granted - (now - at) for at in [0.0, *renewed] if at <= now)])
+        shown = clock.left(7, told_s=int(left), granted_s=granted, now=now)
+        assert abs(shown - left) <= 1
+        assert 0 <= shown <= granted

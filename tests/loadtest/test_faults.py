@@ -94,7 +94,7 @@ def test_a_frozen_holder_oversells(arena: Arena) -> None:
     result, record = Performance(PauseHolder(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
     assert result.as_expected, result.problems
     assert result.sold > STOCK
-    (section,) = [section for section in record.sections if section.buyer == VICTIM]
+    section, *_ = (section for section in record.sections if section.buyer == VICTIM)
     assert section.outcome == "sold"
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).raced)
     assert [event.text for event in record.events][1] == "shop-a is frozen"
@@ -123,7 +123,7 @@ def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None
     assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
     assert audit(unfenced).sold > 300
     for record, outcome in ((fenced, "lock_lost"), (unfenced, "sold")):
-        (section,) = [section for section in record.sections if section.buyer == VICTIM]
+        section, *_ = (section for section in record.sections if section.buyer == VICTIM)
         assert section.outcome == outcome
         assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).overlaps)
 

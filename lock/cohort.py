@@ -83,11 +83,11 @@ class CohortMutex:
         """
         until = deadline(timeout)
         waiter = _Waiter()
-        with self._lock:
-            self._waiters.append(waiter)
-            if not self._busy:
-                self._appoint_leader()
         try:
+            with self._lock:
+                self._waiters.append(waiter)
+                if not self._busy:
+                    self._appoint_leader()
             waiter.called.wait(None if timeout is None else max(until - now(), 0.0))
             return self._proceed(waiter, until)
         except BaseException:

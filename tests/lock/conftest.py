@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import queue
+import random
 import re
+import signal
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +18,7 @@ from loadtest import programs
 from loadtest.proxy import Proxy
 from loadtest.servers import Etcd
 from lock import Client, Session, connect
+from tests.lock.support import WAIT_S
 
 
 @pytest.fixture
@@ -79,3 +85,23 @@ def far_session(far: Client) -> Iterator[Session]:
     """A session behind that network, with a lease that outlives every test."""
     with Session(far, ttl=600, name="far") as session:
         yield session
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called; never the same."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    chance = random.Random(7)
+
+    def send() -> None:
+        while orders.get():
+            time.sleep(chance.uniform(0.0, 0.006))
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    yield lambda: orders.put(True)
+    orders.put(False)
+    sender.join(WAIT_S)
+    signal.signal(signal.SIGUSR1, before)

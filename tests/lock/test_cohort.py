@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -23,6 +23,7 @@ from lock import (
     SessionLost,
     connect,
 )
+from tests.lock.support import in_thread
 from tests.waiting import wait_until
 
 WAIT_S = 20.0  # far more than anything here takes
@@ -252,6 +253,22 @@ def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stran
                 future.result(WAIT_S)
         wait_until(lambda: keys(client, "cohort/leader") == 1)
     mutex.acquire(timeout=WAIT_S).release()
+
+
+def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: Callable[[], None]) -> None:
+    """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
+    for number in range(50):
+        mutex = CohortMutex(session, f"cohort/interrupt/{number}")
+        with pytest.raises(KeyboardInterrupt):
+            _lock_for_ever(mutex, interrupt)
+        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
+
+
+def _lock_for_ever(mutex: CohortMutex, interrupt: Callable[[], None]) -> None:
+    interrupt()
+    while True:
+        with mutex.acquire(timeout=WAIT_S):
+            pass
 
 
 def test_a_turn_is_released_once(session: Session) -> None:

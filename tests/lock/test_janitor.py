@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
-import queue
-import random
-import signal
-import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -178,26 +172,6 @@ def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
         assert deliver_late(proxy, client, session, name)
         wait_until(is_gone(client, name))
         assert not session.lost.is_set()
-
-
-@pytest.fixture
-def interrupt() -> Iterator[Callable[[], None]]:
-    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called; never the same."""
-    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    chance = random.Random(7)
-
-    def send() -> None:
-        while orders.get():
-            time.sleep(chance.uniform(0.0, 0.006))
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-    sender = threading.Thread(target=send, daemon=True)
-    sender.start()
-    yield lambda: orders.put(True)
-    orders.put(False)
-    sender.join(WAIT_S)
-    signal.signal(signal.SIGUSR1, before)
 
 
 def test_interrupts_at_any_moment_leave_no_key_and_nothing_hangs(

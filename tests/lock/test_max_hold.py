@@ -30,6 +30,19 @@ def test_a_hold_that_lasts_too_long_gives_itself_up(client: Client, session: Ses
     assert keys(client, "max-hold/long") == []
 
 
+def test_ensure_does_not_rely_on_the_alarm(session: Session, name: str) -> None:
+    """Its thread may be late on a busy machine, or have been frozen with the process: the time is looked at as well."""
+    hold = Mutex(session, name, max_hold=0.2).acquire(timeout=WAIT_S)
+    assert hold._alarm is not None
+    session.alarms.cancel(hold._alarm)
+    assert not hold.lost.wait(0.3)
+    assert hold.remaining() == 0.0
+    with pytest.raises(HoldExpired):
+        hold.ensure()
+    with pytest.raises(HoldExpired):
+        hold.release()
+
+
 def test_expiry_is_told_to_listeners_and_is_a_kind_of_loss(session: Session) -> None:
     """on_lost is called once, and whoever handles LockLost handles HoldExpired too."""
     told = threading.Event()

@@ -152,6 +152,19 @@ def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(etcd: Etcd, client: 
         assert client.get_prefix("transport/lost/").keys == [kv]
 
 
+def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client, silent: str) -> None:
+    """Whoever asked has to know: it may do later what another one has done by now, or nobody."""
+    unanswered: list[str] = []
+    with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
+        kv = both.create("transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("silent"))
+        assert kv is not None
+        assert unanswered == ["silent"]
+        client.delete(kv.key, kv.create_revision)
+    with connect(silent, timeout=0.3) as alone, pytest.raises(EtcdUnavailable):
+        alone.create_alone("transport/", "transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("alone"))
+    assert unanswered == ["silent", "alone"]
+
+
 def test_a_member_without_a_quorum_is_out_of_reach(tmp_path: Path) -> None:
     """Whatever it says to that, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on."""
     with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:

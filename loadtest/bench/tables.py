@@ -26,7 +26,11 @@ def _times(guard: str) -> Callable[[Result, Row], str]:
 
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
-    shown = {"instances": f"{case.instances} instances", "hold": f"{case.hold_ms} ms", "items": f"{case.items} items"}
+    shown = {
+        "instances": f"{case.instances} instance{'s' * (case.instances > 1)}",
+        "hold": f"{case.hold_ms} ms",
+        "items": f"{case.items} item{'s' * (case.items > 1)}",
+    }
     return shown.get(case.part, "")
 
 

@@ -26,6 +26,8 @@ def page(bench: Bench) -> str:
 def part(result: Result, grid: Grid) -> dict[str, Any]:
     """A part's table, and its chart: the rounds of each case, or for an open load, from the median to the 99th."""
     rows = result.part(grid.name)
+    guards = list(dict.fromkeys(row.case.guard for row in rows))
+    rows.sort(key=lambda row: guards.index(row.case.guard))  # what grows with its setting stands together
     is_open = all(row.case.rate for row in rows)
     lanes = [_answers(row) if is_open else _rounds(row) for row in rows]
     title = "milliseconds from click to answer" if is_open else "seconds from the first click to the last answer"

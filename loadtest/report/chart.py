@@ -56,7 +56,7 @@ def draw(spec: Spec) -> Markup | None:
     """The chart as an SVG element; None where it cannot be drawn on this platform."""
     if vl_convert is None:
         return None
-    drawn = vl_convert.vegalite_to_svg({"background": None, "padding": 2, **spec, "config": _CONFIG}, vl_version="6.4")
+    drawn = vl_convert.vegalite_to_svg({"background": None, "padding": 4, **spec, "config": _CONFIG}, vl_version="6.4")
     return Markup(_joined(_rounded(_scalable(drawn))))  # Vega has escaped all text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from loadtest.report.chart import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
 
 _LANE = 30
-_BESIDE = 240, 110  # for names on the left and texts on the right
+_BESIDE = 240, 130  # for names on the left and texts on the right
 _WIDTH = WIDE - sum(_BESIDE)
 _NAME = {"type": "text", "limit": _BESIDE[0], "fontWeight": 600}
 _TEXT = {"type": "text", "fill": DIM}
 _AIR = 1.1  # around the outermost, as a factor
+_DIGITS = ((1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7), tuple(digit / 10 for digit in range(10, 100)))
+_FEWEST, _MANY = 3, 100  # ticks; Vega leaves some of its own accord out
 _LEAST = 0.001  # a logarithm needs more than nothing
 
 
@@ -34,7 +37,16 @@ def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) ->
     line = [] if line_at is None else [{"at": line_at}]
     outermost = [row["at"] for row in [*rounds, *line]] + [row["middle"] for row in rows]
     ends = (min(outermost) / _AIR, max(outermost) * _AIR)
-    x = axis("from", ends, title=title, scale={"type": "log"}, grid=True, tickCount=6, format="~r")
+    x = axis(
+        "from",
+        ends,
+        title=title,
+        scale={"type": "log"},
+        grid=True,
+        values=_round(*ends),
+        labelOverlap=False,
+        format="~r",
+    )
     y = {"field": "y", "type": "quantitative", "scale": None, "axis": None}
     dot = {"type": "point", "filled": True, "size": 140, "color": PLAIN, "opacity": 1}
     return {
@@ -46,9 +58,20 @@ def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) ->
             layer(rounds, {"type": "tick", "color": DIM, "thickness": 2, "size": 14}, x=by("at"), y=y),
             layer(rows, dot, x=by("middle"), y=y),
             layer(rows, {**_NAME, "align": "right", "dx": -14}, x={"value": 0}, y=y, text={"field": "name"}),
-            layer(rows, {**_TEXT, "align": "left", "dx": 14}, x={"value": _WIDTH}, y=y, text={"field": "text"}),
+            layer(rows, {**_TEXT, "align": "right"}, x={"value": _WIDTH + _BESIDE[1]}, y=y, text={"field": "text"}),
         ],
     }
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers on the axis: at least three, if any are so near to each other."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in _DIGITS:
+        every = [round(digit * 10.0**power, 6) for power in powers for digit in digits]
+        found = [number for number in every if low <= number <= high]
+        if len(found) >= _FEWEST:
+            break
+    return found
 
 
 def _row(number: int, lane: Lane) -> dict[str, Any]:

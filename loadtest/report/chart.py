@@ -19,7 +19,7 @@ except ImportError:  # there is no wheel for every platform
 
 Spec = dict[str, Any]
 
-SMALL, HALF, WIDE = 350, 520, 1100  # widths for which charts are laid out; the page scales them
+SMALL, HALF, WIDE = 350, 420, 1100  # widths for which charts are laid out; the page scales them
 TEXT = 15
 FONT = "Inter, 'Segoe UI', system-ui, sans-serif"
 INK, DIM, LINE = "var(--ink)", "var(--dim)", "var(--line)"

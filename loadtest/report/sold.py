@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.record import Record
-from loadtest.report.chart import BAD, DIGITS, DIM, INK, PANEL, PLAIN, SMALL, Spec, axis, by, layer
+from loadtest.report.chart import BAD, DIGITS, DIM, INK, PLAIN, SMALL, Spec, axis, by, layer
 from loadtest.report.events import event_lines
 
 _HEIGHT = 160
@@ -62,10 +62,7 @@ def _stock(steps: Sequence[Step], stock: int, width: int, until_s: float) -> lis
     side, x = ({"align": "right", "dy": 12}, width) if soon else ({"align": "left", "dy": -10}, 5)
     return [
         layer(rows, {"type": "rule", "color": DIM, "strokeDash": [5, 4], "strokeWidth": 1.5}, y=by("stock")),
-        *(
-            layer(rows, {"type": "text", **look, **side}, x={"value": x}, y=by("stock"), text={"field": "items"})
-            for look in ({"fill": PANEL, "stroke": PANEL, "strokeWidth": 5}, {"fill": DIM})
-        ),
+        layer(rows, {"type": "text", "fill": DIM, **side}, x={"value": x}, y=by("stock"), text={"field": "items"}),
     ]
 
 

@@ -64,15 +64,15 @@ class Page:
     """Locust's page, driven through its own HTTP interface."""
 
     def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}"
+        self.url = f"http://127.0.0.1:{port}"
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(self._url + path, timeout=10) as response:
+        with urllib.request.urlopen(self.url + path, timeout=10) as response:
             return str(response.read().decode())
 
     def post(self, path: str, **form: object) -> Any:
         data = urllib.parse.urlencode(form, doseq=True).encode()
-        with urllib.request.urlopen(self._url + path, data=data, timeout=30) as response:
+        with urllib.request.urlopen(self.url + path, data=data, timeout=30) as response:
             return json.load(response)
 
     def is_up(self, workers: int) -> bool:

@@ -1,0 +1,117 @@
+"""The report as a browser opens it from disk: it loads nothing, complains of nothing, and can be read everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadtest.record import Record
+from loadtest.report.command import write
+from loadtest.stack import Stack
+from tests.browser.conftest import DATA
+from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS
+from tests.loadtest.rushing import environment
+from tests.loadtest.rushing import page as locusts_page
+from tests.loadtest.test_bench import result as bench_result
+from tests.loadtest.test_report import kept
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SMALLEST_TEXT = 12.0  # pixels
+SMALLEST_IN_CHARTS = 10.5
+# Text in a chart is scaled with it.
+CHART_TEXTS = """
+() => [...document.querySelectorAll("svg text")].filter((text) => text.getClientRects().length).map((text) =>
+  [text.textContent, parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a])
+"""
+# What leaves the window to a side, without a box around it that scrolls.
+OUTSIDE = """
+() => [...document.querySelectorAll("body *:not(.skip)")].filter((node) => !node.closest(".scroll")
+  && (node.getBoundingClientRect().right > innerWidth + 1 || node.getBoundingClientRect().left < -1))
+  .map((node) => `${node.tagName}.${node.className} ${node.textContent.slice(0, 40)}`)
+"""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A page of each kind."""
+    directory = tmp_path_factory.mktemp("reports")
+    rush, bench, fault = kept(directory / "a"), directory / "bench.json", directory / "fault.json"
+    bench_result().write(bench)
+    record = Record.read(DATA / "rush-none.json")
+    record.kind, record.scenario = "fault", "pause-holder"
+    record.write(fault)
+    sources = {"rush": [rush], "versus": [rush, kept(directory / "b", slower=1.7)], "bench": [bench], "fault": [fault]}
+    return {name: write(files, directory / f"{name}.html") for name, files in sources.items()}
+
+
+@contextmanager
+def opened(browser: Browser, address: str, **settings: object) -> Iterator[tuple[Page, list[str]]]:
+    """A page, and what it asks for or complains about."""
+    page = browser.new_page(**settings)  # type: ignore[arg-type]
+    noticed: list[str] = []
+    page.on("console", lambda message: noticed.append(message.text))
+    page.on("pageerror", lambda error: noticed.append(str(error)))
+    page.on("request", lambda request: noticed.append(request.url) if request.url != address else None)
+    page.goto(address)
+    yield page, noticed
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["rush", "versus", "bench", "fault"])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str, scheme: str) -> None:
+    """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
+    for width, height in SCREENS:
+        size = {"width": width, "height": height}
+        with opened(chromium, reports[name].as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
+            texts = page.evaluate(TEXTS)
+            assert [text for text, size, _ in texts if size < SMALLEST_TEXT] == []
+            assert [(text, contrast) for text, _, contrast in texts if contrast < LEAST_CONTRAST] == []
+            charts = page.evaluate(CHART_TEXTS)
+            assert charts
+            assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
+            assert page.evaluate(OUTSIDE) == []
+            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+            assert noticed == []
+
+
+def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[str, Path]) -> None:
+    """Tab reaches the links, the boxes that scroll, and what can be opened; Enter opens it."""
+    with opened(chromium, reports["rush"].as_uri(), viewport={"width": 390, "height": 844}) as (page, _):
+        reachable = page.locator("a, summary, .scroll").count()
+        reached = set()
+        for _ in range(reachable):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+        assert len(reached) == reachable
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("details[open] table").first.is_visible()
+
+
+def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
+    """Fill in the form, press Start: the tab has the verdicts when the rush is over, and the report is a click away."""
+    with (
+        locusts_page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence))) as shown,
+        opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
+    ):
+        page.get_by_label("Number of users").fill("40")
+        page.get_by_role("button", name="Custom parameters").click()
+        page.get_by_label("Guards").select_option(["none", "redis-lua"])
+        page.get_by_label("Stock").fill("12")
+        page.get_by_label("Hold Ms").fill("2")
+        page.get_by_role("button", name="Start").last.click()
+        page.get_by_role("tab", name="Verdict").click()
+        page.get_by_role("row", name="redis-lua").wait_for()
+        cells = page.get_by_role("row", name="redis-lua").get_by_role("cell").all_inner_texts()
+        assert cells[:4] == ["redis-lua", "EXACT", "kept", "12"]
+        page.wait_for_function("async () => (await fetch('/report/')).ok")
+        page.get_by_role("link", name="Report").click()
+        assert page.locator("h1").inner_text().startswith("Every promise was kept.")
+        assert page.locator("svg").count() == 7

@@ -15,6 +15,7 @@ from flask import Flask
 
 from app import create_app, services
 from app.guards import GUARDS, Promise
+from app.inventory import Inventory
 from app.sale import Sale
 from app.settings import Settings
 from lock import Mutex, Session, connect
@@ -187,6 +188,32 @@ def test_a_reset_while_thinking_is_lock_lost(app: Flask, sale: Sale, stranger: M
         wait_until(lambda: has_read(sale))
         sale.reset()
     assert (purchase.result()["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
+
+
+@pytest.mark.parametrize(
+    ("guard", "write"),
+    [("etcd", "fenced_write"), ("etcd-cohort", "fenced_write"), ("etcd-batch", "fenced_group")],
+)
+def test_a_lock_that_is_lost_after_the_write_is_a_sale(
+    app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, write: str
+) -> None:
+    """What was written under the lock counts: the answer is sold, once, and the loss shows in the metrics alone."""
+    original = getattr(Inventory, write)
+
+    def lose_afterwards(self: Inventory, *args: Any) -> Any:
+        written = original(self, *args)
+        (holder,) = stranger.contenders()
+        stranger.session.client.delete(holder.key, holder.token)
+        return written
+
+    monkeypatch.setattr(Inventory, write, lose_afterwards)
+    browser, headers = app.test_client(), {"Idempotency-Key": "k"}
+    first = browser.post(f"/stock/reduce?guard={guard}", headers=headers)
+    assert (first.status_code, sale.snapshot().orders) == (200, 1)
+    assert f'flashsale_locks_lost_total{{cause="released_late",guard="{guard}"}} 1.0' in browser.get("/metrics").text
+    monkeypatch.undo()
+    again = browser.post(f"/stock/reduce?guard={guard}", headers=headers)
+    assert (again.get_json()["order"], sale.snapshot().orders) == (first.get_json()["order"], 1)
 
 
 @pytest.mark.parametrize("guard", ["redis-lock", "etcd-unfenced"])

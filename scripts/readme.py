@@ -5,6 +5,7 @@ A generated part stands between ``<!-- NAME: generated -->`` and ``<!-- end -->`
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -13,10 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from rich.console import Console
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from app.guards import GUARDS, Promise  # noqa: E402
+from loadtest.faults.glance import Glance, Lease, Party  # noqa: E402
+from loadtest.faults.screen import draw  # noqa: E402
 
 README = ROOT / "README.md"
 WORKSHOP = ROOT / "docs/workshop.md"
@@ -46,6 +51,36 @@ def run(command: str, *arguments: str) -> str:
     return "\n".join(["```text", f"$ make {command}{given}", *lines, "```"])
 
 
+def picture() -> str:
+    """What the terminal shows while a fault is played: two moments of one pause."""
+    before = Glance(
+        2400.0,
+        251,
+        49,
+        300,
+        None,
+        [
+            Party("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=10),
+            Party("shop-b", "", Lease(1.6, 2), waiters=20),
+        ],
+        etcd=True,
+    )
+    after = Glance(
+        4500.0,
+        242,
+        83,
+        300,
+        None,
+        [Party("shop-a", "", Lease(1.9, 2), waiters=19), Party("shop-b", "", Lease(1.4, 2), holds=True, waiters=16)],
+        etcd=True,
+    )
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(draw("pause-holder, etcd-unfenced", before), "", draw("pause-holder, etcd-unfenced", after))
+    assert isinstance(screen.file, io.StringIO)
+    lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"demo": partial(run, "demo"), "guards": guards},
     WORKSHOP: {
@@ -53,6 +88,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "local": partial(run, "demo", "--guard", "thread"),
         "mutex": partial(run, "demo", "--guard", "etcd"),
         "kill": partial(run, "faults", "kill-holder", "--guard", "etcd"),
+        "picture": picture,
         "pause": partial(run, "faults", "pause-holder", "--guard", "etcd-unfenced", "--guard", "etcd"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
     },

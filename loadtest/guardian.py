@@ -24,12 +24,12 @@ _lock = threading.Lock()
 _guardians: dict[int, subprocess.Popen[bytes]] = {}  # by process id: a forked child needs one of its own
 
 
-def watch(kind: str, target: int | Path) -> None:
-    """Clean `target` up when this process ends: kind "group" (a process group id) or "directory"."""
+def watch(kind: str, target: int | str | Path) -> None:
+    """Clean `target` up when this process ends: kind "group" (a process group id), "directory", "project" (Compose)."""
     _tell(f"watch {kind} {target}")
 
 
-def forget(kind: str, target: int | Path) -> None:
+def forget(kind: str, target: int | str | Path) -> None:
     """Take `target` back from the guardian: it is gone already."""
     _tell(f"forget {kind} {target}")
 
@@ -75,7 +75,19 @@ def main() -> None:
             # PermissionError: macOS refuses to signal a group of which only zombies are left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(int(target), signal.SIGKILL)
+        elif kind == "project":
+            remove_project(target)
     _remove([Path(target) for kind, target in watched if kind == "directory"])
+
+
+def remove_project(name: str) -> None:
+    """Remove all that a Compose project has: containers, also those that are frozen, networks and volumes."""
+    label = f"label=com.docker.compose.project={name}"
+    with contextlib.suppress(OSError):  # no docker: no project
+        found = subprocess.run(["docker", "ps", "--all", "--quiet", "--filter", label], capture_output=True, text=True)
+        if containers := found.stdout.split():
+            subprocess.run(["docker", "rm", "--force", "--volumes", *containers], capture_output=True)
+        subprocess.run(["docker", "compose", "--project-name", name, "down", "--volumes"], capture_output=True)
 
 
 def _remove(directories: list[Path]) -> None:

@@ -31,6 +31,17 @@ def answers_ok(url: str) -> bool:
         return False
 
 
+def redis_answers(url: str) -> bool:
+    """Whether the Redis at `url` answers within a second."""
+    client = redis.Redis.from_url(url, socket_timeout=_PROBE_TIMEOUT_S, socket_connect_timeout=_PROBE_TIMEOUT_S)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
 class Etcd(Process):
     """One etcd member. Ready means that it has a leader; a restart keeps data, ports and leases."""
 
@@ -141,12 +152,4 @@ class Redis(Process):
         return [str(programs.redis()), *(word for flag, value in flags.items() for word in (f"--{flag}", value))]
 
     def is_ready(self) -> bool:
-        client = redis.Redis.from_url(
-            self.url, socket_timeout=_PROBE_TIMEOUT_S, socket_connect_timeout=_PROBE_TIMEOUT_S
-        )
-        try:
-            return bool(client.ping())
-        except redis.RedisError:
-            return False
-        finally:
-            client.close()
+        return redis_answers(self.url)

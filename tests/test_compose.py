@@ -21,8 +21,8 @@ def seconds(pattern: str, text: str) -> float:
 
 def test_health_checks_need_no_shell_where_there_is_none() -> None:
     """etcd's image has neither a shell nor curl: etcdctl is called directly (pitfall 30)."""
-    for file in FILES:
-        text = file.read_text(encoding="utf-8")
+    texts = [file.read_text(encoding="utf-8") for file in FILES]
+    for text in (text for text in texts if "/etcd:v" in text):
         assert text.count("/etcd:v") == text.count("test: [CMD, etcdctl, endpoint, health]") == 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
@@ -54,7 +54,7 @@ class Act:
         return self.guard.startswith("etcd")
 
     @property
-    def shops(self) -> list[Shop]:
+    def shops(self) -> Sequence[Shop]:
         return self.arena.shops
 
     def say(self, text: str) -> None:

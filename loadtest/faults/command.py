@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from loadtest.faults.programme import BY_NAME, Programme
+from loadtest.faults.programme import BY_NAME, WITH_DOCKER, Programme
 from loadtest.faults.table import table
 from loadtest.report.command import draw
 from loadtest.reports import new_report, point_latest
@@ -32,17 +32,21 @@ DEFAULT_GUARDS = GUARDS[:3]
 )
 @click.option("--seconds", default=5.0, show_default=True, help="How long `random` goes on under each guard.")
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
-def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None) -> None:
+@click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
+def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool) -> None:
     """Break what the sale relies on, in the middle of the rush, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
     where a holder outlives its lease.
     """
+    if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
+        raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
     signal.signal(signal.SIGTERM, _interrupt)
     screen, report = console(), new_report()
     began = time.monotonic()
-    programme = Programme(screen, report, seconds=seconds, seed=secrets.randbelow(10**6) if seed is None else seed)
-    for name in scenarios or BY_NAME:
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
+    for name in scenarios or (WITH_DOCKER if compose else BY_NAME):
         programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
     screen.print()
     screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))

@@ -17,7 +17,7 @@ from loadtest.faults.lookout import Lookout
 from loadtest.faults.result import Result, problems
 from loadtest.faults.scenario import Scenario
 from loadtest.record import Record
-from loadtest.sale import Sale
+from loadtest.sale import COMPOSE_TOKEN, Sale
 from loadtest.verdict import judge
 
 STOCK = 300
@@ -45,7 +45,7 @@ class Performance:
         self._screen = screen
         urls = [shop.url for shop in arena.shops]
         etcd = arena.etcd.members[0].endpoint
-        self._sale = Sale(urls, redis_url=arena.redis.url, etcd=etcd, name=SALE, admin_token="")
+        self._sale = Sale(urls, redis_url=arena.redis.url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)
         self._promise = self._sale.promises()[guard]
         self._versions = self._sale.versions()
 

@@ -14,7 +14,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from loadtest.faults.arena import Arena
+from loadtest.faults.compose import ComposeArena
 from loadtest.faults.glance import Glance
+from loadtest.faults.local import LocalArena
 from loadtest.faults.performance import Performance
 from loadtest.faults.result import EXACT, Result
 from loadtest.faults.scenario import Scenario
@@ -27,6 +29,7 @@ BY_NAME: dict[str, type[Scenario]] = {
     **{scenario.name: scenario for scenario in SCENARIOS},
     RandomSequence.name: RandomSequence,
 }
+WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines]
 
 
 class Programme:
@@ -37,17 +40,19 @@ class Programme:
         report: directory for the records.
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
+        compose: in containers, and not in local processes.
 
     Attributes:
         results: of all performances so far.
     """
 
-    def __init__(self, console: Console, report: Path, *, seconds: float, seed: int) -> None:
+    def __init__(self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False) -> None:
         self.results: list[Result] = []
         self._console = console
         self._report = report
         self._seconds = seconds
         self._seed = seed
+        self._compose = compose
         self._live: Live | None = None
         self._label = ""
 
@@ -57,7 +62,7 @@ class Programme:
         with (
             scratch_directory() as directory,
             self._shown_live(),
-            Arena(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s) as arena,
+            self._arena(scenario, directory) as arena,
         ):
             for guard in guards:
                 if issubclass(scenario, RandomSequence):
@@ -66,6 +71,11 @@ class Programme:
                     result = self._perform(scenario(), guard, arena, scenario.name)
                 self.results.append(result)
                 self._tell(result)
+
+    def _arena(self, scenario: type[Scenario], directory: Path) -> LocalArena | ComposeArena:
+        if self._compose:
+            return ComposeArena(directory, ttl_s=scenario.ttl_s)
+        return LocalArena(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s)
 
     def _play_random(self, guard: str, arena: Arena) -> Result:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""

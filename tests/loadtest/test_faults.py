@@ -25,6 +25,7 @@ from loadtest.faults.arena import Arena
 from loadtest.faults.command import GUARDS
 from loadtest.faults.disturbances import KINDS, LONGEST_S, plan
 from loadtest.faults.glance import Glance
+from loadtest.faults.local import LocalArena
 from loadtest.faults.performance import Performance, Screen
 from loadtest.faults.programme import BY_NAME
 from loadtest.faults.result import BREAKS_NOT, problems
@@ -58,7 +59,7 @@ def running(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     """A stack in which all tests of this module play, one after the other."""
-    with Arena(tmp_path_factory.mktemp("arena")) as arena:
+    with LocalArena(tmp_path_factory.mktemp("arena")) as arena:
         yield arena
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import urllib.request
 
 from loadtest.faults.act import Act, Missed
+from loadtest.faults.arena import EtcdServers, Member
 from loadtest.faults.scenario import Scenario
-from loadtest.servers import Etcd, EtcdCluster
 
 
 class EtcdMember(Scenario):
@@ -28,12 +28,12 @@ class EtcdMember(Scenario):
         act.say(f"{leader.name} is back")
 
 
-def leader_of(etcd: EtcdCluster) -> Etcd | None:
+def leader_of(etcd: EtcdServers) -> Member | None:
     """The member that leads, as it says itself."""
     return next(filter(_leads, etcd.members), None)
 
 
-def _leads(member: Etcd) -> bool:
+def _leads(member: Member) -> bool:
     try:
         with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
             return b"\netcd_server_is_leader 1\n" in metrics.read()

@@ -22,7 +22,7 @@ class PauseHolder(Scenario):
 
     def play(self, act: Act) -> None:
         act.let_sell(20)
-        answer = act.holder_inside(0, think_ms=1000)
+        answer = act.holder_inside(0, think_ms=2000)
         act.shops[0].instance.pause()
         self._frozen_ms = act.start.elapsed_ms()
         act.say("shop-a is frozen")

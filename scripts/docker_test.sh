@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, sends the rush, stops it, and
-# takes it down.
+# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, looks at the board, sends the
+# rush, stops it, and takes it down.
 # It is a project of its own, so that volumes of a stack in use are left alone; but it needs the same ports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,6 +15,21 @@ buy() { # PORT
 
 has() { # NAME VALUE, in the JSON on standard input
     grep -Eq "\"$1\": ?$2[,}]"
+}
+
+look() { # what the board tells a viewer who comes now
+    curl --silent --no-buffer --max-time 3 http://127.0.0.1:8070/events || true
+}
+
+try_board() {
+    seen=$(look)
+    has orders 2 <<< "$seen" && has verdict '"EXACT"' <<< "$seen" || fail "the board does not see the two orders: $seen"
+    has outcome '"sold"' <<< "$seen" || fail "the board does not read the evidence: $seen"
+    has state '"up"' <<< "$seen" || fail "the board does not reach the shops: $seen"
+    code=$(curl --silent --output /dev/null --write-out '%{http_code}' --json '{}' http://127.0.0.1:8070/control/reset)
+    [ "$code" = 401 ] || fail "a reset without the token was answered with $code"
+    docker compose exec -T board sh -c 'test "$(id -u)" != 0 && ! touch /var/evidence/written 2> /dev/null' ||
+        fail "the board is root, or can write evidence"
 }
 
 in_each_shop() { # COMMAND...
@@ -33,6 +48,7 @@ try_stack() { # COMPOSE_FILE
     done
     curl --silent --fail http://127.0.0.1:8090/stock | has stock 298 || fail "two items sold, but stock is not 298"
     in_each_shop sh -c 'test "$(id -u)" != 0 && ! touch /srv/written 2> /dev/null' || fail "a shop is root, or can write"
+    try_board
 
     docker compose restart --timeout 5 redis > /dev/null 2>&1
     docker compose up --detach --wait > /dev/null 2>&1
@@ -41,12 +57,12 @@ try_stack() { # COMPOSE_FILE
     docker compose exec -T locust locust || fail "a guard broke its promise"
 
     docker compose stop > /dev/null 2>&1
-    for shop in instance-8080 instance-8090; do
+    for shop in instance-8080 instance-8090 board; do
         code=$(docker inspect --format '{{.State.ExitCode}}' "$(docker compose ps --all --quiet "$shop")")
         [ "$code" = 0 ] || fail "$shop ended with code $code instead of cleanly"
     done
     docker compose down --volumes > /dev/null 2>&1
-    say "$COMPOSE_FILE: healthy, sells, keeps what was sold, exact under etcd, stops cleanly"
+    say "$COMPOSE_FILE: healthy, sells, shows it, keeps what was sold, exact under etcd, stops cleanly"
 }
 
 try_stack docker-compose.yml

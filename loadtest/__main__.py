@@ -9,6 +9,7 @@ import click
 from loadtest.audit_command import audit_records
 from loadtest.bench.command import bench, write_performance
 from loadtest.bench.lock import bench_lock
+from loadtest.bench.viewers import bench_viewers
 from loadtest.compare import compare
 from loadtest.demo import demo
 from loadtest.faults.command import faults
@@ -22,7 +23,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, faults, audit_records, report, bench, write_performance, bench_lock):
+for command in (demo, up, compare, faults, audit_records, report, bench, write_performance, bench_lock, bench_viewers):
     cli.add_command(command)
 
 

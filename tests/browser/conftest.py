@@ -53,10 +53,14 @@ def locust_port() -> int:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory, locust_port: int) -> Iterator[Stack]:
-    """etcd, Redis, two shops and the board; leave them as they were."""
+    """etcd, Redis, two shops with few threads and the board; leave them as they were."""
     reports = tmp_path_factory.mktemp("reports")
     shutil.copytree(DATA, reports / "2026-01-01_00-00-00" / "records")
-    env = {"FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}", "FLASHSALE_REPORTS": str(reports)}
+    env = {
+        "FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}",
+        "FLASHSALE_REPORTS": str(reports),
+        "FLASHSALE_THREADS": "64",
+    }
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
         yield stack
 

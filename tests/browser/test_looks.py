@@ -168,6 +168,25 @@ def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> Non
     assert 'rowheader "instance-' in told
 
 
+def test_an_instance_has_one_colour(look: Look, sales: Sales) -> None:
+    """In the timeline, in the queue and in its own row."""
+    looker = look()
+    sales.rush(stock=40, buyers=200, hold_ms=20)
+    looker.wait_text("#waiters", "#[0-9]+")
+    looker.page.wait_for_function("() => document.querySelectorAll('#timeline .bars').length > 1")
+    pairs = looker.page.evaluate(
+        """() => [...document.querySelectorAll("#timeline .bars, #waiters li")].map((each) => [
+          each.dataset.instance ?? each.title, each.getAttribute("class").match(/instance-[0-9]/)[0]])"""
+    )
+    rows = looker.page.evaluate(
+        "() => [...document.querySelectorAll('#instances tr')].map((row) => [row.dataset.instance, "
+        "row.querySelector('.key').className.match(/instance-[0-9]/)[0]])"
+    )
+    assert len(dict(map(tuple, pairs))) == 2
+    assert {tuple(pair) for pair in pairs} == {tuple(row) for row in rows}
+    sales.finish()
+
+
 def test_colour_is_never_the_only_sign(look: Look) -> None:
     """A verdict has a mark and a word, what is beyond the stock a shape, a place and a number, a shade its hatching."""
     looker = look()

@@ -4,7 +4,6 @@ import { count, svgEl } from "./dom.js";
 import { drawEvents } from "./events.js";
 
 export const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6];
-const THIN = 6; // pixels
 
 // `place` is where everything goes: { bars, lanes, steps, most, events, x, from, to, left, width, top, bottom, line }.
 export function draw(place) {
@@ -14,7 +13,7 @@ export function draw(place) {
 
 const box = (x, y, width, height) => `M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`;
 const cross = (x, y) => `M${x - 4} ${y - 4}l8 8m0-8l-8 8`;
-const path = (name, d) => (d ? [svgEl("path", { class: name, d })] : []);
+const path = (name, d, more = {}) => (d ? [svgEl("path", { class: name, d, ...more })] : []);
 
 function label(name, x, y, text) {
   const node = svgEl("text", { class: name, x, y });
@@ -71,18 +70,13 @@ function lanes({ lanes, left, width, line }) {
 function bars(place) {
   const { bars, lanes, from, to } = place;
   const seen = bars.filter((bar) => bar.end >= from && bar.begin <= to);
-  const thin = lanes.some((lane) => lane.pitch < THIN) ? " thin" : "";
   const shape = (bar) => {
     const { x, y, width, height } = rectOf(bar, place);
     return box(x, y, width, height);
   };
-  const names = [...new Set(lanes.map((lane) => lane.name))];
-  const shapes = names.flatMap((name, index) => {
-    const own = seen.filter((bar) => bar.section.instance === name);
-    return [
-      ...path(`bars instance-${index % 4}`, own.filter((bar) => !bar.together).map(shape).join("")),
-      ...path(`bars instance-${index % 4} together${thin}`, own.filter((bar) => bar.together).map(shape).join("")),
-    ];
+  const shapes = lanes.flatMap((lane) => {
+    const own = seen.filter((bar) => bar.lane === lane);
+    return path(`bars instance-${lane.colour}`, own.map(shape).join(""), { "data-instance": lane.name });
   });
   const died = seen.filter((bar) => bar.died).map((bar) => rectOf(bar, place));
   return [...shapes, ...path("died", died.map(({ x, y }) => cross(x, y + 5)).join(""))];

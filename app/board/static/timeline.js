@@ -47,6 +47,8 @@ export class Timeline {
     const shown = view.sections.length > MOST_BARS ? { ...view, sections: view.sections.slice(-MOST_BARS) } : view;
     const { bars, lanes } = layOut(shown);
     const found = sweep(bars);
+    const names = [...new Set([...view.instances, ...lanes].map((each) => each.name))];
+    for (const lane of lanes) lane.colour = names.indexOf(lane.name) % 4; // as everywhere on the page
     const [from, to] = this.#window(bars, view.live);
     const line = 1.15 * rem();
     const left = width > NARROW * rem() ? Math.max(...["up to 1,000 at once", ...lanes.map((lane) => lane.name)].map(textWidth)) + line : 0;

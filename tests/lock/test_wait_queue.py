@@ -211,6 +211,19 @@ def test_a_key_that_is_deleted_before_its_write_is_acknowledged(
         assert acquiring.result(WAIT_S).lost.wait(AT_ONCE_S)
 
 
+def test_a_key_that_came_and_went_before_the_list(client: Client, session: Session, name: str) -> None:
+    """No event tells of it, and the list does not show it; when its write is acknowledged, it is lost at once."""
+    ticket = session.new_ticket(f"{name}/")
+    kv = client.create(ticket.key, b"", session.lease_id)
+    assert kv is not None
+    client.delete(kv.key, None)
+    queue = session.enlist(f"{name}/", ticket)
+    wait_until(lambda: queue._view.revision >= kv.create_revision)
+    assert not ticket.lost.is_set()
+    queue.written(ticket, kv.create_revision)
+    assert ticket.lost.is_set()
+
+
 def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, session: Session, hold: Hold) -> None:
     """However many wait for a name, etcd has one watcher more."""
     before = metric(etcd, "etcd_debugging_mvcc_watcher_total")

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from loadtest.bench.meters import etcd_served
 from loadtest.servers import Etcd, Redis
-from lock import connect
+from lock import EtcdUnavailable, connect
 
 PROCESSES = 2
 _WARM_UP_S = 2.0
@@ -128,7 +128,10 @@ def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
     deadline, first = time.monotonic() + _PATIENCE_S, None
     with connect(etcd.endpoint, timeout=10) as client:
         while time.monotonic() < deadline:
-            keys = client.get_prefix(f"{_name(candidate, waiters)}/").keys
+            try:
+                keys = client.get_prefix(f"{_name(candidate, waiters)}/").keys
+            except EtcdUnavailable:  # thousands of waiting lock RPCs leave etcd time for little else
+                continue
             if len(keys) >= 0.9 * waiters:
                 first = first or keys[0]
                 if first != keys[0]:
@@ -171,9 +174,10 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
     with tempfile.TemporaryDirectory() as directory, Etcd(Path(directory)) as etcd, Redis(Path(directory)) as redis:
         for count in waiters:
             for candidate in candidates:
-                console.print(f"{candidate}, {count} waiters ...", style="dim")
+                console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
                 try:
                     results.append(measure(candidate, count, etcd, redis, seconds))
+                    console.print(f"{results[-1].per_s:.0f} per s", style="dim")
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(table(results))

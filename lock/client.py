@@ -181,14 +181,22 @@ class Client:
         )
         return self._put_if(unchanged, kv._replace(value=value), timeout)
 
-    def delete(self, key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
+    def delete(
+        self,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> bool:
         """Delete `key` if it was created at `create_revision` (at any, if None); whether it was there.
 
         Without the comparison, a late repetition of an old release could free a newer hold (etcd issue 22082).
+        `unanswered` is called for each endpoint that was asked before and did not answer: it may have deleted it.
         """
         condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
         delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
-        response = self._txn(condition, delete, None, timeout)
+        response = self._txn(condition, delete, None, timeout, unanswered)
         return bool(response.succeeded and response.responses[0].response_delete_range.deleted)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sched
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -127,7 +128,7 @@ class Hold(Releasable):
         try:
             _leave(self._session, self._queue, self._ticket, self._alarm)
             if not self._session.lost.is_set():  # else the key goes with the lease
-                there = self._session.client.delete(self.key, self.token)
+                there = self._delete()
                 self._queue.deleted(self.key, self.token)
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
@@ -142,6 +143,11 @@ class Hold(Releasable):
         self._ticket.check()
         if not there:
             raise LockLost(f"key {self.key!r} was gone before it was released")
+
+    def _delete(self) -> bool:
+        """Whether the key was there, as far as is known: an endpoint that did not answer may have deleted it for us."""
+        in_doubt = threading.Event()
+        return self._session.client.delete(self.key, self.token, unanswered=in_doubt.set) or in_doubt.is_set()
 
     def _check_held(self) -> None:
         if self._released:

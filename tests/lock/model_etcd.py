@@ -190,17 +190,25 @@ class ModelClient:
             self.meanwhile(key)
         return kv
 
-    def delete(self, key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
+    def delete(
+        self,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> bool:
         """As `lock.client.Client.delete`."""
         fate, self.fate = self.fate, Fate.ANSWERED
-        if fate is Fate.LATE:
+        if fate in (Fate.LATE, Fate.DUPLICATED):
             self.late.append(lambda: self.etcd.delete(key, create_revision))
-        if fate in (Fate.LATE, Fate.LOST_BEFORE):
+        if fate in (Fate.LOST_AFTER, Fate.REPEATED):
+            self.etcd.delete(key, create_revision)
+        if fate is not Fate.ANSWERED and unanswered is not None:
+            unanswered()
+        if fate in (Fate.LATE, Fate.LOST_BEFORE, Fate.LOST_AFTER):
             raise EtcdUnavailable("lost")
-        there = self.etcd.delete(key, create_revision)
-        if fate is Fate.LOST_AFTER:
-            raise EtcdUnavailable("lost")
-        return there
+        return self.etcd.delete(key, create_revision)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """As `lock.client.Client.get_prefix`; for an audit, perhaps one that was under way for long."""

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -103,11 +104,11 @@ def test_an_interrupt_while_releasing_leaves_no_key(
     hold = Mutex(session, "cancel/release").acquire(timeout=WAIT_S)
     real, interrupted = client.delete, []
 
-    def interrupt_once(key: str, create_revision: int | None, *, timeout: float | None = None) -> bool:
+    def interrupt_once(key: str, create_revision: int | None, **options: Any) -> bool:
         if not interrupted:
             interrupted.append(key)
             raise KeyboardInterrupt
-        return real(key, create_revision, timeout=timeout)
+        return real(key, create_revision, **options)
 
     monkeypatch.setattr(client, "delete", interrupt_once)
     with pytest.raises(KeyboardInterrupt):

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lock import Client, Hold, LockLost, Mutex, NotHeld, Session
+from loadtest.proxy import ANSWERS, Proxy
+from loadtest.servers import Etcd
+from lock import Client, Hold, LockLost, Mutex, NotHeld, Session, connect
 from tests.lock.support import AT_ONCE_S, WAIT_S, keys, queue_up
 from tests.waiting import wait_until
 
@@ -70,6 +72,16 @@ def test_a_release_after_the_loss_says_so(client: Client, hold: Hold) -> None:
         hold.release()
     with pytest.raises(NotHeld):
         hold.release()
+
+
+def test_a_release_whose_first_answer_was_lost_is_no_loss(etcd: Etcd, proxy: Proxy, name: str) -> None:
+    """The first endpoint deletes the key and its answer is lost; that the second one finds none is no alarm."""
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        proxy.stall(ANSWERS)
+        hold.release()
+        proxy.resume()
+        assert keys(both, name) == []
 
 
 def test_listeners_are_told_once_of_the_loss(client: Client, hold: Hold) -> None:

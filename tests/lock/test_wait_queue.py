@@ -150,6 +150,15 @@ def test_a_lost_deletion_is_found_by_an_audit(
         waiting.result(2 * AT_ONCE_S + wait_queue._AUDIT_S).release()
 
 
+def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Client, deaf: Client, name: str) -> None:
+    """Nobody has told of it, but what is to be deleted is not there: it was not ours up to this moment."""
+    with Session(deaf, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        client.delete(hold.key, None)
+        with pytest.raises(LockLost, match="gone before it was released"):
+            hold.release()
+
+
 def test_an_audit_comes_by_itself(hold: Hold, client: Client, deaf: Client) -> None:
     """With the audits as they are, a lost DELETE costs a few seconds and not a life."""
     with Session(deaf, ttl=600) as session:

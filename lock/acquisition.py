@@ -21,7 +21,6 @@ logger = logging.getLogger(__name__)
 
 _FAREWELL_S = 0.05  # what a wait that has timed out may still take to clean up and to learn who holds the lock
 _RETRY_S = 0.1
-_GLANCE_S = 1.0  # how often a waiting thread looks whether an audit is due
 
 
 HoldT_co = TypeVar("HoldT_co", bound=Hold, covariant=True)
@@ -125,7 +124,7 @@ class Acquisition(Generic[HoldT_co]):
             LockCancelled: the wait was cancelled.
         """
         turn = self._ticket.turn
-        while not turn.wait(max(min(deadline - now(), _GLANCE_S), 0.0)):
+        while not turn.wait(max(min(deadline - now(), self._queue.glance_s()), 0.0)):
             self._session.ensure()
             if now() >= deadline:
                 raise self.timed_out()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from loadtest.proxy import Proxy
-from lock import Client, EtcdDenied, LockLost, Mutex, Session, connect
+from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.waiting import wait_until
 
@@ -56,6 +56,12 @@ def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
     with Session(shop, ttl=10) as session, pytest.raises(EtcdDenied, match="roles"):
         Mutex(session, "elsewhere/a").acquire(timeout=WAIT_S)
     assert keys(root, "elsewhere/a") == []
+
+
+def test_a_watch_that_is_refused_ends(shop: Client) -> None:
+    """etcd leaves the stream open and says on it that there is no watch: its reader learns that, and does not wait."""
+    with pytest.raises(EtcdError, match="ended the watch"):
+        list(shop.watch("elsewhere/"))
 
 
 def test_a_wrong_password_is_denied(server: LoginEtcd) -> None:

@@ -291,6 +291,7 @@ def test_a_queue_with_a_holder_is_followed_however_long(
         renewed = session.remaining()
         wait_until(lambda: session.remaining() < renewed - 0.2)
         wait_until(lambda: session.remaining() > renewed - 0.1)
+        hold.ensure()
         client.delete(hold.key, None)
         assert hold.lost.wait(AT_ONCE_S)
 

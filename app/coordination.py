@@ -78,8 +78,7 @@ class Coordination:
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""
         with self._lock:
-            if self._draining:
-                raise ShuttingDown(f"instance {self._instance} is shutting down")
+            self._check_open()
             before = self._attempt
             if before is not None and not _failed(before):
                 attempt = before
@@ -91,7 +90,14 @@ class Coordination:
             self._make_session(attempt)
             if _made(attempt) is not None:
                 self._bury()
-        return attempt.result()
+        session = attempt.result()
+        with self._lock:
+            self._check_open()  # a drain cannot reach those who wait for a session that is still being made
+        return session
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise ShuttingDown(f"instance {self._instance} is shutting down")
 
     def _bury(self) -> None:
         """Close the sessions that were lost, now that etcd answers again.

@@ -95,8 +95,8 @@ def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold:
 
 def _stay(held: Hold) -> int:
     """Hold until a signal."""
-    click.echo(f"{held.key}\n{held.token}")
     try:
+        click.echo(f"{held.key}\n{held.token}")
         await_event(held.lost)
     except Stopped:
         return 0

@@ -98,8 +98,8 @@ class Page:
     def compare(self, *, guards: list[str], stock: int, buyers: int) -> dict[str, Any]:
         """The runs of a whole comparison by guard. `stock` tells it from the one before: let it differ."""
         self.start(guards=guards, stock=stock, buyers=buyers)
-        wait_until(lambda: self.is_complete(guards, stock), timeout=30)
-        wait_until(self.is_idle, timeout=30)
+        wait_until(lambda: self.is_complete(guards, stock), timeout=100)
+        wait_until(self.is_idle, timeout=100)
         return {run["guard"]: run for run in self.comparison()["runs"]}
 
     def is_complete(self, guards: list[str], stock: int) -> bool:

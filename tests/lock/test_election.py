@@ -112,7 +112,7 @@ def test_a_campaign_that_times_out_leaves_no_candidate(client: Client, session: 
         Election(stranger, "election/timeout").campaign("10.0.0.7:8080", timeout=WAIT_S),
         pytest.raises(LockTimeout, match=r"10\.0\.0\.7:8080"),
     ):
-        Election(session, "election/timeout").campaign("other", timeout=0.2)
+        Election(session, "election/timeout").campaign("other", timeout=2.0)
     assert values(client, "election/timeout") == []
 
 

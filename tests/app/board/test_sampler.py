@@ -81,6 +81,7 @@ def test_a_run_is_a_record_like_any_other(
     """What the board keeps of a run can be read by the programs that read records."""
     watcher = watch(board_settings)
     buy(shop, "etcd", "ada", "bob")
+    watcher.wait(lambda now: len(now["orders"]) == 2)
     watcher.wait(lambda now: len(now["sections"]) == 2 and all(each["left_ms"] for each in now["sections"]))
     kept = watcher.sampler.record("etcd")
     assert watcher.sampler.record("none") is None

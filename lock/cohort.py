@@ -113,21 +113,21 @@ class CohortMutex:
 
     def _proceed(self, waiter: _Waiter, until: float) -> Turn:
         with self._lock:
-            acquisition = self._acquisition
             if waiter.turn is not None:
                 return waiter.turn
-        if waiter.cancelled:
-            raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
-        if waiter.leads:
-            return self._lead(waiter, until)
-        if acquisition is not None:
+            if waiter.cancelled:
+                raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+            if waiter.leads and self._acquisition is None:
+                self._acquisition = self._mutex.new_acquisition()
+            acquisition = self._acquisition
+        if acquisition is None:
+            raise LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
+        if not waiter.leads:
             raise acquisition.timed_out()
-        raise LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
+        return self._lead(waiter, acquisition, until)
 
-    def _lead(self, waiter: _Waiter, until: float) -> Turn:
+    def _lead(self, waiter: _Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
         """Wait for the key on behalf of all threads of the process, and take the first turn."""
-        with self._lock:
-            acquisition = self._acquisition = self._acquisition or self._mutex.new_acquisition()
         try:
             acquisition.join(until)
             hold = acquisition.wait(until)

@@ -15,6 +15,8 @@ from loadtest.stack import Stack
 from tests.loadtest.rushing import LOCUST, REPOSITORY, Finished, environment, page
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
+
 BUYERS, STOCK = 60, 20
 SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 

@@ -16,6 +16,8 @@ from tests.loadtest.parsed import Page as Parsed
 from tests.loadtest.rushing import Page, environment, page
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
+
 BUYERS = 40
 
 

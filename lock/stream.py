@@ -86,7 +86,7 @@ class Stream:
         for response in self._call:
             if self._observer is not None:
                 self._observer(call_name(self._request), self._request, response, now() - sent)
-            if False:
+            if response.canceled:
                 raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
             yield response
         if not self._closed.is_set():

@@ -131,7 +131,7 @@ class WaitQueue:
     def idle(self) -> bool:
         """Whether nobody of this process has stood in this queue for some time."""
         with self._lock:
-            return now() - self._idle_since > _IDLE_S
+            return not self._tickets and now() - self._idle_since > _IDLE_S
 
     # Following
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -21,7 +22,16 @@ GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  #
 DEFAULT_GUARDS = GUARDS[:3]
 
 
-@click.command()
+def _listed() -> str:
+    """What can be played, for --help; click leaves the lines of such a paragraph as they are."""
+    lines = (
+        textwrap.fill(each.what, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
+        for name, each in BY_NAME.items()
+    )
+    return "\b\nScenarios:\n" + "\n".join(lines)
+
+
+@click.command(epilog=_listed())
 @click.argument("scenarios", nargs=-1, type=click.Choice(list(BY_NAME)), metavar="[SCENARIO]...")
 @click.option(
     "--guard",
@@ -46,12 +56,15 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     began = time.monotonic()
     seed = secrets.randbelow(10**6) if seed is None else seed
     programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
-    for name in scenarios or (WITH_DOCKER if compose else BY_NAME):
-        programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
-    screen.print()
-    screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
-    for line in programme.unexpected():
-        screen.print(line, style="bold red", markup=False)
+    try:
+        for name in scenarios or (WITH_DOCKER if compose else BY_NAME):
+            programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
+    finally:  # also of what was played before it was stopped
+        if programme.results:
+            screen.print()
+            screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
+        for line in programme.unexpected():
+            screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in programme.results)
     screen.print(_summary(len(programme.results), unexpected, time.monotonic() - began))
     draw(report, screen)

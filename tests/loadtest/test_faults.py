@@ -15,6 +15,7 @@ from random import Random
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from app.guards import GUARDS as APP_GUARDS
 from loadtest.audit import audit
 from loadtest.faults.act import VICTIM, Act
 from loadtest.faults.arena import Arena
-from loadtest.faults.command import GUARDS
+from loadtest.faults.command import GUARDS, faults
 from loadtest.faults.disturbances import KINDS, LONGEST_S, plan
 from loadtest.faults.glance import Glance
 from loadtest.faults.local import LocalArena
@@ -176,6 +177,12 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
         assert scenario.expected(scenario.__new__(scenario), "exact") is Expected.EXACT
     breaking = {name for name, scenario in BY_NAME.items() if scenario.unfenced is Expected.BREAKS}
     assert breaking == {"pause-holder", "delayed-write"}
+
+
+def test_help_says_what_each_scenario_does() -> None:
+    """Names and one line each, for whoever has to choose."""
+    shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
+    assert all(f"{name} {scenario.what}" in shown for name, scenario in BY_NAME.items())
 
 
 def test_every_guard_with_a_lock_can_be_played() -> None:

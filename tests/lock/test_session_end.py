@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from loadtest.servers import Etcd
-from lock import Client, LeaseNotFound, LockTimeout, Mutex, Session, SessionLost, connect
-from tests.lock.support import WAIT_S, keys
+from lock import Client, LeaseNotFound, LockCancelled, LockTimeout, Mutex, Session, SessionLost, connect
+from lock.ticket import Ticket
+from lock.wait_queue import WaitQueue
+from tests.lock.support import WAIT_S, keys, lock_threads
 from tests.waiting import wait_until
 
 
@@ -98,3 +100,37 @@ def test_a_lease_that_is_gone_cannot_be_taken_over(client: Client) -> None:
     with pytest.raises(LeaseNotFound, match="take over"):
         Session(client, lease_id=1234567)
     assert not [thread for thread in threading.enumerate() if thread.name == "lock-lease"]
+
+
+def test_a_session_that_is_lost_while_a_thread_begins_to_queue(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its queue came too late to be told with the others: the thread gets SessionLost, and nothing follows it."""
+    session = Session(client, ttl=10)
+    begin = session._join_queue
+
+    def lost_before(prefix: str, ticket: Ticket) -> WaitQueue:
+        session.lease.gone()
+        return begin(prefix, ticket)
+
+    monkeypatch.setattr(session, "_join_queue", lost_before)
+    with pytest.raises(SessionLost):
+        Mutex(session, name).acquire(timeout=WAIT_S)
+    wait_until(lambda: f"lock-queue {name}/" not in lock_threads())
+    session.close()
+
+
+def test_a_wait_that_begins_while_waits_are_cancelled_is_cancelled(
+    client: Client, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cancel_waiters has gone through the queues, and then there is one more: its wait is cancelled too."""
+    with Session(client, ttl=10) as session, Mutex(stranger, name).acquire(timeout=WAIT_S):
+        begin = session._join_queue
+
+        def cancelled_before(prefix: str, ticket: Ticket) -> WaitQueue:
+            session.cancel_waiters()
+            return begin(prefix, ticket)
+
+        monkeypatch.setattr(session, "_join_queue", cancelled_before)
+        with pytest.raises(LockCancelled):
+            Mutex(session, name).acquire(timeout=WAIT_S)

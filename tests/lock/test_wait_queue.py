@@ -13,7 +13,7 @@ import pytest
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
-from lock.model import Event, KeyValue
+from lock.model import Event, KeyValue, Snapshot
 from lock.watch import Watch
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, queue_up
 from tests.waiting import wait_until
@@ -231,6 +231,17 @@ def test_a_key_that_came_and_went_before_the_list(client: Client, session: Sessi
     assert not ticket.lost.is_set()
     queue.written(ticket, kv.create_revision)
     assert ticket.lost.is_set()
+
+
+def test_a_holder_that_is_not_first_any_more_is_told(client: Client, session: Session, name: str) -> None:
+    """It cannot happen while etcd keeps its promises; if a restored backup breaks them, nobody holds behind another."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    revision, [own] = client.get_prefix(f"{name}/")
+    restored = own._replace(key=f"{name}/restored", create_revision=own.create_revision - 1)
+    session._queues[f"{name}/"]._take(Snapshot(revision + 1, [restored, own]))
+    assert hold.lost.is_set()
+    with pytest.raises(LockLost):
+        hold.release()
 
 
 def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, session: Session, hold: Hold) -> None:

@@ -125,8 +125,8 @@ def page(env: Mapping[str, str], *, workers: int = 0) -> Iterator[Page]:
     ) as locust:
         try:
             shown = Page(port)
-            wait_until(lambda: shown.is_up(workers), timeout=20)
+            wait_until(lambda: shown.is_up(workers), timeout=60)
             yield shown
         finally:
             locust.terminate()
-            locust.wait(20)
+            locust.wait(60)

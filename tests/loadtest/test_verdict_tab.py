@@ -76,7 +76,7 @@ def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path
         shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
         wait_until(lambda: verdicts(shown))
         assert refused(shown, "/report/")[0] == 503
-        wait_until(shown.is_idle, timeout=30)
+        wait_until(shown.is_idle, timeout=100)
         report = Parsed(shown.get("/report/"))
         assert report.text("h1") == "Every promise was kept."
         assert len(report.charts) == 6

@@ -60,6 +60,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, locust_port: int) -> Iterato
         "FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}",
         "FLASHSALE_REPORTS": str(reports),
         "FLASHSALE_THREADS": "64",
+        "FLASHSALE_LOCK_TIMEOUT": "60",
     }
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
         yield stack

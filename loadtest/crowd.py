@@ -28,7 +28,8 @@ class Round:
 
     Attributes:
         number: rises with every round of a test.
-        expected: buyers of this process that take part.
+        expected: buyers of this process that take part; those who come before the burst still do.
+        announced: of those who arrived, how many the master was told of.
         gate: the barrier; open from the burst on.
     """
 
@@ -37,6 +38,7 @@ class Round:
     hold_ms: int
     expected: int = 0
     arrived: int = 0
+    announced: int = 0
     answered: int = 0
     answers: list[Answer] = field(default_factory=list)
     gate: Event = field(default_factory=Event)
@@ -87,6 +89,8 @@ class Crowd:
         place = Place(name, hosts[self._enrolled % len(hosts)])
         self._enrolled += 1
         self._places.add(place)
+        if self._round is not None and not self._round.gate.is_set():
+            self._invite(place, self._round)
         return place
 
     def leave(self, place: Place) -> None:
@@ -94,9 +98,13 @@ class Crowd:
         self._places.discard(place)
 
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
-        self._round = Round(**msg.data, expected=len(self._places))
+        self._round = Round(**msg.data)
         for place in self._places:
-            place.rounds.put(self._round)
+            self._invite(place, self._round)
+
+    def _invite(self, place: Place, round: Round) -> None:
+        round.expected += 1
+        place.rounds.put(round)
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
         if self._round is not None and self._round.number == msg.data["number"]:
@@ -106,7 +114,8 @@ class Crowd:
         """The barrier: returns for all buyers at once."""
         round.arrived += 1
         if round.arrived == round.expected:
-            self._tell("arrived", round, buyers=round.arrived)
+            self._tell("arrived", round, buyers=round.arrived - round.announced)
+            round.announced = round.arrived
         round.gate.wait()
 
     def report(self, round: Round, answer: Answer) -> None:

@@ -48,9 +48,11 @@ class Stage:
         environment.process_exit_code = NO_RESULT  # until there is one
         self._crowd.disperse()
 
-    def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
+    def _on_spawning_complete(self, **_: Any) -> None:
         if self._rush and not self._conductor:
-            self._conductor = gevent.spawn(self._conduct, self._rush, user_count)
+            # Not the count that comes with the event: with several processes it may be that of the test before.
+            buyers = self._environment.runner.target_user_count
+            self._conductor = gevent.spawn(self._conduct, self._rush, buyers)
 
     def _conduct(self, rush: Rush, buyers: int) -> None:
         environment = self._environment

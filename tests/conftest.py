@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from loadtest.servers import Etcd, Redis
+
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +33,14 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
     """One Redis for the whole run: flush it before use, and leave it running."""
     with Redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def readme_script() -> ModuleType:
+    """scripts/readme.py, which writes the generated parts."""
+    spec = importlib.util.spec_from_file_location("readme_script", REPOSITORY / "scripts/readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

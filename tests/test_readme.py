@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import re
 from dataclasses import replace
@@ -22,17 +21,6 @@ from loadtest.verdict import judge
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SOURCES = "".join(path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/*.py"), *ROOT.glob("app/*.py")])
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    """scripts/readme.py, which writes the generated parts."""
-    spec = importlib.util.spec_from_file_location("readme_script", ROOT / "scripts/readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def words(line: str) -> str:
@@ -57,9 +45,9 @@ def table_of_today() -> list[str]:
     return [words(line) for line in console.file.getvalue().splitlines()]
 
 
-def test_the_demo_is_shown_as_it_prints_today(script: ModuleType) -> None:
+def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
     """README's run has today's guards, columns, verdicts and last lines; only the figures are its own."""
-    shown = [words(line) for line in script.part("demo", README).splitlines()]
+    shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
     start = shown.index("N buyers, N items")
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
     plain_lines = [re.sub("^-+$", "-", line) for line in shown[start:end]]
@@ -70,15 +58,15 @@ def test_the_demo_is_shown_as_it_prints_today(script: ModuleType) -> None:
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
 
 
-def test_the_table_of_guards_is_generated(script: ModuleType) -> None:
+def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
     """Every guard of the shop, with its own description and promise."""
-    assert script.part("guards", README) == script.guards()
+    assert readme_script.part("guards", README) == readme_script.guards()
 
 
-def test_a_missing_part_is_named(script: ModuleType) -> None:
+def test_a_missing_part_is_named(readme_script: ModuleType) -> None:
     """The script refuses a README without the part that it should write."""
     with pytest.raises(ValueError, match="'weather'"):
-        script.part("weather", README)
+        readme_script.part("weather", README)
 
 
 def test_every_route_is_described() -> None:

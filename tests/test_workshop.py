@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import re
 import shlex
@@ -25,27 +24,16 @@ WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
 STEPS = ["unlocked", "local", "mutex", "kill", "pause", "atomic"]
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    """scripts/readme.py, which writes the generated parts."""
-    spec = importlib.util.spec_from_file_location("readme_script", ROOT / "scripts/readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def given(command: str) -> list[str]:
     """The words that `make COMMAND ARGS="..."` hands to python -m loadtest."""
     target, *settings = shlex.split(command.removeprefix("make "))
     return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
 
 
-def test_there_are_six_steps_in_sixty_minutes(script: ModuleType) -> None:
+def test_there_are_six_steps_in_sixty_minutes(readme_script: ModuleType) -> None:
     """Each has a command with its output, something to look at and something to ask; the plan adds up to an hour."""
     chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
-    assert [name for name in script.PARTS[script.WORKSHOP] if name != "picture"] == STEPS
+    assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == STEPS
     for name, chapter in zip(STEPS, chapters, strict=True):
         assert f"<!-- {name}: generated -->" in chapter
         assert "**Look at**" in chapter
@@ -65,10 +53,10 @@ def test_every_command_is_one_that_can_be_run() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_shows_the_command_that_it_was_made_with(script: ModuleType, step: str) -> None:
+def test_a_step_shows_the_command_that_it_was_made_with(readme_script: ModuleType, step: str) -> None:
     """What the script would run to write the part anew is what the part says."""
-    make: partial[Any] = script.PARTS[script.WORKSHOP][step]
-    shown = script.part(step, WORKSHOP).splitlines()
+    make: partial[Any] = readme_script.PARTS[readme_script.WORKSHOP][step]
+    shown = readme_script.part(step, WORKSHOP).splitlines()
     assert shown[0] == "```text"
     assert given(shown[1].removeprefix("$ ")) == list(make.args)
 
@@ -84,17 +72,17 @@ def test_a_step_shows_the_command_that_it_was_made_with(script: ModuleType, step
         ("atomic", {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"}),
     ],
 )
-def test_a_step_ends_as_the_text_tells(script: ModuleType, step: str, verdicts: dict[str, str]) -> None:
+def test_a_step_ends_as_the_text_tells(readme_script: ModuleType, step: str, verdicts: dict[str, str]) -> None:
     """Each guard of the step has the verdict that the text is about."""
-    found = re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", script.part(step, WORKSHOP), re.MULTILINE)
+    found = re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", readme_script.part(step, WORKSHOP), re.MULTILINE)
     told = dict(found)
     assert {guard: told.get(guard) for guard in verdicts} == verdicts
 
 
 @pytest.mark.parametrize(("step", "scenario"), [("kill", "kill-holder"), ("pause", "pause-holder")])
-def test_a_fault_is_shown_as_it_is_today(script: ModuleType, step: str, scenario: str) -> None:
+def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, scenario: str) -> None:
     """The scenario says what it says in the code, the table has today's columns, all is as expected."""
-    shown = script.part(step, WORKSHOP)
+    shown = readme_script.part(step, WORKSHOP)
     assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
     console = Console(file=io.StringIO(), width=80)
     row = Result(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
@@ -106,9 +94,9 @@ def test_a_fault_is_shown_as_it_is_today(script: ModuleType, step: str, scenario
     assert "WRONG" not in shown.split()
 
 
-def test_the_picture_is_drawn_as_it_is_today(script: ModuleType) -> None:
+def test_the_picture_is_drawn_as_it_is_today(readme_script: ModuleType) -> None:
     """What a room sees while the holder is frozen, and after: character for character."""
-    assert script.part("picture", WORKSHOP) == script.PARTS[script.WORKSHOP]["picture"]()
+    assert readme_script.part("picture", WORKSHOP) == readme_script.PARTS[readme_script.WORKSHOP]["picture"]()
 
 
 def test_every_link_leads_to_a_step() -> None:

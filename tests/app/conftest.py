@@ -46,9 +46,9 @@ def browser(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def sale(settings: Settings) -> Iterator[Sale]:
-    """The sale in Redis, opened."""
+    """The sale in Redis, opened, with all its items."""
     client = connect(settings.redis_url, connections=8)
-    sale = Sale(client, settings.sale, stock=settings.stock)
+    sale = Sale(client, settings.sale, stock=settings.stock, items=settings.items)
     sale.reset()
     yield sale
     client.close()

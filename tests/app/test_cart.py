@@ -33,14 +33,6 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-def sale(sale: Sale, settings: Settings) -> Sale:
-    """The sale with all its items."""
-    whole = Sale(sale.client, settings.sale, stock=settings.stock, items=settings.items)
-    whole.reset()
-    return whole
-
-
-@pytest.fixture
 def stranger(settings: Settings) -> Iterator[Session]:
     """Another program at the same etcd."""
     with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:

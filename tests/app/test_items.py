@@ -30,14 +30,6 @@ def settings(settings: Settings) -> Settings:
     return dataclasses.replace(settings, items=3)
 
 
-@pytest.fixture
-def sale(sale: Sale, settings: Settings) -> Sale:
-    """The sale with all its items."""
-    whole = Sale(sale.client, settings.sale, stock=settings.stock, items=settings.items)
-    whole.reset()
-    return whole
-
-
 def buy(browser: FlaskClient, item: object, *, key: str | None = None, guard: str = "etcd") -> Any:
     """The answer to one purchase."""
     headers = {} if key is None else {"Idempotency-Key": key}

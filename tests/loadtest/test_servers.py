@@ -144,7 +144,7 @@ def test_failed_start_quotes_the_log(tmp_path: Path) -> None:
 
 def test_silent_process_fails_within_its_timeout(tmp_path: Path) -> None:
     """A process that never gets ready is killed and reported."""
-    script = Script(tmp_path, "import time; time.sleep(60)")
+    script = Script(tmp_path, "import signal; signal.pause()")
     with pytest.raises(StartFailed, match=r"^script was not ready within 0\.2 s: it logged nothing$"):
         script.start(timeout=0.2)
     assert not script.running
@@ -152,7 +152,7 @@ def test_silent_process_fails_within_its_timeout(tmp_path: Path) -> None:
 
 def test_kill_reaches_children(tmp_path: Path) -> None:
     """A killed process takes its children along, as gunicorn's workers."""
-    code = "import subprocess, time; subprocess.Popen(['sleep', '60']); print('ready'); time.sleep(60)"
+    code = "import signal, subprocess; subprocess.Popen(['sleep', '60']); print('ready'); signal.pause()"
     with Script(tmp_path, code) as script:
         (child,) = psutil.Process(script.pid).children()
         script.kill()
@@ -160,20 +160,20 @@ def test_kill_reaches_children(tmp_path: Path) -> None:
 
 
 PARENT = """
-import sys, time
+import sys
 from loadtest.process import scratch_directory
 from loadtest.servers import Redis
 with scratch_directory() as directory, Redis(directory) as frozen, Redis(directory, name="second") as server:
     frozen.pause()
     print(directory, frozen.pid, server.pid, flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
 def test_nothing_outlives_a_killed_parent() -> None:
     """After kill -9 of the parent its servers end, a frozen one too, and its directory is gone."""
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", PARENT], **pipes) as parent:  # type: ignore[call-overload]
         directory, *pids = parent.stdout.readline().split()
         # Children that are seen before the end of the parent can be told from later processes with their number.
         children = psutil.Process(parent.pid).children(recursive=True)

@@ -71,7 +71,8 @@ class Acquisition(Generic[HoldT_co]):
             )
             if kv is None:
                 self._queue.strike(self._ticket)
-                self._clear_doubt()
+                if self._ticket.in_doubt:
+                    self._session.sweep(key)
                 return None
             self._queue.written(self._ticket, kv.create_revision)
             self._ticket.grant(kv.create_revision)
@@ -140,20 +141,14 @@ class Acquisition(Generic[HoldT_co]):
         """Delete the key that was or may have been written: quickly here, or else by the janitor."""
         self._queue.strike(self._ticket)
         key, written_at = self._ticket.key, self._ticket.written_at or self._ticket.token
-        self._ticket.in_doubt |= written_at is None
+        revision = self._ticket.sure(written_at)
         try:
-            self._client.delete(key, written_at, timeout=_FAREWELL_S)
+            self._session.delete(key, revision, timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, key, error)
-            self._session.sweep(key, written_at)
         except BaseException:  # a second KeyboardInterrupt
-            self._session.sweep(key, written_at)
+            self._session.sweep(key, revision)
             raise
-        self._clear_doubt()
-
-    def _clear_doubt(self) -> None:
-        if self._ticket.in_doubt:
-            self._session.sweep(self._ticket.key)
 
     def cancel(self) -> None:
         """End the wait with `LockCancelled`; a hold goes on."""

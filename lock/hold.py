@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sched
-import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -129,25 +128,21 @@ class Hold(Releasable):
             _leave(self._session, self._queue, self._ticket, self._alarm)
             if not self._session.lost.is_set():  # else the key goes with the lease
                 there = self._delete()
-                self._queue.deleted(self.key, self.token)
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
-            self._session.sweep(self.key, self.token)
         except BaseException:  # KeyboardInterrupt in the middle
-            self._session.sweep(self.key, self.token)
+            self._session.sweep(self.key, self._ticket.sure(self.token))
             raise
-        finally:
-            if self._ticket.in_doubt:
-                self._session.sweep(self.key)
         self._session.lease.check()
         self._ticket.check()
         if not there:
             raise LockLost(f"key {self.key!r} was gone before it was released")
 
     def _delete(self) -> bool:
-        """Whether the key was there, as far as is known: an endpoint that did not answer may have deleted it for us."""
-        in_doubt = threading.Event()
-        return self._session.client.delete(self.key, self.token, unanswered=in_doubt.set) or in_doubt.is_set()
+        """Whether the key was there, as far as is known."""
+        next_is_ours = self._queue.give_up(self.key, self.token)
+        revision = self._ticket.sure(self.token)
+        return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
 
     def _check_held(self) -> None:
         if self._released:

@@ -1,36 +1,48 @@
-"""Deletes keys that were, or may have been, written, and that nobody needs any more.
+"""Deletes the keys that nobody needs any more, and those that may still be written.
+
+What has to go comes together: hold after hold is given back, many waits end at once. So while one transaction is under
+way the next keys gather, and go in the next one (group commit). The key of a hold whose successor is a thread of this
+process is in nobody's way, and waits a moment for company (as PostgreSQL's ``commit_delay`` lets commits wait).
 
 The lease is shared and kept alive, so a key that is forgotten blocks everyone behind it for as long as the session
 lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
 was dropped without a release.
+
+Error handling: what etcd did not confirm is tried again and again until it does, alone, so that a key that cannot be
+deleted does not keep others.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lock.client import Client
 from lock.clock import now
-from lock.errors import EtcdError
+from lock.errors import EtcdError, EtcdUnavailable
 
 logger = logging.getLogger(__name__)
 
+_COMPANY_S = 0.005
+_GROUP = 64  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 _RETRY_S = 0.5
 _DOUBT_S = 300.0  # the longest pause between two looks at a key that may still be written: ten minutes in all
 
 
-@dataclass
+@dataclass(eq=False)
 class _Litter:
     key: str
     create_revision: int | None
-    first: Callable[[], object] | None
+    first: Callable[[], object] | None = None
+    waits_for_company: bool = False
+    due: float = field(default_factory=now)
+    tried: bool = False
     pause: float = _RETRY_S
+    # In C: an interrupt of the thread that waits for it cannot leave it locked.
+    outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
 
 
 class Janitor:
@@ -39,8 +51,8 @@ class Janitor:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._inbox: queue.SimpleQueue[_Litter | None] = queue.SimpleQueue()  # its put is safe even inside __del__
-        self._later: list[tuple[float, int, _Litter]] = []  # a heap by the time of the next try
-        self._serial = itertools.count()
+        self._litter: list[_Litter] = []
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lock-janitor", daemon=True)
         self._thread.start()
 
@@ -54,6 +66,28 @@ class Janitor:
         """
         self._inbox.put(_Litter(key, create_revision, first))
 
+    def delete(self, key: str, create_revision: int | None, *, timeout: float, waits_for_company: bool) -> bool:
+        """As `sweep`, but wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
+
+        `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
+
+        Raises:
+            EtcdError: etcd did not confirm it; the janitor goes on trying.
+        """
+        litter = _Litter(key, create_revision, waits_for_company=waits_for_company)
+        if waits_for_company:
+            litter.due += _COMPANY_S
+        self._inbox.put(litter)
+        if self._closed.is_set():  # perhaps nobody has seen it
+            raise _stopped(key)
+        try:
+            outcome = litter.outcome.get(timeout=timeout)
+        except queue.Empty:
+            raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted") from None
+        if isinstance(outcome, EtcdError):
+            raise outcome
+        return outcome
+
     def close(self) -> None:
         """Stop; what is left goes with the lease."""
         self._inbox.put(None)
@@ -61,37 +95,64 @@ class Janitor:
             self._thread.join(self._client.timeout)
 
     def _work(self) -> None:
-        while True:
-            item = self._next()
-            if item is None:
-                return
-            if item.first is not None:
-                item.first()
-                item.first = None
-            self._delete(item)
+        while not self._closed.is_set():
+            self._collect()
+            group = self._due()
+            for litter in group:
+                if litter.first is not None:
+                    litter.first()
+                    litter.first = None
+            if group:
+                self._delete(group)
+        for litter in self._litter:
+            litter.outcome.put(_stopped(litter.key))
 
-    def _next(self) -> _Litter | None:
-        """What is due for the longest time, once it is due; None to stop."""
-        while True:
-            pause = max(self._later[0][0] - now(), 0.0) if self._later else None
-            try:
-                item = self._inbox.get(timeout=pause)
-            except queue.Empty:
-                return heapq.heappop(self._later)[2]
-            if item is None:
-                return None
-            self._try_at(now(), item)
-
-    def _delete(self, item: _Litter) -> None:
+    def _collect(self) -> None:
+        """Wait until something is due, and take in whatever has come."""
+        pause = max(min(litter.due for litter in self._litter) - now(), 0.0) if self._litter else None
         try:
-            self._client.delete(item.key, item.create_revision)
-        except EtcdError as error:
-            logger.info("key %s is still to be deleted: %s", item.key, error)
-            self._try_at(now() + _RETRY_S, item)
-            return
-        if item.create_revision is None and item.pause <= _DOUBT_S:
-            self._try_at(now() + item.pause, item)
-            item.pause *= 2
+            litter = self._inbox.get(timeout=pause)
+            while True:
+                if litter is None:
+                    self._closed.set()
+                else:
+                    self._litter.append(litter)
+                litter = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
 
-    def _try_at(self, due: float, item: _Litter) -> None:
-        heapq.heappush(self._later, (due, next(self._serial), item))
+    def _due(self) -> list[_Litter]:
+        """Take out what goes next: one that was tried before, or the new ones, also those that waited for company."""
+        due = [litter for litter in self._litter if litter.due <= now()]
+        if not due:
+            return []
+        first = min(due, key=lambda litter: litter.due)
+        group = [first] if first.tried else [litter for litter in self._litter if not litter.tried][:_GROUP]
+        self._litter = [litter for litter in self._litter if litter not in group]
+        return group
+
+    def _delete(self, group: list[_Litter]) -> None:
+        in_doubt = threading.Event()  # an endpoint that did not answer may have deleted them for us
+        try:
+            there = self._client.delete_several(
+                [(litter.key, litter.create_revision) for litter in group], unanswered=in_doubt.set
+            )
+        except EtcdError as error:
+            logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
+            for litter in group:
+                litter.outcome.put(error)
+                self._again(litter, _RETRY_S)
+            return
+        for litter, was_there in zip(group, there, strict=True):
+            litter.outcome.put(was_there or in_doubt.is_set())
+            if litter.create_revision is None and litter.pause <= _DOUBT_S:
+                self._again(litter, litter.pause)
+                litter.pause *= 2
+
+    def _again(self, litter: _Litter, pause: float) -> None:
+        litter.tried, litter.due = True, now() + pause
+        self._litter.append(litter)
+
+
+def _stopped(key: str) -> EtcdUnavailable:
+    return EtcdUnavailable(f"the session was closed before {key!r} was deleted: it goes with the lease")

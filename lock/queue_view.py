@@ -32,7 +32,7 @@ class QueueView:
             return False
         self.revision = snapshot.revision
         ghosts = {kv.key for kv in snapshot.keys if self._discarded.get(kv.key) == kv.create_revision}
-        self._discarded = {key: self._discarded[key] for key in ghosts}  # the list is older than their end
+        self._discarded = {key: self._discarded[key] for key in ghosts}  # they are still to be deleted
         self._keys = OrderedDict((kv.key, kv) for kv in snapshot.keys if kv.key not in ghosts)
         return True
 
@@ -55,7 +55,7 @@ class QueueView:
             self.revision = kv.mod_revision
 
     def discard(self, key: str, create_revision: int) -> None:
-        """Forget a key that is known to be deleted, ahead of the event that says so; no older list brings it back."""
+        """Forget a key whose hold is over, ahead of the event of its deletion; no list brings it back."""
         kv = self._keys.get(key)
         if kv is not None and kv.create_revision == create_revision:
             del self._keys[key]

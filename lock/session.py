@@ -149,6 +149,14 @@ class Session:
         """Have the janitor call `first` and delete a key (see `Janitor.sweep`); returns at once, and takes no lock."""
         self._janitor.sweep(key, create_revision, first)
 
+    def delete(
+        self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
+    ) -> bool:
+        """Have the janitor delete a key, and wait for it: see `Janitor.delete`."""
+        self.client.check_process()
+        patience = self.client.timeout if timeout is None else timeout
+        return self._janitor.delete(key, create_revision, timeout=patience, waits_for_company=waits_for_company)
+
     def _stop(self, reason: str) -> bool:
         """End everything but the lease; whether that was not done before."""
         self.client.check_process()

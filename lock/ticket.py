@@ -31,6 +31,10 @@ class Ticket(Loss):
         """A write of its key was not answered."""
         self.in_doubt = True
 
+    def sure(self, create_revision: int | None) -> int | None:
+        """The create revision, unless there may be a second write: what a deletion has to be sure of."""
+        return None if self.in_doubt else create_revision
+
     def grant(self, token: int) -> None:
         """Its turn has come, unless it has failed."""
         with self._lock:

@@ -1,8 +1,8 @@
 """Who waits for a name: one list and one watch of its prefix, however many threads of this process wait.
 
 The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC: a key each under ``NAME/``, bound to
-a lease; the smallest create revision holds. Whoever becomes head learns it from the watch, or from the deletion of
-the key before it where this very process deleted it. Nothing on that path costs more when the queue is longer.
+a lease; the smallest create revision holds. Whoever becomes head learns it from the watch or, if the hold before was
+one of this very process, from its end. Nothing on that path costs more when the queue is longer.
 
 Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader), the queue is
 listed again and watched from there; meanwhile the keys keep their places in etcd. A waiter learns of nothing but its
@@ -75,11 +75,19 @@ class WaitQueue:
         if gone:
             self._fail([ticket])
 
-    def deleted(self, key: str, create_revision: int) -> None:
-        """A key was deleted by this process: wake the next one without waiting for the watch to tell."""
+    def give_up(self, key: str, create_revision: int) -> bool:
+        """A hold of this process is over: if the next one is ours as well, call it before the key is deleted.
+
+        That is safe: as long as the key is there it is nobody else's turn, and then it is the next one's.
+
+        Returns:
+            Whether the next one is ours, so that nobody else waits for the deletion.
+        """
         with self._lock:
             self._view.discard(key, create_revision)
             self._call_head()
+            head = self._view.head()
+            return head is not None and head.key in self._tickets
 
     def cancel(self, failure: Callable[[], LockError], *, of: Callable[[Ticket], bool]) -> None:
         """End the wait of every ticket that waits and that `of` selects."""

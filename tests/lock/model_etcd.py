@@ -84,10 +84,6 @@ class ModelEtcd:
         """Holder first, then the waiters."""
         return sorted(self.keys.values(), key=lambda kv: kv.create_revision)
 
-    def head(self) -> KeyValue | None:
-        """Who holds."""
-        return next(iter(self.in_order()), None)
-
     def has(self, key: str, create_revision: int) -> bool:
         """Whether it is there, and is the one that was created then."""
         return key in self.keys and self.keys[key].create_revision == create_revision
@@ -242,6 +238,7 @@ class Process:
         self.holds: list[Hold] = []
         self.failure: LockError | None = None
         self.lost = threading.Event()
+        self.given_up: set[str] = set()  # keys of holds that are over
         self.deaf: set[str] = set()  # keys whose DELETE was never told since the last list
         self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, look=lambda: None)
         self._serial = itertools.count(1)
@@ -274,11 +271,38 @@ class Process:
         """What stands in its keys."""
         return self.name.encode()
 
+    def delete(
+        self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
+    ) -> bool:
+        """Have the janitor delete a key; company comes when it next goes over its list."""
+        if waits_for_company:
+            self.litter.append((key, create_revision))
+            return True
+        try:
+            in_doubt = threading.Event()
+            return self.client.delete(key, create_revision, unanswered=in_doubt.set) or in_doubt.is_set()
+        except EtcdUnavailable:
+            self.litter.append((key, create_revision))
+            raise
+        finally:
+            if create_revision is None:
+                self.litter.append((key, None))
+
     def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
         """Leave a key to the janitor."""
         if first is not None:
             first()
         self.litter.append((key, create_revision))
+
+    # What is true of it
+
+    def in_order(self) -> list[KeyValue]:
+        """Who holds and who waits, as its own threads may see it: a hold of theirs that is over is in nobody's way."""
+        return [kv for kv in self.etcd.in_order() if kv.key not in self.given_up]
+
+    def head(self) -> KeyValue | None:
+        """Whose turn it is, for its own threads."""
+        return next(iter(self.in_order()), None)
 
     # What happens to it
 

@@ -101,6 +101,18 @@ def test_only_the_very_key_is_deleted(client: Client) -> None:
     assert not client.delete("client/delete/a", second.create_revision)
 
 
+def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
+    """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
+    first, second, third = (client.create(f"client/several/{name}", b"", NO_LEASE) for name in "abc")
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
+    assert client.delete_several([*wanted, (third.key, None)]) == [True, False, False, True]
+    assert client.get_prefix("client/several/").keys == [second]
+    assert client.delete_several([(second.key, second.create_revision)]) == [True]
+
+
 def test_a_key_in_doubt_is_deleted_whatever_its_revision(client: Client) -> None:
     """Without a revision, delete() takes any; whether the key was there is told."""
     client.create("client/doubt/a", b"", NO_LEASE)

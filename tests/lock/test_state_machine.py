@@ -199,8 +199,8 @@ class Crowd(RuleBasedStateMachine):
     @invariant()
     def only_the_head_is_called(self) -> None:
         """Invariant 1: whoever is called, and whose key exists, is the head; and tokens rise."""
-        head = self.etcd.head()
         for process in self.processes:
+            head = process.head()
             for ticket in process.tickets:
                 if ticket.token is None or ticket.key in self.granted:
                     continue
@@ -235,12 +235,12 @@ class Crowd(RuleBasedStateMachine):
     @invariant()
     def who_is_told_everything_knows_everything(self) -> None:
         """A process that was told everything has called the head, if it is its own, and failed whoever lost its key."""
-        head = self.etcd.head()
         for process in self.processes:
             if not process.is_current():
                 continue
+            head = process.head()
             known = [(kv.key, kv.create_revision) for kv in process.queue._view.in_order()]
-            assert known == [(kv.key, kv.create_revision) for kv in self.etcd.in_order()]
+            assert known == [(kv.key, kv.create_revision) for kv in process.in_order()]
             for acquisition in process.waits:
                 ticket = acquisition._ticket
                 assert ticket.turn.is_set() or head is None or ticket.key != head.key, f"{ticket.key} was not called"
@@ -335,6 +335,7 @@ class Crowd(RuleBasedStateMachine):
             process.holds.append(hold)
 
     def let_go(self, process: Process, hold: Hold) -> None:
+        process.given_up.add(hold.key)
         try:
             hold.release()
         except LockLost:

@@ -72,7 +72,7 @@ class Coordination:
             # Not "of another session": a thread that comes late with a lost one must not replace the mutex of the next.
             cohort = self._cohorts.get(item)
             if cohort is None or cohort.session.lost.is_set():
-                cohort = self._cohorts[item] = CohortMutex(session, self.name(item))
+                cohort = self._cohorts[item] = CohortMutex(session, self.name(item), together=True)
             return cohort
 
     def session(self) -> Session:

@@ -54,13 +54,19 @@ class CohortMutex:
         name: as for `Mutex`.
         batch: turns of one hold after which it goes to a stranger, if one waits.
         slice: seconds of one hold after which it goes to a stranger, if one waits; a turn that runs is not cut short.
+        together: whether, while a stranger waits, the release of a turn returns only when the hold is given up, or
+            after `slice`. What a thread does after its turn takes the interpreter from the turns that follow, and so
+            keeps the stranger waiting too; a thread that has much to do then, such as an answer to write, had better
+            do it while the stranger has the lock.
 
     Raises:
         InvalidName: the name has an empty part, or is empty.
         ValueError: `batch` is less than 1, or `slice` is negative.
     """
 
-    def __init__(self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05) -> None:
+    def __init__(
+        self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05, together: bool = False
+    ) -> None:
         if batch < 1 or not slice >= 0:
             raise ValueError(f"batch is 1 or more, and slice 0 or more seconds; got {batch!r} and {slice!r}")
         self.session = session
@@ -68,6 +74,7 @@ class CohortMutex:
         self._mutex = Mutex(session, name)
         self._batch = batch
         self._slice = slice
+        self._together = together
         self._lock = threading.Lock()
         self._waiters: deque[_Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
@@ -75,6 +82,7 @@ class CohortMutex:
         self._hold: Hold | None = None
         self._held_since = 0.0
         self._turns = 0
+        self._given_up = threading.Event()  # set when this hold is over; each has one of its own
 
     def acquire(self, *, timeout: float | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
@@ -165,16 +173,25 @@ class CohortMutex:
     def end_turn(self) -> None:
         """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
         with self._lock:
-            hold = self._hold
+            hold, given_up = self._hold, self._given_up
             assert hold is not None
-            if self._waiters and self._may_go_on(hold):
+            goes_on = bool(self._waiters) and self._may_go_on(hold)
+            if goes_on:
                 following = self._waiters.popleft()
                 self._next_turn(following, hold)
                 following.called.set()
-                return
-            self._hold = self._acquisition = None
-            self._appoint_leader()
-        hold.release()
+                pause = self._pause(hold)
+            else:
+                self._hold = self._acquisition = None
+                self._given_up = threading.Event()
+                self._appoint_leader()
+        if goes_on:
+            given_up.wait(pause)
+            return
+        try:
+            hold.release()
+        finally:
+            given_up.set()
 
     # With the lock held
 
@@ -183,6 +200,10 @@ class CohortMutex:
             return False
         spent = self._turns >= self._batch or now() - self._held_since >= self._slice
         return not (spent and hold.contended())
+
+    def _pause(self, hold: Hold) -> float:
+        """Seconds for which a thread keeps out of the way of the turns after its own."""
+        return max(self._held_since + self._slice - now(), 0.0) if self._together and hold.contended() else 0.0
 
     def _next_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
         self._turns += 1

@@ -148,6 +148,42 @@ def test_a_stranger_gets_in_when_the_slice_is_over(client: Client, session: Sess
     thread.join(WAIT_S)
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_turns_may_end_together_while_a_stranger_waits(
+    client: Client, session: Session, stranger: Session, together: bool
+) -> None:
+    """With `together`, whoever has had a turn goes on only when the hold is given up; without, at once."""
+    name = f"cohort/together/{together}"
+    mutex = CohortMutex(session, name, slice=WAIT_S, together=together)
+    entered, leave = threading.Event(), threading.Event()
+    first = mutex.acquire(timeout=WAIT_S)
+    thread = queue_up(client, Mutex(stranger, name), entered, leave)
+    wait_until(first._hold.contended)
+    with ThreadPoolExecutor(2) as pool:
+        second = pool.submit(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 1)
+        releasing = pool.submit(first.release)
+        last = second.result(WAIT_S)
+        assert together or releasing.result(WAIT_S) is None
+        assert releasing.done() is not together
+        last.release()
+        releasing.result(WAIT_S)
+        assert entered.wait(WAIT_S)
+        leave.set()
+    thread.join(WAIT_S)
+
+
+def test_without_strangers_no_turn_waits_for_the_others(session: Session) -> None:
+    """Where only threads of this process want the lock, `together` holds nobody up."""
+    mutex = CohortMutex(session, "cohort/alone together", slice=60 * WAIT_S, together=True)
+    first = mutex.acquire(timeout=WAIT_S)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 1)
+        first.release()
+        second.result(WAIT_S).release()
+
+
 def test_a_leader_that_gives_up_leaves_its_place_to_the_next(
     client: Client, session: Session, stranger: Session
 ) -> None:

@@ -27,7 +27,7 @@ def measure_bounds(stack: Stack, *, buyers: int = 500) -> dict[str, float]:
 
     - `http`: answers of all instances to a burst of requests that touch nothing (``GET /livez``): what Flask, gunicorn
       and Python leave for everything else.
-    - `commits`: writes to etcd by one client that waits for each: two of them are needed to pass a lock on.
+    - `commits`: writes to etcd by one client that waits for each: a lock that passes to another process needs one.
     - `trips`: round trips to Redis by one client that waits for each: two of them are needed to read and to write.
 
     And in CPU milliseconds, `locust_ms`: what one of Locust's clicks costs the one who clicks.

@@ -20,8 +20,8 @@ them, and CPU time, are per click."""
 BOUNDED_BY = {
     "none": ("http", "HTTP alone"),
     "thread": ("http", "HTTP alone"),
-    "etcd": ("commits", "one commit of etcd after the other, one for each hand-over"),
-    "etcd-unfenced": ("commits", "one commit of etcd after the other, one for each hand-over"),
+    "etcd": ("cpu", "the CPUs: what a click costs in instances, etcd, Redis and buyers"),
+    "etcd-unfenced": ("cpu", "the CPUs: what a click costs in instances, etcd, Redis and buyers"),
     "etcd-cohort": ("pairs", "two trips to Redis after each other, for each purchase"),
     "etcd-batch": ("http", "HTTP alone"),
     "redis-lock": (None, "sleep: each who waits looks at the lock every 0.1 s"),
@@ -107,8 +107,8 @@ def _bound(result: Result, row: Row, kind: str) -> float:
     sold = max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
     if kind == "http":
         return result.bounds["http"]
-    if kind == "commits":  # an acquisition is two calls
-        return result.bounds["commits"] / max(row.etcd_calls / 2, 0.01)
+    if kind == "cpu":
+        return 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())
     return result.bounds["trips"] / 2 / sold
 
 
@@ -132,9 +132,15 @@ def _judged(result: Result) -> Iterator[str]:
 
 
 def _growth(result: Result) -> Iterator[str]:
-    walls = {row.case.items: row.wall_s for row in result.part("items") if row.case.guard == "etcd"}
-    if 1 in walls and 20 in walls:
-        yield f"- items: `etcd` with 20 items at least 3 x the throughput of one: {walls[1] / walls[20]:.1f} x."
+    rows = {row.case.items: row for row in result.part("items") if row.case.guard == "etcd"}
+    if 1 in rows and 20 in rows:
+        most = _bound(result, rows[20], "cpu") / rows[1].per_s
+        yield (
+            f"- items: `etcd` with 20 items at least 3 x the throughput of one: {rows[1].wall_s / rows[20].wall_s:.1f} "
+            f"x. The CPUs allow {most:.1f} x: one item keeps them busy to "
+            f"{100 * rows[1].per_s / _bound(result, rows[1], 'cpu'):.0f} %, twenty to "
+            f"{100 * rows[20].per_s / _bound(result, rows[20], 'cpu'):.0f} %."
+        )
 
 
 def _memory(result: Result) -> str:

@@ -177,6 +177,7 @@ def result() -> Result:
         "2026-01-01T00:00:00+00:00",
         {"python": "3.12"},
         bounds={"http": 4000.0, "commits": 1000.0, "trips": 9000.0, "locust_ms": 0.6},
+        machine={"system": "Linux", "machine": "riscv64", "cpus": 2},
     )
     for part in PARTS:
         for guard, wall_s in (("none", 0.2), ("redis-lua", 0.1), ("etcd-batch", 0.15), ("etcd", 0.8)):
@@ -256,7 +257,7 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
     assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
     assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
-    assert "20.0 x" in text  # 20 items over one
+    assert "20.0 x. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
 
@@ -293,7 +294,7 @@ def test_a_run_counts_what_it_costs(bench: Bench, guard: str) -> None:
     assert Counter(answer.outcome.value for answer in done.answers) == {"sold": 30, "sold_out": 10}
     assert done.count.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
     assert done.count.redis_trips > 0
-    assert (done.count.etcd_calls >= 60) is (guard == "etcd")
+    assert (done.count.etcd_calls >= 30) is (guard == "etcd"), "who has held has written a key of its own"
     assert (done.count.etcd_calls < 2) is (guard == "redis-lua")
 
 

@@ -5,7 +5,8 @@ Fenced (`fenced_read`, `fenced_write`): the same, refused to whoever has a lower
 Group (`fenced_group`): many purchases under one token, read and written in one script.
 Atomic (`sell`): one script.
 
-Once an item was seen sold out, `short_cut` answers without a lock for as long as that is true.
+Once an item was seen sold out, `short_cut` answers without a lock for as long as that is true. One look at the stock is
+enough for all who clicked before it.
 
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
@@ -16,6 +17,7 @@ written; `InDoubt` that a write was sent and its answer lost.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -39,6 +41,14 @@ class Reading:
     generation: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SoldOut:
+    """A look at the stock that found nothing: when it was sent, as `time.monotonic` has it, and what it found."""
+
+    asked: float
+    stock: int
+
+
 class Inventory:
     """Sells one item of a sale, and signs its ledger with the instance's name."""
 
@@ -53,7 +63,7 @@ class Inventory:
         self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.answers)
         self._sold_out_still = sale.script("sold_out", k.stock, k.answers)
         self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.answers)
-        self._seen_sold_out = False  # under the lock, by this process
+        self._sold_out: SoldOut | None = None  # the last look by this process, the first of them under the lock
 
     def read(self, purchase: Purchase, client: redis.Redis | None = None) -> Reading:
         """The plain read, through a pipeline that watches where one is given."""
@@ -66,9 +76,11 @@ class Inventory:
         if stock is None:
             self._sale.open_if_closed(self._item)
             return self.read(purchase, client)
-        return Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._sold_out(purchase, int(stock), client))
+        return (
+            Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._nothing_left(purchase, int(stock), client))
+        )
 
-    def _sold_out(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
+    def _nothing_left(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
         if purchase.key:
             client.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
         return decided(purchase, Outcome.SOLD_OUT, stock)
@@ -106,6 +118,7 @@ class Inventory:
         Raises:
             FencedOff: a higher token was here before.
         """
+        asked = time.monotonic()
         with purchase.timing("read"):
             key, entry = (purchase.key, purchase.entry(self._instance)) if purchase.key else ("", "")
             status, *found = self._fenced_read(fence_text(purchase.token), key, entry)
@@ -116,7 +129,7 @@ class Inventory:
             return self.fenced_read(purchase)
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
-        self._seen_sold_out = status == "sold_out"
+        self._note(asked, found[0] if status == "sold_out" else None)
         return Reading(settled(purchase, status, found[0]))
 
     def fenced_write(self, purchase: Purchase, reading: Reading) -> Receipt:
@@ -151,33 +164,44 @@ class Inventory:
             InDoubt: the answer was lost, for all of them.
         """
         token = purchases[0].token
-        asked = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self._instance))]
+        wanted = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self._instance))]
+        asked = time.monotonic()
         with ExitStack() as timing, sending():
             for purchase in purchases:
                 timing.enter_context(purchase.timing("commit"))
-            status, *found = self._fenced_group(fence_text(token), *asked)
+            status, *found = self._fenced_group(fence_text(token), *wanted)
         if status == "fenced":
             raise fenced_off(token, found[0])
         if status == "closed":
             self._sale.open_if_closed(self._item)
             return self.fenced_group(purchases)
-        self._seen_sold_out = "sold_out" in found[::2]
+        self._note(asked, dict(zip(found[::2], found[1::2], strict=True)).get("sold_out"))
         return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
 
     def short_cut(self, purchase: Purchase) -> Receipt | None:
         """Say "sold out" without a lock, if it was seen under the lock before and Redis says that it is still so.
 
         Nothing is remembered that a reset or a delivery would have to take back: the stock itself is asked. What was
-        seen only tells whether asking is worth while.
+        seen tells whether asking is worth while; and who clicked before somebody else asked need not ask again, for
+        that answer was true at a moment when he waited for his. (One who brings an idempotency key asks for himself,
+        because the answer has to be kept.)
         """
-        if not self._seen_sold_out:
+        seen = self._sold_out
+        if seen is None:
             return None
+        if purchase.began < seen.asked and not purchase.key:
+            return decided(purchase, Outcome.SOLD_OUT, seen.stock)
+        asked = time.monotonic()
         with purchase.timing("read"):
             status, *found = self._sold_out_still(purchase.key or "", purchase.entry(self._instance))
-        if status == "open":
-            self._seen_sold_out = False
-            return None
-        return settled(purchase, status, found[0])
+        if status == "replay":
+            return settled(purchase, status, found[0])
+        self._note(asked, found[0] if status == "sold_out" else None)
+        return settled(purchase, status, found[0]) if status == "sold_out" else None
+
+    def _note(self, asked: float, left: str | None) -> None:
+        """What a look at the stock has found; None: something, or it did not look."""
+        self._sold_out = None if left is None else SoldOut(asked, int(left))
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one atomic script.

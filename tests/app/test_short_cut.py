@@ -13,6 +13,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import create_app, services
+from app.inventory import Inventory, SoldOut
+from app.purchase import Outcome, Purchase
 from app.sale import Sale
 from app.settings import Settings
 from lock import Mutex, Session, connect
@@ -189,6 +191,24 @@ def test_a_whole_cohort_is_woken_when_it_is_sold_out(settings: Settings, sale: S
     assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn
 
 
+def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
+    """Whoever had clicked when the empty stock was seen is told so even if Redis is asked no more; later ones are not,
+    nor is one who brings an idempotency key.
+    """
+    sale.reset(0)
+    inventory = Inventory(sale, instance="shop-a")
+    before, keyed = Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
+    assert inventory.short_cut(before) is None, "nobody has looked yet"
+    looking = Purchase("bob", "etcd", token=1)
+    assert inventory.fenced_read(looking).receipt is not None
+    sale.client.set(sale.keys.stock, 5)
+    told = inventory.short_cut(before)
+    assert told is not None
+    assert (told.outcome, told.stock, told.token) == (Outcome.SOLD_OUT, 0, None)
+    assert inventory.short_cut(keyed) is None
+    assert inventory.short_cut(Purchase("dan", "etcd")) is None
+
+
 def test_who_waits_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
     """When one buyer sees it under the lock, those who wait behind him in the same instance need no turn any more."""
     app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
@@ -216,7 +236,7 @@ def test_who_was_woken_for_nothing_queues_again(settings: Settings, sale: Sale, 
         waiting = threads.submit(buy, app.test_client(), "etcd")
         wait_until(lambda: len(stranger.contenders()) == 2)
         first = stranger.contenders()[1].key
-        inventory._seen_sold_out = True  # as if somebody had seen it just before the delivery
+        inventory._sold_out = SoldOut(0.0, 0)  # as if somebody had seen it just before the delivery
         guard._mutexes["1"].cancel()  # type: ignore[attr-defined]
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert waiting.result(20) == "sold"

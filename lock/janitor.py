@@ -8,8 +8,8 @@ The lease is shared and kept alive, so a key that is forgotten blocks everyone b
 lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
 was dropped without a release.
 
-Error handling: what etcd did not confirm is tried again and again until it does, alone, so that a key that cannot be
-deleted does not keep others.
+Error handling: what etcd did not confirm is tried again and again until it does. Where it refuses a group, each key is
+tried by itself, so that one that may not be deleted does not keep the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class _Litter:
     first: Callable[[], object] | None = None
     waits_for_company: bool = False
     due: float = field(default_factory=now)
-    tried: bool = False
     pause: float = _RETRY_S
     # In C: an interrupt of the thread that waits for it cannot leave it locked.
     outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
@@ -122,12 +121,11 @@ class Janitor:
             pass
 
     def _due(self) -> list[_Litter]:
-        """Take out what goes next: one that was tried before, or the new ones, also those that waited for company."""
-        due = [litter for litter in self._litter if litter.due <= now()]
-        if not due:
-            return []
-        first = min(due, key=lambda litter: litter.due)
-        group = [first] if first.tried else [litter for litter in self._litter if not litter.tried][:_GROUP]
+        """Take out what goes next: what is due, and with it what waits for company."""
+        moment = now()
+        due = [litter for litter in self._litter if litter.due <= moment]
+        waiting = [litter for litter in self._litter if litter.due > moment and litter.waits_for_company]
+        group = (due + waiting)[:_GROUP] if due else []
         self._litter = [litter for litter in self._litter if litter not in group]
         return group
 
@@ -138,10 +136,7 @@ class Janitor:
                 [(litter.key, litter.create_revision) for litter in group], unanswered=in_doubt.set
             )
         except EtcdError as error:
-            logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
-            for litter in group:
-                litter.outcome.put(error)
-                self._again(litter, _RETRY_S)
+            self._failed(group, error)
             return
         for litter, was_there in zip(group, there, strict=True):
             litter.outcome.put(was_there or in_doubt.is_set())
@@ -149,8 +144,18 @@ class Janitor:
                 self._again(litter, litter.pause)
                 litter.pause *= 2
 
+    def _failed(self, group: list[_Litter], error: EtcdError) -> None:
+        if len(group) > 1 and not isinstance(error, EtcdUnavailable):
+            for litter in group:
+                self._delete([litter])
+            return
+        logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
+        for litter in group:
+            litter.outcome.put(error)
+            self._again(litter, _RETRY_S)
+
     def _again(self, litter: _Litter, pause: float) -> None:
-        litter.tried, litter.due = True, now() + pause
+        litter.waits_for_company, litter.due = False, now() + pause
         self._litter.append(litter)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +140,34 @@ def test_what_cannot_be_deleted_does_not_hold_up_the_rest(client: Client, far: C
         proxy.start()
         wait_until(is_gone(client, name))
         janitor.close()
+
+
+class StrictEtcd(Etcd):
+    """An etcd that takes one operation in a transaction."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--max-txn-ops=1"]
+
+
+def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the keys cannot go together, each goes by itself, at once and without a complaint."""
+    caplog.set_level("INFO", logger="lock")
+    busy, gathered = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        busy.set()
+        gathered.wait(WAIT_S)
+
+    with StrictEtcd(tmp_path) as etcd, connect(etcd.endpoint) as client, Session(client) as session:
+        kvs = [client.create(f"few/{number}", b"", session.lease_id) for number in range(4)]
+        session.sweep("few/none", first=wait)
+        assert busy.wait(WAIT_S)
+        deletions = [in_thread(session.delete, kv.key, kv.create_revision) for kv in kvs if kv is not None]
+        wait_until(lambda: session._janitor._inbox.qsize() == 4)
+        gathered.set()
+        assert [deletion.result(WAIT_S) for deletion in deletions] == [True] * 4
+        assert keys(client, "few") == []
+    assert caplog.messages == []
 
 
 def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session, name: str) -> None:

@@ -73,6 +73,7 @@ class Hold(Releasable):
         self._queue = queue
         self._ticket = ticket
         self._released = False
+        self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
         self._alarm = None if max_hold is None else session.alarms.set(self._expires, self._expire)
@@ -101,8 +102,10 @@ class Hold(Releasable):
     def is_owner(self) -> Created:
         """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
 
-        That is the strongest fence there is: etcd itself checks it in the same step as the write.
+        That is the strongest fence there is: etcd itself checks it in the same step as the write. So that a transaction
+        that arrives late fails, nobody holds after this hold before its key is deleted, not even in this process.
         """
+        self._is_fence = True
         return self._session.client.created(self.key, self.token)
 
     def contended(self) -> bool:
@@ -140,8 +143,12 @@ class Hold(Releasable):
 
     def _delete(self) -> bool:
         """Whether the key was there, as far as is known."""
-        next_is_ours = self._queue.give_up(self.key, self.token)
         revision = self._ticket.sure(self.token)
+        if self._is_fence:
+            there = self._session.delete(self.key, revision)
+            self._queue.give_up(self.key, self.token)
+            return there
+        next_is_ours = self._queue.give_up(self.key, self.token)
         return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
 
     def _check_held(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,28 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
         wait_until(lambda: hold.key not in keys(client, name))
         assert not third.done()
     third.result(WAIT_S).release()
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_key_that_fences_is_deleted_before_the_next_one_holds(
+    session: Session, name: str, monkeypatch: pytest.MonkeyPatch, fences: bool
+) -> None:
+    """After `is_owner`, a transaction of this hold that arrives late must fail: nobody holds while it could succeed."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
+    wait_until(lambda: hold._queue.length() == 2)
+    delete, heads = session.delete, []
+
+    def watched(*args: Any, **options: Any) -> bool:
+        heads.append(hold._queue.holder())
+        return delete(*args, **options)
+
+    monkeypatch.setattr(session, "delete", watched)
+    if fences:
+        hold.is_owner()
+    hold.release()
+    assert (heads[0] is not None and heads[0].key == hold.key) is fences
+    second.result(WAIT_S).release()
 
 
 def test_holds_of_one_process_in_a_row_leave_together(etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

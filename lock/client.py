@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lock.compare import Created
+from lock.endpoints import parse_endpoints
 from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.login import Login
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
@@ -50,22 +51,6 @@ def connect(
     login = Login(user, password) if user is not None and password is not None else None
     transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
     return Client(transport, namespace)
-
-
-def parse_endpoints(text: str) -> list[str]:
-    """``HOST:PORT`` of each endpoint in a comma-separated list; a scheme in front is ignored.
-
-    Raises:
-        ValueError: the list is empty, or one is not ``HOST:PORT``.
-    """
-    addresses = [part.strip().rpartition("://")[2].rstrip("/") for part in text.split(",") if part.strip()]
-    if not addresses:
-        raise ValueError("no etcd endpoint given: name at least one, such as 127.0.0.1:2379")
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"etcd endpoint {address!r} is not HOST:PORT, such as 127.0.0.1:2379")
-    return addresses
 
 
 class Client:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loadtest.servers import Etcd
 from lock import (
     Client,
     CohortMutex,
@@ -21,43 +20,14 @@ from lock import (
     NotHeld,
     Session,
     SessionLost,
-    connect,
 )
-from tests.lock.support import in_thread
+from tests.lock.support import WAIT_S, in_thread, keys
 from tests.waiting import wait_until
-
-WAIT_S = 20.0  # far more than anything here takes
-
-
-@pytest.fixture
-def client(etcd: Etcd) -> Iterator[Client]:
-    """A client of the shared etcd."""
-    with connect(etcd.endpoint) as client:
-        yield client
-
-
-@pytest.fixture
-def session(client: Client) -> Iterator[Session]:
-    """This process's session."""
-    with Session(client, ttl=10, name="ours") as session:
-        yield session
-
-
-@pytest.fixture
-def stranger(client: Client) -> Iterator[Session]:
-    """A session that stands for another process."""
-    with Session(client, ttl=10, name="stranger") as session:
-        yield session
-
-
-def keys(client: Client, name: str) -> int:
-    """How many keys the queue of a name has in etcd."""
-    return len(client.get_prefix(f"{name}/").keys)
 
 
 def queue_up(client: Client, mutex: Mutex, entered: threading.Event, leave: threading.Event) -> threading.Thread:
     """A thread that waits for `mutex`, says when it is in, and stays until told to leave; returns once it queues."""
-    before = keys(client, mutex.name)
+    before = len(keys(client, mutex.name))
 
     def hold() -> None:
         with mutex.acquire(timeout=WAIT_S):
@@ -66,7 +36,7 @@ def queue_up(client: Client, mutex: Mutex, entered: threading.Event, leave: thre
 
     thread = threading.Thread(target=hold)
     thread.start()
-    wait_until(lambda: keys(client, mutex.name) > before)
+    wait_until(lambda: len(keys(client, mutex.name)) > before)
     return thread
 
 
@@ -78,14 +48,14 @@ def test_many_threads_share_one_key_and_are_never_two_inside(client: Client, ses
         with mutex.acquire(timeout=WAIT_S) as turn:
             assert inside.acquire(blocking=False), "two threads are inside"
             tokens.append(turn.token)
-            assert keys(client, "cohort/many") == 1 if len(tokens) % 100 == 0 else True
+            assert len(keys(client, "cohort/many")) == 1 if len(tokens) % 100 == 0 else True
             inside.release()
 
     with ThreadPoolExecutor(40) as pool:
         list(pool.map(buy, range(1000)))
     assert len(tokens) == 1000
     assert all(earlier < later for earlier, later in itertools.pairwise(tokens))
-    assert keys(client, "cohort/many") == 0
+    assert len(keys(client, "cohort/many")) == 0
 
 
 def test_without_strangers_the_hold_is_never_given_back(session: Session) -> None:
@@ -192,7 +162,7 @@ def test_a_leader_that_gives_up_leaves_its_place_to_the_next(
     held = Mutex(stranger, "cohort/heir").acquire(timeout=WAIT_S)
     with ThreadPoolExecutor(2) as pool:
         leader = pool.submit(mutex.acquire, timeout=0.5)
-        wait_until(lambda: keys(client, "cohort/heir") == 2)
+        wait_until(lambda: len(keys(client, "cohort/heir")) == 2)
         key = client.get_prefix("cohort/heir/").keys[1].key
         heir = pool.submit(mutex.acquire, timeout=WAIT_S)
         with pytest.raises(LockTimeout, match="held by stranger"):
@@ -210,7 +180,7 @@ def test_the_last_one_to_give_up_leaves_no_key(client: Client, session: Session,
         for attempt in tries:
             with pytest.raises(LockTimeout, match="held by stranger"):
                 attempt.result(WAIT_S)
-        wait_until(lambda: keys(client, "cohort/nobody") == 1)
+        wait_until(lambda: len(keys(client, "cohort/nobody")) == 1)
     with mutex.acquire(timeout=WAIT_S) as turn:
         assert turn.token.turn == 1
 
@@ -274,7 +244,7 @@ def test_cancel_wakes_all_who_wait_and_leaves_the_turn(client: Client, session: 
         wait_until(lambda: len(mutex._waiters) == 1)
         turn.release()
         later.result(WAIT_S).release()
-    wait_until(lambda: keys(client, "cohort/cancel") == 0)
+    wait_until(lambda: len(keys(client, "cohort/cancel")) == 0)
 
 
 def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stranger: Session) -> None:
@@ -282,12 +252,12 @@ def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stran
     mutex = CohortMutex(session, "cohort/leader")
     with Mutex(stranger, "cohort/leader").acquire(timeout=WAIT_S), ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(3)]
-        wait_until(lambda: len(mutex._waiters) == 3 and keys(client, "cohort/leader") == 2)
+        wait_until(lambda: len(mutex._waiters) == 3 and len(keys(client, "cohort/leader")) == 2)
         mutex.cancel()
         for future in waiting:
             with pytest.raises(LockCancelled):
                 future.result(WAIT_S)
-        wait_until(lambda: keys(client, "cohort/leader") == 1)
+        wait_until(lambda: len(keys(client, "cohort/leader")) == 1)
     mutex.acquire(timeout=WAIT_S).release()
 
 

@@ -11,9 +11,9 @@ import pytest
 from loadtest.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
+from tests.lock.support import WAIT_S, keys
 from tests.waiting import wait_until
 
-WAIT_S = 20.0
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
 AT_ONCE_S = 3.0  # less than the five seconds after which a waiter asks etcd anyway
 
@@ -38,11 +38,6 @@ def root(server: LoginEtcd) -> Iterator[Client]:
     """A client that may do everything, for looking."""
     with connect(server.endpoint, user="root", password=ROOT_PASSWORD) as client:
         yield client
-
-
-def keys(client: Client, name: str) -> list[str]:
-    """The keys of a name's queue in etcd, holder first."""
-    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
 def test_a_user_locks_what_it_may(shop: Client) -> None:

@@ -27,6 +27,10 @@ class Board(Process):
         """Use the control at this socket from the next start on; see `loadtest.control`."""
         self._env["FLASHSALE_STACK"] = str(control)
 
+    def hint(self, locust_command: str) -> None:
+        """From the next start on, say that this starts Locust's page."""
+        self._env["FLASHSALE_LOCUST_COMMAND"] = locust_command
+
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"

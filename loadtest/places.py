@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import TYPE_CHECKING
+
 from loadtest.board import BOARD_URL
-from loadtest.stack import Stack
+
+if TYPE_CHECKING:
+    from loadtest.stack import Stack
 
 _USUAL = {
     "FLASHSALE_REDIS_URL": "redis://127.0.0.1:6379/0",
@@ -26,7 +31,9 @@ def places(stack: Stack) -> dict[str, str]:
 
 def rush_command(stack: Stack) -> str:
     """Locust with its page, led to this stack; what is as usual is left out."""
-    settings = [f"{name}={value}" for name, value in directions(stack).items() if value != _USUAL.get(name)]
+    settings = [
+        f"{name}={shlex.quote(value)}" for name, value in directions(stack).items() if value != _USUAL.get(name)
+    ]
     hosts = [] if stack.urls == _USUAL_HOSTS else [f"--host {','.join(stack.urls)}"]
     return " ".join([*settings, ".venv/bin/locust --headful", *hosts])
 

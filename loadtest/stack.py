@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from loadtest.board import BOARD_PORT, Board
 from loadtest.control import Control
+from loadtest.places import rush_command
 from loadtest.ports import LOOPBACK
 from loadtest.process import Process, require_free_ports
 from loadtest.reports import REPORTS
@@ -122,6 +123,7 @@ class Stack:
         if self.board:
             self._control = self._control or Control(self.instances)
             self.board.obey(self._control.path)
+            self.board.hint(rush_command(self))
         for process in self.processes:
             process.launch()
         for process in self.processes:

@@ -11,9 +11,8 @@ from werkzeug.exceptions import NotFound
 from app.answers import answer, problem
 from app.board.feed import TooManyViewers
 from app.board.sampler import Sampler
-from app.board.settings import INSTANCES, BoardSettings
+from app.board.settings import BoardSettings
 from app.guards import DEFAULT, GUARDS
-from app.settings import Settings
 
 STATIC = Path(__file__).parent / "static"
 MOST_REPORTS = 10
@@ -49,7 +48,7 @@ class Pages:
                 "token_needed": not open_to_all,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "locust": settings.locust,
-                "locust_command": _locust_command(settings),
+                "locust_command": settings.locust_command,
                 "instances": settings.instances,
                 "reports": self._reports(),
             }
@@ -94,21 +93,6 @@ class Pages:
     def livez(self) -> Response:
         """``GET /livez``."""
         return answer({"status": "alive", "viewers": self._sampler.feed.viewers})
-
-
-def _locust_command(settings: BoardSettings) -> str:
-    """How to start Locust's page for the stack that is watched."""
-    if settings.stack is None:
-        return "docker compose --profile locust up"
-    shop, usual = settings.shop, Settings()
-    words = [".venv/bin/locust --headful"]
-    if settings.instances != INSTANCES:
-        words.append(f"--host={','.join(settings.instances)}")
-    if shop.etcd_endpoints != usual.etcd_endpoints:
-        words.insert(0, f"FLASHSALE_ETCD_ENDPOINTS={shop.etcd_endpoints}")
-    if shop.redis_url != usual.redis_url:
-        words.insert(0, f"FLASHSALE_REDIS_URL={shop.redis_url}")
-    return " ".join(words)
 
 
 def init_app(app: Flask, pages: Pages) -> None:

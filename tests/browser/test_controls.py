@@ -6,6 +6,7 @@ import pytest
 
 from loadtest.control import state_of
 from loadtest.locust_page import LocustPage
+from loadtest.places import rush_command
 from loadtest.stack import Stack
 from tests.browser.conftest import Look
 from tests.browser.looking import Looker
@@ -87,12 +88,12 @@ def test_two_guards_side_by_side(look: Look, sales: Sales, locust: LocustPage) -
     looker.wait_text("#word", "EXACT")
 
 
-def test_without_locust_the_page_says_how_to_start_it(look: Look) -> None:
-    """No rush can be started, and the command that would change that is there to be copied."""
+def test_without_locust_the_page_says_how_to_start_it(look: Look, stack: Stack) -> None:
+    """No rush can be started, and the command that would change that is there to be copied: the one of make up."""
     looker = look()
     open_controls(looker)
     looker.page.wait_for_selector("#no-locust:visible")
-    assert "locust --headful" in looker.text("#locust-command")
+    assert looker.text("#locust-command") == rush_command(stack)
     assert looker("#rush-form button").is_disabled()
 
 

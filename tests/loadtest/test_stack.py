@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from loadtest.places import directions, places
 from loadtest.ports import is_occupied
 from loadtest.servers import Redis
 from loadtest.stack import Stack
@@ -40,6 +42,18 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path) -> None:
     assert [process.port for process in Stack(tmp_path, board=True).processes] == [2379, 6379, 8080, 8090, 8070]
     moved = Stack(tmp_path, port_offset=1000, board=True)
     assert [process.port for process in moved.processes] == [3379, 7379, 9080, 9090, 9070]
+
+
+def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
+    """Its hint is the line of make up, as a shell takes it; without the evidence a report would have no timelines."""
+    with Stack(tmp_path / "a stack", ports="free", board=True) as stack:
+        assert stack.board is not None
+        with urllib.request.urlopen(f"{stack.board.url}/setup", timeout=5) as response:
+            command = json.load(response)["locust_command"]
+    assert command == places(stack)["Send the rush"]
+    settings = {f"{name}={value}" for name, value in directions(stack).items()}
+    assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", "--host", ",".join(stack.urls)}
+    assert f"FLASHSALE_EVIDENCE={stack.evidence}" in settings
 
 
 @contextmanager

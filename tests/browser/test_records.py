@@ -43,6 +43,20 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert looker("#timeline .level.over").get_attribute("d")
 
 
+def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
+    """What was done to the sale is told below the lanes, over the lines of what was done later."""
+    record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
+    times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
+    events = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
+    (tmp_path / "fault.json").write_text(json.dumps(record | {"events": events}), encoding="utf-8")
+    looker = look()
+    open_file(looker, tmp_path / "fault.json")
+    looker.page.wait_for_selector("#timeline .event")
+    painted = looker("#timeline :is(.event, .event-line)").evaluate_all("all => all.map((each) => each.localName)")
+    assert painted == ["line", "line", "text", "text"]
+    assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
+
+
 def test_a_recorded_lock_shows_nothing_shaded(look: Look) -> None:
     """Under the mutex no two sections overlap, and nothing claims so."""
     looker = look()

@@ -29,13 +29,14 @@ function shortened(text, width) {
 }
 
 export function drawEvents({ events, top, bottom, line }) {
-  return events.marks.flatMap(({ at, text, begin, row }) => {
+  const drawn = events.marks.map(({ at, text, begin, row }) => {
     const shown = row < MOST_ROWS;
     const rule = svgEl("line", { class: "event-line", x1: at, x2: at, y1: top, y2: bottom + (shown ? row + 0.9 : 0) * line });
     const title = svgEl(shown ? "text" : "title", { class: "event", x: begin, y: bottom + (row + 0.8) * line });
     title.textContent = text;
-    if (shown) return [rule, title];
-    rule.append(title);
-    return [rule];
+    if (!shown) rule.append(title);
+    return { rule, title: shown ? [title] : [] };
   });
+  // Texts last: none is crossed out by another's line.
+  return [...drawn.map(({ rule }) => rule), ...drawn.flatMap(({ title }) => title)];
 }

@@ -1,7 +1,8 @@
 """What Locust's page shows besides its own: a tab with the verdicts so far, and ways to the board and the report.
 
 By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table, and
-`after_request` for its rows. The links are added to the page, because the cells of its tables can have none.
+`after_request` for its rows. The links, and the larger letters of the tab, are added to the page: its tables can have
+neither.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _LINKS = """\
   .ways a { padding: 0.7rem 1.1rem; border-radius: 0.4rem; background: #15803d; color: #fff;
             font: 600 1rem/1 system-ui, sans-serif; text-decoration: none }
   .ways a:focus-visible { outline: 3px solid #f59e0b; outline-offset: 2px }
+  main { padding-bottom: 4.5rem }
+  table:has([data-sortkey=c0]) :is(th, td) { padding: 0.7rem clamp(0.4rem, 0.9vw, 0.7rem);
+                                             font-size: clamp(0.9rem, 1.3vw, 1.35rem) }
+  table:has([data-sortkey=c0]) td:nth-child(-n + 2) { font-weight: 700; white-space: nowrap }
 </style>
 <nav class="ways" aria-label="The sale"><a href="%s">Board</a><a href="./report/">Report</a></nav>
 """

@@ -40,13 +40,14 @@ def magnified(sections: Sequence[Section]) -> Spec:
     ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
     ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
     lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
-    name = {"type": "text", "align": "right", "dx": -12, "fill": INK, "limit": _NAME}
+    # From the left edge on: how wide a text becomes in the reader's font is not known here.
+    name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
     return {
         "width": WIDE - _NAME,
         "height": _LANE * len(rows) - _LANE / 2,
         "layer": [
             layer(rows, {"type": "rule", "color": LINE, "strokeWidth": _LANE * 0.6}, x=ms, x2={"field": "to"}, y=lane),
-            layer(rows, name, x={"value": 0}, y=lane, text={"field": "buyer"}),
+            layer(rows, name, x={"value": -_NAME}, y=lane, text={"field": "buyer"}),
             layer(rows, {**_POINT, "shape": "circle", "color": PLAIN}, x=by("read"), y=lane),
             layer(rows, {**_POINT, "shape": "diamond", "color": BAD, "fill": BAD}, x=by("write"), y=lane),
         ],

@@ -105,7 +105,8 @@ def _names(tops: dict[str, float], lanes: dict[str, int]) -> list[Spec]:
         return "one at a time" if count == 1 else f"up to {count} at once"
 
     rows = [{"y": top - 6, "text": f"{name}: {words(lanes[name])}"} for name, top in tops.items()]
-    mark = {"type": "text", "align": "left", "baseline": "bottom", "fill": INK, "fontWeight": 600}
+    halo = {"stroke": PANEL, "strokeWidth": 5}
+    mark = {"type": "text", "align": "left", "baseline": "bottom", "fill": INK, "fontWeight": 600, **halo}
     return [layer(rows, mark, x={"value": 4}, y=_pixels("y"), text={"field": "text"})]
 
 

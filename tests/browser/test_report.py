@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,16 @@ OUTSIDE = """
   && (node.getBoundingClientRect().right > innerWidth + 1 || node.getBoundingClientRect().left < -1))
   .map((node) => `${node.tagName}.${node.className} ${node.textContent.slice(0, 40)}`)
 """
+# Texts that begin to the left of the box that scrolls around them: no scrolling shows the beginning.
+CUT_OFF = """
+() => [...document.querySelectorAll(".scroll svg text")]
+  .filter((text) => text.getBoundingClientRect().left < text.closest(".scroll").getBoundingClientRect().left - 0.5)
+  .map((text) => text.textContent)
+"""
+FONT_SIZE = "node => parseFloat(getComputedStyle(node).fontSize)"
+UNCOVERED = """() => document.querySelector("tbody tr:last-child").getBoundingClientRect().bottom
+  <= document.querySelector(".ways").getBoundingClientRect().top"""
+ONE_LINE = "all => all.every((each) => each.offsetHeight < 2 * parseFloat(getComputedStyle(each).fontSize))"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +56,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     bench_result().write(bench)
     record = Record.read(DATA / "rush-none.json")
     record.kind, record.scenario = "fault", "pause-holder"
+    record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": [rush], "versus": [rush, kept(directory / "b", slower=1.7)], "bench": [bench], "fault": [fault]}
     return {name: write(files, directory / f"{name}.html") for name, files in sources.items()}
@@ -77,8 +89,18 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
             assert charts
             assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
             assert page.evaluate(OUTSIDE) == []
+            assert page.evaluate(CUT_OFF) == []
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
             assert noticed == []
+
+
+def test_the_verdicts_are_not_torn(chromium: Browser, reports: dict[str, Path]) -> None:
+    """On a projector each sentence of the headline and each verdict has a line of its own."""
+    with opened(chromium, reports["rush"].as_uri(), viewport={"width": 1280, "height": 720}) as (page, _):
+        sentences, verdicts = page.locator("h1 span"), page.locator("td .verdict")
+        assert [text[-1] for text in sentences.all_inner_texts()] == [".", "."]
+        assert sentences.evaluate_all(ONE_LINE)
+        assert verdicts.evaluate_all(ONE_LINE)
 
 
 def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[str, Path]) -> None:
@@ -96,7 +118,7 @@ def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[
 
 
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
-    """Fill in the form, press Start: the tab has the verdicts when the rush is over, and the report is a click away."""
+    """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
     with (
         locusts_page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence))) as shown,
         opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
@@ -111,6 +133,10 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         page.get_by_role("row", name="redis-lua").wait_for()
         cells = page.get_by_role("row", name="redis-lua").get_by_role("cell").all_inner_texts()
         assert cells[:4] == ["redis-lua", "EXACT", "kept", "12"]
+        assert page.get_by_role("cell", name="EXACT").last.evaluate(FONT_SIZE) >= 16
+        page.set_viewport_size({"width": 1280, "height": 250})
+        page.mouse.wheel(0, 1000)
+        page.wait_for_function(UNCOVERED)
         page.wait_for_function("async () => (await fetch('/report/')).ok")
         page.get_by_role("link", name="Report").click()
         assert page.locator("h1").inner_text().startswith("Every promise was kept.")

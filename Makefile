@@ -52,8 +52,8 @@ format: setup-dev ## Format the code and mend what ruff can mend
 readme: setup-dev ## Run the demo and write the outputs that README.md shows
 	@$(RUN) scripts/readme.py $(ARGS)
 
-show: setup-browser ## Photograph the board in a rush, for README.md and docs (needs Chromium)
-	@$(RUN) scripts/show.py $(ARGS)
+show: setup-browser ## Photograph board, report and Locust's page in real runs, for README.md and docs (needs Chromium)
+	@$(RUN) -m scripts.show $(ARGS)
 
 docker-test: ## Bring the Compose stack up, buy one item from each shop, take it down
 	@scripts/docker_test.sh

@@ -1,0 +1,68 @@
+"""The board: before the first sale, an oversold one, the middle and the end of an exact one, and a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from scripts.show.camera import PATIENCE_MS, Camera, View
+
+HOLD_MS = 20
+MID_RUSH = 120  # sold when the shutter clicks
+OVER_EVERY_MS = 250
+# How many were sold in a rush that is over, as Locust's page knows it.
+OVER = """async (guard) => {
+  const ask = async (path) => (await fetch(path)).json();
+  const run = (await ask("/comparison.json"))?.runs.find((run) => run.guard === guard);
+  return (await ask("/stats/requests")).state === "stopped" && run?.orders;
+}"""
+SOLD_UNDER = """([guard, least]) => document.querySelector("#runs .current button")?.textContent === guard
+  && Number(document.querySelector("#figures [data-key=sold] dd").textContent) >= least"""
+
+
+def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
+    """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record."""
+    locust = camera.browser.new_page()
+    locust.goto(locust_url)
+    with camera.views(url) as views:
+        for view in views:
+            expect(view.page.locator("#source")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
+        first = views[0].page
+        camera.shoot(views, "board-idle", shown=False)
+        rush(first, "none", 0)
+        wait_end(views, locust, "none")
+        camera.shoot(views, "board-oversold")
+        rush(first, "etcd", HOLD_MS)
+        wait_sold(views, "etcd", MID_RUSH)
+        camera.shoot(views, "board-rush")
+        wait_end(views, locust, "etcd")
+        camera.shoot(views, "board-exact", shown=False)
+        for view in views:
+            view.page.set_input_files("#file", record)
+            view.page.wait_for_selector("#player:visible")
+        camera.shoot(views, "board-fault")
+    locust.close()
+
+
+def rush(page: Page, guard: str, hold_ms: int) -> None:
+    """Send the buyers, as a visitor of the board would."""
+    if page.locator("#controls").is_hidden():
+        page.click("#toggle-controls")
+    page.select_option("#rush-form [name=guards]", guard)
+    page.fill("#rush-form [name=hold_ms]", str(hold_ms))
+    page.click("#rush-form button:enabled")
+    page.click("#toggle-controls")
+
+
+def wait_sold(views: Sequence[View], guard: str, least: int) -> None:
+    """Until all viewers see the rush under this guard, and that so many are sold."""
+    for view in views:
+        view.page.wait_for_function(SOLD_UNDER, arg=[guard, least])
+
+
+def wait_end(views: Sequence[View], locust: Page, guard: str) -> None:
+    """Until Locust is ready for the next rush, and all viewers see the whole of this one."""
+    over = locust.wait_for_function(OVER, arg=guard, polling=OVER_EVERY_MS, timeout=PATIENCE_MS)
+    wait_sold(views, guard, over.json_value())

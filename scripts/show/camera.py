@@ -1,0 +1,77 @@
+"""Photographs a page as several viewers see it: in every size, dark and light."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+PATIENCE_MS = 60_000
+SIZES = {"small": (1280, 720), "large": (1920, 1080), "phone": (390, 844)}
+Scheme = Literal["dark", "light"]
+
+
+@dataclass(frozen=True)
+class View:
+    """A page in one size and colour scheme."""
+
+    size: str
+    scheme: Scheme
+    page: Page
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Takes the pictures that the documents show, or all that there are.
+
+    Attributes:
+        browser: opens the pages.
+        directory: for the pictures.
+        every: in all sizes, and whole pages; else what fits on a small screen.
+    """
+
+    browser: Browser
+    directory: Path
+    every: bool
+
+    @contextmanager
+    def views(self, url: str) -> Iterator[list[View]]:
+        """The page at `url`, open in all sizes, or in the one that the documents show."""
+        sizes = SIZES if self.every else ("small",)
+        views = [View(size, scheme, self._open(url, size, scheme)) for size in sizes for scheme in get_args(Scheme)]
+        yield views
+        for view in views:
+            view.page.close()
+
+    def _open(self, url: str, size: str, scheme: Scheme) -> Page:
+        width, height = SIZES[size]
+        page = self.browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(url)
+        return page
+
+    def shoot(self, views: Sequence[View], scene: str, *, shown: bool = True) -> None:
+        """A picture of each view; of a scene that is not `shown` in the documents only if all are wanted."""
+        for view in views if self.every or shown else []:
+            view.page.mouse.move(0, 0)
+            picture = view.page.screenshot(full_page=self.every, animations="disabled")
+            size = f"-{view.size}" if self.every else ""
+            self.directory.mkdir(parents=True, exist_ok=True)
+            (self.directory / f"{scene}{size}-{view.scheme}.png").write_bytes(smaller(picture))
+
+
+def smaller(picture: bytes) -> bytes:
+    """The same to the eye, with a palette: it covers rare colours, and meets the frequent ones."""
+    packed = io.BytesIO()
+    colours = Image.open(io.BytesIO(picture)).convert("RGB")
+    method = Image.Quantize.MAXCOVERAGE
+    colours.quantize(256, method, kmeans=1, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
+    return packed.getvalue()

@@ -1,0 +1,30 @@
+"""The real runs that are photographed, each as its command makes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from loadtest.places import directions
+from loadtest.stack import Stack
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fault(directory: Path, scenario: str, guard: str) -> Path:
+    """The record of a fault that is played now."""
+    return _run(directory, "faults", scenario, "--guard", guard) / f"records/{scenario}-{guard}.json"
+
+
+def comparison(directory: Path, stack: Stack) -> Path:
+    """The report of a rush under every guard."""
+    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **directions(stack)) / "index.html"
+
+
+def _run(directory: Path, *words: str, **env: str) -> Path:
+    """What `python -m loadtest` leaves in `directory`."""
+    command = [sys.executable, "-m", "loadtest", *words]
+    subprocess.run(command, cwd=directory, env={**os.environ, "PYTHONPATH": str(ROOT), **env}, check=True)
+    return directory / "reports/latest"

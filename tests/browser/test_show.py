@@ -1,0 +1,98 @@
+"""make show: the pictures that it takes, and what is on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadtest.comparison import GUARDS
+from loadtest.locust_page import LocustPage
+from loadtest.stack import Stack
+from scripts.show.runs import comparison
+from tests.browser.conftest import DATA
+from tests.browser.test_looks import SCREENS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from scripts.show.camera import Camera
+
+IMAGES = Path(__file__).resolve().parents[2] / "docs/images"
+PAGE = "<title>Page</title><body style='margin: 0; height: 2000px; background: Canvas; color-scheme: light dark'>"
+
+
+@pytest.fixture
+def camera(chromium: Browser, tmp_path: Path) -> Callable[..., Camera]:
+    """Makes one whose pictures are in `tmp_path`; imported here, because it needs a browser's packages."""
+    from scripts.show.camera import Camera
+
+    return lambda *, every: Camera(chromium, tmp_path / "pictures", every)
+
+
+def pictures(directory: Path) -> dict[str, tuple[int, int]]:
+    """Sizes in pixels of all pictures, by name."""
+    from PIL import Image
+
+    return {path.name: Image.open(path).size for path in directory.glob("pictures/*.png")}
+
+
+def test_the_documents_have_two_small_pictures(camera: Callable[..., Camera], tmp_path: Path) -> None:
+    """One dark, one light, of what fits on the screen, and none of a scene that they do not show."""
+    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
+    taker = camera(every=False)
+    with taker.views((tmp_path / "page.html").as_uri()) as views:
+        taker.shoot(views, "page-top")
+        taker.shoot(views, "page-hidden", shown=False)
+    assert pictures(tmp_path) == {"page-top-dark.png": (1280, 720), "page-top-light.png": (1280, 720)}
+
+
+def test_its_makers_have_every_size(camera: Callable[..., Camera], tmp_path: Path) -> None:
+    """Whole pages on every screen, dark and light, also of scenes that the documents do not show."""
+    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
+    taker = camera(every=True)
+    with taker.views((tmp_path / "page.html").as_uri()) as views:
+        taker.shoot(views, "page", shown=False)
+    found = pictures(tmp_path)
+    assert sorted(found.values()) == sorted((width, 2000) for width, _ in SCREENS for _ in ("dark", "light"))
+    assert {name.rpartition("-")[2] for name in found} == {"dark.png", "light.png"}
+
+
+def test_a_smaller_picture_looks_the_same(camera: Callable[..., Camera], tmp_path: Path) -> None:
+    """A few pixels in a colour of their own keep it, and so does the ground."""
+    from PIL import Image
+
+    mark = "<i style='position: absolute; left: 0; top: 0; width: 3px; height: 3px; background: #f00'>"
+    (tmp_path / "page.html").write_text(PAGE.replace("Canvas", "#08f") + mark, encoding="utf-8")
+    taker = camera(every=False)
+    with taker.views((tmp_path / "page.html").as_uri()) as views:
+        taker.shoot(views, "page")
+    picture = Image.open(tmp_path / "pictures/page-dark.png").convert("RGB")
+    assert (picture.getpixel((1, 1)), picture.getpixel((600, 600))) == ((255, 0, 0), (0, 136, 255))
+
+
+def test_the_board_is_photographed(
+    camera: Callable[..., Camera], stack: Stack, locust: LocustPage, tmp_path: Path
+) -> None:
+    """Two rushes and a record, sent and opened from the board itself, are the pictures of it in the documents."""
+    from scripts.show import board as scene
+
+    assert stack.board is not None
+    scene.photograph(camera(every=False), stack.board.url, locust.url, DATA / "rush-none.json")
+    assert set(pictures(tmp_path)) == {path.name for path in IMAGES.glob("board-*.png")}
+
+
+def test_the_comparison_is_a_real_one(stack: Stack, tmp_path: Path) -> None:
+    """The report is of a rush under every guard on the stack, with the critical sections of each."""
+    report = comparison(tmp_path, stack).read_text(encoding="utf-8")
+    assert report.count('role="region" aria-label="Timeline of ') == len(GUARDS)
+
+
+def test_the_verdict_tab_is_photographed(camera: Callable[..., Camera], locust: LocustPage, tmp_path: Path) -> None:
+    """The form of Locust's page starts a rush under every guard, and the pictures wait for the last verdict."""
+    from scripts.show import locust as scene
+
+    scene.photograph(camera(every=False), locust.url)
+    assert set(pictures(tmp_path)) == {"locust-verdict-dark.png", "locust-verdict-light.png"}

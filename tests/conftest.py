@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,13 @@ import pytest
 from loadtest.servers import Etcd, Redis
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    """Have signals as in a terminal: what runs the tests in the background may have had some of them ignored."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session")

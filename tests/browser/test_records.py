@@ -44,7 +44,7 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
 
 
 def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
-    """What was done to the sale is told below the lanes, over the lines of what was done later."""
+    """What was done to the sale is told, and the lanes are named, over the lines of what was done."""
     record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
     times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
     events = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
@@ -52,8 +52,10 @@ def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
     looker = look()
     open_file(looker, tmp_path / "fault.json")
     looker.page.wait_for_selector("#timeline .event")
-    painted = looker("#timeline :is(.event, .event-line)").evaluate_all("all => all.map((each) => each.localName)")
-    assert painted == ["line", "line", "text", "text"]
+    painted = looker("#timeline :is(.event, .event-line, .lane-title)").evaluate_all(
+        "all => all.map((each) => each.classList[0])"
+    )
+    assert painted == ["event-line", "event-line", "event", "event", "lane-title", "lane-title"]
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
 
 

@@ -8,7 +8,8 @@ export const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e
 // `place` is where everything goes: { bars, lanes, steps, most, events, x, from, to, left, width, top, bottom, line }.
 export function draw(place) {
   placeLanes(place);
-  return [...shades(place), ...axis(place), ...levels(place), ...lanes(place), ...bars(place), ...drawEvents(place)];
+  // Names last: no line crosses them out.
+  return [...shades(place), ...axis(place), ...levels(place), ...bars(place), ...drawEvents(place), ...lanes(place)];
 }
 
 const box = (x, y, width, height) => `M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`;

@@ -198,8 +198,9 @@ class WaitQueue:
             taken = self._view.replace(snapshot)
             gone = [t for t in self._tickets.values() if self._vanished(t) or self._overtaken(t)] if taken else []
             self._call_head()
+            news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
         self._fail(gone)
-        return taken and before != snapshot.keys
+        return news
 
     # With the lock held
 

@@ -117,7 +117,10 @@ class Hold(Releasable):
         self._ticket.on_lost(callback)
 
     def release(self) -> None:
-        """Free the lock for the next one. Where etcd does not answer, the session's janitor goes on trying.
+        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
+
+        Where etcd does not answer, the session's janitor goes on trying. If the next one is of this process, it holds
+        at once, and the deletion may take some milliseconds longer: see `Janitor.delete`.
 
         Raises:
             NotHeld: it was released before.
@@ -161,7 +164,7 @@ class Hold(Releasable):
         self._released = True
         # The garbage collector may run in a thread that is inside one of our locks: nothing here may take one.
         leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
-        self._session.sweep(self.key, self.token, first=leave)
+        self._session.sweep(self.key, self._ticket.sure(self.token), first=leave)
         warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 
@@ -178,4 +181,4 @@ def _leave(session: Session, queue: WaitQueue, ticket: Ticket, alarm: sched.Even
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:
     """Give a hold up."""
     if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
-        session.sweep(ticket.key, ticket.token)
+        session.sweep(ticket.key, ticket.sure(ticket.token))

@@ -152,7 +152,10 @@ class Session:
     def delete(
         self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
     ) -> bool:
-        """Have the janitor delete a key, and wait for it: see `Janitor.delete`."""
+        """Have the janitor delete a key, and wait for it: see `Janitor.delete`.
+
+        `timeout` is in seconds, and the client's own where it is None.
+        """
         self.client.check_process()
         patience = self.client.timeout if timeout is None else timeout
         return self._janitor.delete(key, create_revision, timeout=patience, waits_for_company=waits_for_company)

@@ -110,6 +110,18 @@ def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, na
     wait_until(is_gone(client, name))
 
 
+def test_a_dropped_hold_whose_write_is_in_doubt_is_looked_after(client: Client, session: Session, name: str) -> None:
+    """A second write of its key that arrives when the first is deleted leaves no key."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    hold._ticket.doubt()
+    key = hold.key
+    with pytest.warns(ResourceWarning, match=name):
+        del hold
+    wait_until(is_gone(client, name))
+    client.create(key, b"", session.lease_id)
+    wait_until(is_gone(client, name))
+
+
 def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: Session, name: str) -> None:
     """The garbage collector runs wherever memory is allocated, also in a thread that is inside the wait queue."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)

@@ -43,7 +43,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class SoldOut:
-    """A look at the stock that found nothing: when it was sent, as `time.monotonic` has it, and what it found."""
+    """A look at the stock that found nothing.
+
+    Attributes:
+        asked: when it was sent, in the seconds of `time.monotonic`.
+        stock: what it found: 0, or less after an unprotected sale.
+    """
 
     asked: float
     stock: int
@@ -76,9 +81,8 @@ class Inventory:
         if stock is None:
             self._sale.open_if_closed(self._item)
             return self.read(purchase, client)
-        return (
-            Reading(stock=int(stock)) if int(stock) > 0 else Reading(self._nothing_left(purchase, int(stock), client))
-        )
+        left = int(stock)
+        return Reading(stock=left) if left > 0 else Reading(self._nothing_left(purchase, left, client))
 
     def _nothing_left(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
         if purchase.key:
@@ -194,10 +198,9 @@ class Inventory:
         asked = time.monotonic()
         with purchase.timing("read"):
             status, *found = self._sold_out_still(purchase.key or "", purchase.entry(self._instance))
-        if status == "replay":
-            return settled(purchase, status, found[0])
-        self._note(asked, found[0] if status == "sold_out" else None)
-        return settled(purchase, status, found[0]) if status == "sold_out" else None
+        if status != "replay":
+            self._note(asked, found[0] if status == "sold_out" else None)
+        return None if status == "open" else settled(purchase, status, found[0])
 
     def _note(self, asked: float, left: str | None) -> None:
         """What a look at the stock has found; None: something, or it did not look."""

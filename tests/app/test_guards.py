@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -239,17 +240,21 @@ def test_a_redis_lock_has_no_token(app: Flask) -> None:
     assert app.test_client().post("/stock/reduce?guard=redis-lock").get_json()["token"] is None
 
 
-def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: Sale) -> None:
-    """Under the mutex the ledger's tokens rise strictly, whichever instance wrote them."""
-    for instance in (app, other):
-        services.of(instance).coordination.session()  # or the first to have one could sell everything
-    answers = rush([app, other], "guard=etcd")
-    by_order = {answer["order"]: answer["token"] for answer in answers if answer["order"]}
+def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: Sale, stranger: Mutex) -> None:
+    """Under the mutex both instances sell in the order of the queue, and the ledger's tokens rise strictly."""
+    purchases = []
+    with ExitStack() as threads, stranger.acquire(timeout=20):  # the threads end after the hold
+        for instance in [app, other] * 4:
+            thread, purchase = in_background(instance, "guard=etcd")
+            threads.enter_context(thread)
+            purchases.append(purchase)
+            wait_until(lambda: len(stranger.contenders()) == 1 + len(purchases))
+    answers = [purchase.result() for purchase in purchases]
     entries = [json.loads(entry) for entry in sale.client.lrange(sale.keys.orders, 0, -1)]
     tokens = [entry["token"] for entry in entries]
     assert tokens == sorted(set(tokens))
-    assert {entry["order"]: entry["token"] for entry in entries} == by_order
-    assert {entry["instance"] for entry in entries} == {"shop-a", "shop-b"}
+    assert [(entry["order"], entry["token"]) for entry in entries] == [(a["order"], a["token"]) for a in answers]
+    assert [entry["instance"] for entry in entries] == ["shop-a", "shop-b"] * 4
 
 
 def test_the_smallest_pool_is_enough(settings: Settings) -> None:

@@ -6,7 +6,7 @@ Group (`fenced_group`): many purchases under one token, read and written in one 
 Atomic (`sell`): one script.
 
 Once an item was seen sold out, `short_cut` answers without a lock for as long as that is true. One look at the stock is
-enough for all who clicked before it.
+enough for all whose request had come before it.
 
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
@@ -186,14 +186,14 @@ class Inventory:
         """Say "sold out" without a lock, if it was seen under the lock before and Redis says that it is still so.
 
         Nothing is remembered that a reset or a delivery would have to take back: the stock itself is asked. What was
-        seen tells whether asking is worth while; and who clicked before somebody else asked need not ask again, for
-        that answer was true at a moment when he waited for his. (One who brings an idempotency key asks for himself,
-        because the answer has to be kept.)
+        seen tells whether asking is worth while; and whoever had clicked before somebody else asked need not ask again,
+        for that answer was true at a moment when he waited for his. (One who brings an idempotency key asks for
+        himself, because the answer has to be kept.)
         """
         seen = self._sold_out
         if seen is None:
             return None
-        if purchase.began < seen.asked and not purchase.key:
+        if purchase.arrived < seen.asked and not purchase.key:
             return decided(purchase, Outcome.SOLD_OUT, seen.stock)
         asked = time.monotonic()
         with purchase.timing("read"):

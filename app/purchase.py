@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from app.arrival import arrived
 from app.clock import now_ns
 from app.fencing import Token, Tokens
 
@@ -87,6 +88,8 @@ class Purchase:
         read_s, commit_s: seconds that the critical section's read and its write took.
         read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
         decided: what came of the critical section, if it came to a decision.
+        arrived, began: when the request had come, and when a thread began to work on it, in seconds of
+            `time.monotonic`.
         witness: is told of the critical section.
     """
 
@@ -104,6 +107,7 @@ class Purchase:
     commit_at: int | None = None
     decided: Receipt | None = None
     witness: Witness = field(default_factory=Witness, repr=False)
+    arrived: float = field(default_factory=arrived)
     began: float = field(default_factory=time.monotonic)
     entered: float | None = None
     left: float | None = None

@@ -1,13 +1,16 @@
-"""gunicorn's threaded worker, which also knows how many requests wait for one of its threads."""
+"""gunicorn's threaded worker, which also knows how many requests wait for one of its threads, and since when."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+
+from app.arrival import arrived_at
 
 
 class CountingPool(ThreadPoolExecutor):
@@ -52,9 +55,22 @@ class CountingPool(ThreadPoolExecutor):
 
 
 class CountingWorker(ThreadWorker):  # type: ignore[misc]
-    """The worker whose thread pool counts."""
+    """The worker whose thread pool counts, and who knows when a request came on a connection that was kept alive.
+
+    A new connection goes to a thread whether or not the client has asked for anything yet, and of what was sent behind
+    another request nobody sees it come: when those arrived is unknown.
+    """
 
     tpool: CountingPool
 
     def get_thread_pool(self) -> CountingPool:
         return CountingPool(self.cfg.threads)
+
+    def on_client_socket_readable(self, conn: TConn, client: Any) -> None:
+        conn.arrived = time.monotonic()
+        super().on_client_socket_readable(conn, client)
+
+    def handle_request(self, req: Any, conn: TConn) -> Any:
+        moment, conn.arrived = getattr(conn, "arrived", None), None
+        with arrived_at(moment):
+            return super().handle_request(req, conn)

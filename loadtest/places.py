@@ -10,6 +10,7 @@ from loadtest.board import BOARD_URL
 if TYPE_CHECKING:
     from loadtest.stack import Stack
 
+LOCUST_PORT = 8089
 _USUAL = {
     "FLASHSALE_REDIS_URL": "redis://127.0.0.1:6379/0",
     "FLASHSALE_ETCD_ENDPOINTS": "127.0.0.1:2379",
@@ -34,8 +35,9 @@ def rush_command(stack: Stack) -> str:
     settings = [
         f"{name}={shlex.quote(value)}" for name, value in directions(stack).items() if value != _USUAL.get(name)
     ]
+    port = [] if stack.locust_port == LOCUST_PORT else [f"--web-port {stack.locust_port}"]
     hosts = [] if stack.urls == _USUAL_HOSTS else [f"--host {','.join(stack.urls)}"]
-    return " ".join([*settings, ".venv/bin/locust --headful", *hosts])
+    return " ".join([*settings, ".venv/bin/locust --headful", *port, *hosts])
 
 
 def directions(stack: Stack) -> dict[str, str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from loadtest.board import BOARD_PORT, Board
 from loadtest.control import Control
-from loadtest.places import rush_command
-from loadtest.ports import LOOPBACK
+from loadtest.places import LOCUST_PORT, rush_command
+from loadtest.ports import LOOPBACK, free_port
 from loadtest.process import Process, require_free_ports
 from loadtest.reports import REPORTS
 from loadtest.servers import Etcd, Redis, answers_ok
@@ -70,6 +70,7 @@ class Stack:
 
     Attributes:
         evidence: where the shops record their critical sections.
+        locust_port: where the board looks for Locust's page, which is no part of the stack.
     """
 
     def __init__(
@@ -97,8 +98,10 @@ class Stack:
             Instance(directory, port(default), env={**services, **(env or {})})
             for default in INSTANCE_PORTS[:instances]
         ]
+        self.locust_port = port(LOCUST_PORT) or free_port()
         watched = {
             **services,
+            "FLASHSALE_LOCUST": f"http://{LOOPBACK}:{self.locust_port}",
             "FLASHSALE_INSTANCES": ",".join(self.urls),
             "FLASHSALE_REPORTS": str(REPORTS.resolve()),
             **(env or {}),

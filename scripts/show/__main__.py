@@ -9,7 +9,6 @@ from playwright.sync_api import sync_playwright
 
 from loadtest.locust_page import LocustPage
 from loadtest.places import directions
-from loadtest.ports import free_port
 from loadtest.process import scratch_directory
 from loadtest.stack import Stack
 from scripts.chromium import find_chromium
@@ -24,21 +23,19 @@ IMAGES = ROOT / "docs/images"
 @click.option("--every", type=click.Path(path_type=Path), metavar="DIRECTORY", help="All scenes in all sizes.")
 def show(every: Path | None) -> None:
     """Photograph board, Locust's page and report in dark and light, for the documents."""
-    locust_port = free_port()
-    env = {"FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}", "FLASHSALE_LOCK_TIMEOUT": "60"}
     with (
         scratch_directory() as directory,
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=find_chromium()) as browser,
-        Stack(directory, ports="free", board=True, env=env) as stack,
+        Stack(directory, ports="free", board=True, env={"FLASHSALE_LOCK_TIMEOUT": "60"}) as stack,
     ):
         assert stack.board is not None
         camera = Camera(browser, every or IMAGES, every is not None)
         rushing = {"LOCUST_HOST": ",".join(stack.urls), **directions(stack)}
         record = fault(directory, "pause-holder", "etcd-unfenced")
-        with LocustPage(directory, locust_port, env=rushing) as page:
+        with LocustPage(directory, stack.locust_port, env=rushing) as page:
             board.photograph(camera, stack.board.url, page.url, record)
-        with LocustPage(directory, locust_port, env=rushing) as page:
+        with LocustPage(directory, stack.locust_port, env=rushing) as page:
             locust.photograph(camera, page.url)
         with camera.views(comparison(directory, stack).as_uri()) as views:
             camera.shoot(views, "report-guards")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from loadtest.locust_page import LocustPage
-from loadtest.ports import free_port
 from loadtest.stack import Stack
 from scripts.chromium import find_chromium
 from tests.browser.looking import PATIENCE_MS, Looker
@@ -46,18 +45,11 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def locust_port() -> int:
-    """Where Locust's page is, if it runs."""
-    return free_port()
-
-
-@pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory, locust_port: int) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """etcd, Redis, two shops with few threads and the board; leave them as they were."""
     reports = tmp_path_factory.mktemp("reports")
     shutil.copytree(DATA, reports / "2026-01-01_00-00-00" / "records")
     env = {
-        "FLASHSALE_LOCUST": f"http://127.0.0.1:{locust_port}",
         "FLASHSALE_REPORTS": str(reports),
         "FLASHSALE_THREADS": "64",
         "FLASHSALE_LOCK_TIMEOUT": "60",
@@ -67,14 +59,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory, locust_port: int) -> Iterato
 
 
 @pytest.fixture
-def locust(stack: Stack, locust_port: int, tmp_path: Path) -> Iterator[LocustPage]:
+def locust(stack: Stack, tmp_path: Path) -> Iterator[LocustPage]:
     """Locust with its page, ready for a rush that the board asks it for."""
     env = {
         "LOCUST_HOST": ",".join(stack.urls),
         "FLASHSALE_REDIS_URL": stack.redis.url,
         "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
     }
-    with LocustPage(tmp_path, locust_port, env=env) as page:
+    with LocustPage(tmp_path, stack.locust_port, env=env) as page:
         yield page
 
 

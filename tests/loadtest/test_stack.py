@@ -42,17 +42,23 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path) -> None:
     assert [process.port for process in Stack(tmp_path, board=True).processes] == [2379, 6379, 8080, 8090, 8070]
     moved = Stack(tmp_path, port_offset=1000, board=True)
     assert [process.port for process in moved.processes] == [3379, 7379, 9080, 9090, 9070]
+    assert (Stack(tmp_path).locust_port, moved.locust_port) == (8089, 9089)
 
 
 def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
-    """Its hint is the line of make up, as a shell takes it; without the evidence a report would have no timelines."""
+    """Its hint is the line of make up, as a shell takes it: Locust's page where the board looks for it, with the
+    evidence, without which a report would have no timelines.
+    """
     with Stack(tmp_path / "a stack", ports="free", board=True) as stack:
         assert stack.board is not None
         with urllib.request.urlopen(f"{stack.board.url}/setup", timeout=5) as response:
-            command = json.load(response)["locust_command"]
+            setup = json.load(response)
+    command = setup["locust_command"]
     assert command == places(stack)["Send the rush"]
     settings = {f"{name}={value}" for name, value in directions(stack).items()}
-    assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", "--host", ",".join(stack.urls)}
+    page = ["--web-port", str(stack.locust_port), "--host", ",".join(stack.urls)]
+    assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", *page}
+    assert setup["locust"] == f"http://127.0.0.1:{stack.locust_port}"
     assert f"FLASHSALE_EVIDENCE={stack.evidence}" in settings
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from functools import partial
+from typing import TypeVar
 
 from app.purchase import DEFAULT_ITEM
 from app.refusals import ShuttingDown
@@ -20,6 +22,8 @@ from lock import Client, CohortMutex, Contender, MultiLock, Mutex, Session, conn
 logger = logging.getLogger(__name__)
 
 RPC_TIMEOUT = 2.0
+
+AnyMutex = TypeVar("AnyMutex", Mutex, CohortMutex)
 
 
 class Coordination:
@@ -40,6 +44,7 @@ class Coordination:
         self._client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
         self._attempt: Future[Session] | None = None
         self._lost: list[Session] = []
+        self._mutexes: dict[str, Mutex] = {}
         self._cohorts: dict[str, CohortMutex] = {}
         self._draining = False
         self._lock = threading.Lock()
@@ -49,7 +54,7 @@ class Coordination:
         return self._sale if item == DEFAULT_ITEM else f"{self._sale}:{item}"
 
     def mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
-        """The mutex of an item, on a session that is alive.
+        """The mutex of an item, on a session that is alive: an object of the caller's own.
 
         Raises:
             EtcdUnavailable: there is no session, and none could be made.
@@ -57,23 +62,26 @@ class Coordination:
         """
         return Mutex(self.session(), self.name(item))
 
+    def shared_mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
+        """As `mutex`, but one object for as long as there is one session: its `cancel` reaches all who wait for it."""
+        return self._shared(self._mutexes, item, Mutex)
+
     def multi(self, items: Iterable[str]) -> MultiLock:
         """The mutexes of several items, to be locked together; raises as `mutex` does."""
         return MultiLock(self.session(), map(self.name, items))
 
     def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
-        """The mutex of an item as the threads of this process hand it to each other.
+        """As `shared_mutex`; the threads of this process hand it to each other."""
+        return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
 
-        There is one object for as long as there is one session, or the threads would not find each other. Raises as
-        `mutex` does.
-        """
+    def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:
         session = self.session()
         with self._lock:
             # Not "of another session": a thread that comes late with a lost one must not replace the mutex of the next.
-            cohort = self._cohorts.get(item)
-            if cohort is None or cohort.session.lost.is_set():
-                cohort = self._cohorts[item] = CohortMutex(session, self.name(item), together=True)
-            return cohort
+            mutex = mutexes.get(item)
+            if mutex is None or mutex.session.lost.is_set():
+                mutex = mutexes[item] = make(session, self.name(item))
+            return mutex
 
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""

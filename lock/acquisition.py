@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from lock.clock import now
 from lock.contender import describe
-from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
+from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, LockTimeout
 from lock.hold import Hold
 from lock.session import Session
 
@@ -158,9 +158,14 @@ class Acquisition(Generic[HoldT_co]):
         self._session.ensure()  # a process that was frozen may hear of its turn before it hears that its lease is over
         return self._make(self._session, self._name, self._queue, self._ticket, token)
 
-    def timed_out(self) -> LockTimeout:
-        """An error that says who holds the lock; asks etcd briefly for what is left of the holder's lease."""
+    def timed_out(self) -> LockError:
+        """An error that says who holds the lock, or that etcd has not confirmed our place in the queue all that time.
+
+        Asks etcd briefly for what is left of the holder's lease.
+        """
         waited = now() - self._started
+        if self._ticket.written_at is None and waited > _FAREWELL_S:
+            return EtcdUnavailable(f"lock {self._name!r}: etcd confirmed no place in the queue within {waited:.1f} s")
         kv = self._queue.holder()
         if kv is None:
             trouble = f": {self._queue.trouble}" if self._queue.trouble else ""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from lock.acquisition import Acquisition
 from lock.clock import deadline, now
 from lock.contender import Contender
-from lock.errors import LockCancelled, LockError, LockTimeout, NotHeld
+from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
 from lock.hold import Hold, Releasable
 from lock.mutex import Mutex
 from lock.session import Session
@@ -79,6 +79,7 @@ class CohortMutex:
         self._waiters: deque[_Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
         self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
+        self._outage: EtcdUnavailable | None = None  # why the last leader got no key
         self._hold: Hold | None = None
         self._held_since = 0.0
         self._turns = 0
@@ -128,6 +129,9 @@ class CohortMutex:
             if waiter.leads and self._acquisition is None:
                 self._acquisition = self._mutex.new_acquisition()
             acquisition = self._acquisition
+            outage = self._outage
+        if acquisition is None and outage is not None:
+            raise EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
         if acquisition is None:
             raise LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
         if not waiter.leads:
@@ -140,12 +144,13 @@ class CohortMutex:
             acquisition.join(until)
             hold = acquisition.wait(until)
             with self._lock:
-                self._hold, self._held_since, self._turns = hold, now(), 0
+                self._hold, self._held_since, self._turns, self._outage = hold, now(), 0, None
                 self._waiters.remove(waiter)
                 return self._next_turn(waiter, hold)
         except LockTimeout:
             raise  # the key keeps its place for the next leader
-        except BaseException:
+        except BaseException as error:
+            self._outage = error if isinstance(error, EtcdUnavailable) else None
             self._withdraw()
             raise
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from app.guards.base import Guard, Promise, Tools
+from app.guards.base import Promise, Tools
 from app.guards.holding import Held, release
 from app.guards.line import Line, Member
+from app.guards.short_cut import ShortCutGuard
 from app.purchase import Purchase, Receipt
 from app.refusals import GaveUp
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
+_VERDICT_S = 1.0
 
 
-class EtcdBatchGuard(Guard):
+class EtcdBatchGuard(ShortCutGuard):
     """Buyers of one group share a critical section and its token; each has an order and an outcome of its own.
 
     The section lasts as long as the longest think time in the group: its buyers think at the same time. A group has at
@@ -23,8 +25,9 @@ class EtcdBatchGuard(Guard):
     first in the other instance waits for at most `slice`, one group and one hand-over.
 
     Error handling: what fails before the script was sent, or is refused by it, has written nothing for anybody; a lost
-    answer leaves the whole group in doubt. A buyer whose patience ends in line steps out; one who was taken into a
-    group gets what comes of it.
+    answer leaves the whole group in doubt. A buyer whose time is up in line steps out; one who was taken into a group
+    gets what comes of it. Whoever cannot get the lock because etcd is away learns so a moment after his time is up, so
+    those behind him wait for his verdict.
     """
 
     name = "etcd-batch"
@@ -35,14 +38,11 @@ class EtcdBatchGuard(Guard):
         super().__init__(tools)
         self._lines = {item: Line() for item in tools.inventories}
 
-    def buy(self, purchase: Purchase) -> Receipt:
-        sold_out = self.inventory(purchase).short_cut(purchase)
-        if sold_out is not None:
-            return sold_out
-        member = Member(purchase, patience=self.tools.lock_timeout)
+    def buy_locked(self, purchase: Purchase, *, timeout: float) -> Receipt:
+        member = Member(purchase, timeout=timeout)
         line = self._lines[purchase.item]
         line.join(member)
-        if not member.wait() and line.leave(member):
+        if not member.wait(_VERDICT_S) and line.leave(member):
             name = self.tools.coordination.name(purchase.item)
             raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
         if member.leads:
@@ -51,7 +51,7 @@ class EtcdBatchGuard(Guard):
 
     def _lead(self, line: Line, leader: Member) -> None:
         try:
-            turn = self.tools.coordination.cohort(leader.purchase.item).acquire(timeout=leader.patience)
+            turn = self.tools.coordination.cohort(leader.purchase.item).acquire(timeout=leader.remaining())
         except LockTimeout:
             line.leave(leader)  # the next one has a little more time
             raise

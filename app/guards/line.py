@@ -18,27 +18,26 @@ class Member:
     """A purchase in line, and the thread that waits for what comes of it.
 
     Args:
-        patience: seconds it waits to be taken into a group.
+        timeout: seconds it has to be taken into a group.
 
     Attributes:
         leads: whether its thread has to get the lock.
     """
 
-    def __init__(self, purchase: Purchase, *, patience: float) -> None:
+    def __init__(self, purchase: Purchase, *, timeout: float) -> None:
         self.purchase = purchase
         self.leads = False
-        self._until = time.monotonic() + patience
+        self._until = time.monotonic() + timeout
         self._result: Receipt | Exception | None = None
         self._called = threading.Event()
 
-    @property
-    def patience(self) -> float:
-        """Seconds left."""
+    def remaining(self) -> float:
+        """Seconds left of its time."""
         return max(self._until - time.monotonic(), 0.0)
 
-    def wait(self) -> bool:
-        """Wait until it leads or is settled; False if its patience ends before."""
-        return self._called.wait(self.patience)
+    def wait(self, longer: float) -> bool:
+        """Wait until it leads or is settled; False if that takes `longer` seconds more than its time."""
+        return self._called.wait(self.remaining() + longer)
 
     def result(self) -> Receipt:
         """What came of its purchase, for a member that is not in line any more; raises what stood in the way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,19 @@ def refused(app: Flask, guard: str) -> bool:
 def sells(app: Flask, guard: str) -> bool:
     """Whether a purchase succeeds."""
     return app.test_client().post(f"/stock/reduce?guard={guard}").status_code == 200
+
+
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
+def test_nobody_takes_an_outage_for_a_queue(settings: Settings, fresh_etcd: Etcd, guard: str) -> None:
+    """Of many who wait while etcd is frozen, everybody is told that it does not answer, not that others were first."""
+    app = create_app(dataclasses.replace(settings, etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0))
+    services.of(app).coordination.session()
+    fresh_etcd.pause()
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda _: app.test_client().post(f"/stock/reduce?guard={guard}").get_json(), range(8))
+    assert {answer["outcome"] for answer in answers} == {"unavailable"}
+    fresh_etcd.resume()
+    services.of(app).close()
 
 
 @pytest.mark.parametrize("away", ["stop", "pause"])

@@ -159,6 +159,18 @@ def test_the_last_item_and_what_comes_after_it_are_one_commit(
     assert sale.snapshot().verdict == "EXACT"
 
 
+def test_a_line_goes_on_when_a_cohort_is_woken(
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
+) -> None:
+    """Both guards share the mutex; who sees the sale sold out under etcd-cohort ends no purchase under etcd-batch."""
+    sale.reset(1)
+    with stranger.acquire(timeout=WAIT_S):
+        cohort = queue_up_all(crowd, app, "etcd-cohort", 2)
+        line = queue_up_all(crowd, app, "etcd-batch", 3)
+    assert [buyer.result(WAIT_S)["outcome"] for buyer in cohort] == ["sold", "sold_out"]
+    assert [buyer.result(WAIT_S)["outcome"] for buyer in line] == ["sold_out"] * 3
+
+
 # Patience and drain
 
 
@@ -186,7 +198,7 @@ def test_a_leader_who_gives_up_passes_the_lead_on(crowd: ThreadPoolExecutor, mak
     line = services.of(app).shop._guards["etcd-batch"]._lines[DEFAULT_ITEM]  # type: ignore[attr-defined]
     with stranger.acquire(timeout=WAIT_S):
         first = queue_up(crowd, app, "etcd-batch")
-        wait_until(lambda: line._waiting[0].patience < 0.3)
+        wait_until(lambda: line._waiting[0].remaining() < 0.3)
         others = [queue_up(crowd, app, "etcd-batch") for _ in range(3)]
         assert first.result(WAIT_S)["outcome"] == "lock_timeout"
     assert {other.result(WAIT_S)["outcome"] for other in others} == {"sold"}

@@ -241,7 +241,7 @@ def test_who_was_woken_for_nothing_queues_again(settings: Settings, sale: Sale, 
         wait_until(lambda: len(stranger.contenders()) == 2)
         first = stranger.contenders()[1].key
         inventory._sold_out = SoldOut(0.0, 0)  # as if somebody had seen it just before the delivery
-        guard._mutexes["1"].cancel()  # type: ignore[attr-defined]
+        guard.tools.coordination.shared_mutex().cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert waiting.result(20) == "sold"
     services.of(app).close()

@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from loadtest.servers import Etcd
 from lock import (
     Client,
     CohortMutex,
+    EtcdUnavailable,
     InvalidName,
     LockCancelled,
     LockLost,
@@ -20,6 +22,7 @@ from lock import (
     NotHeld,
     Session,
     SessionLost,
+    connect,
 )
 from tests.lock.support import WAIT_S, in_thread, keys
 from tests.waiting import wait_until
@@ -192,6 +195,18 @@ def test_a_thread_times_out_behind_a_turn_of_its_own_process(session: Session) -
         waiting = pool.submit(mutex.acquire, timeout=0.1)
         with pytest.raises(LockTimeout, match="held by ours"):
             waiting.result(WAIT_S)
+
+
+def test_nobody_takes_an_outage_for_a_queue(fresh_etcd: Etcd) -> None:
+    """While etcd is frozen all threads are told that it does not answer, not that others were there before them."""
+    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=60) as session:
+        mutex = CohortMutex(session, "cohort/outage")
+        fresh_etcd.pause()
+        waits = [in_thread(mutex.acquire, timeout=0.5) for _ in range(8)]
+        errors = [type(wait.exception(WAIT_S)) for wait in waits]
+        fresh_etcd.resume()
+        assert errors == [EtcdUnavailable] * 8
+        mutex.acquire(timeout=WAIT_S).release()
 
 
 def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -> None:

@@ -11,7 +11,7 @@ _arrived: ContextVar[float | None] = ContextVar("arrived", default=None)
 
 
 def arrived() -> float:
-    """When its first bytes had come at the latest, in the seconds of `time.monotonic`; now, where that is unknown."""
+    """When all of it was there, at the latest, in seconds of `time.monotonic`; now, where that is unknown."""
     at = _arrived.get()
     return time.monotonic() if at is None else at
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +13,9 @@ from typing import Any
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from app.arrival import arrived_at
+
+_PEEK = 4096  # bytes; a browser's click has less than half of it
+_BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding):([^\r]*)", re.IGNORECASE)
 
 
 class CountingPool(ThreadPoolExecutor):
@@ -55,10 +60,10 @@ class CountingPool(ThreadPoolExecutor):
 
 
 class CountingWorker(ThreadWorker):  # type: ignore[misc]
-    """The worker whose thread pool counts, and who knows when a request came on a connection that was kept alive.
+    """The worker whose thread pool counts, and which knows when a request came that found its connection open.
 
-    A new connection goes to a thread whether or not the client has asked for anything yet, and of what was sent behind
-    another request nobody sees it come: when those arrived is unknown.
+    A new connection goes to a thread whether or not the client has asked for anything yet, and what was sent behind
+    another request is not seen when it comes: when those arrived is unknown.
     """
 
     tpool: CountingPool
@@ -67,10 +72,28 @@ class CountingWorker(ThreadWorker):  # type: ignore[misc]
         return CountingPool(self.cfg.threads)
 
     def on_client_socket_readable(self, conn: TConn, client: Any) -> None:
-        conn.arrived = time.monotonic()
+        conn.arrived = time.monotonic() if self._whole_request_waits(client) else None
         super().on_client_socket_readable(conn, client)
+
+    def _whole_request_waits(self, client: socket.socket) -> bool:
+        if self.cfg.is_ssl:  # nobody can look into it from here
+            return False
+        try:
+            return is_whole_request(client.recv(_PEEK, socket.MSG_PEEK))
+        except OSError:
+            return False
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         moment, conn.arrived = getattr(conn, "arrived", None), None
         with arrived_at(moment):
             return super().handle_request(req, conn)
+
+
+def is_whole_request(data: bytes) -> bool:
+    """Whether it begins with a request that has no body, or an empty one, and all of that request is there.
+
+    What comes before a request (an empty line may) or of it (half a head, a head without its body) is no sign that
+    anybody has asked for anything.
+    """
+    head, end, _ = data.partition(b"\r\n\r\n")
+    return bool(end) and head[:1].isalpha() and all(length.strip() == b"0" for length in _BODY.findall(head))

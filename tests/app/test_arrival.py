@@ -90,6 +90,41 @@ def test_who_waited_for_a_thread_need_not_look(connected: Connect, stranger: Mut
     assert outcome(late) == ("sold_out", True)
 
 
+@pytest.mark.parametrize(
+    ("early", "rest"),
+    [
+        (b"\r\n", b"POST /stock/reduce?guard=etcd HTTP/1.1\r\nHost: shop\r\n\r\n"),
+        (b"POST /stock/re", b"duce?guard=etcd HTTP/1.1\r\nHost: shop\r\n\r\n"),
+        (
+            b"POST /stock/reduce HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 16\r\n\r\n",
+            b'{"guard":"etcd"}',
+        ),
+        (
+            b"POST /stock/reduce HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n"
+            b"transfer-encoding:chunked\r\n\r\n",
+            b'10\r\n{"guard":"etcd"}\r\n0\r\n\r\n',
+        ),
+    ],
+    ids=["an empty line", "half a head", "a head without its body", "a head without its chunks"],
+)
+def test_who_has_not_finished_asking_has_not_clicked(connected: Connect, early: bytes, rest: bytes) -> None:
+    """Whoever ends his request after a reset hears of the sale after it, however early he began."""
+    slow, quick = connected(), connected()
+    slow.sock.sendall(early)
+    outcomes = []
+    for _ in range(2):
+        quick.request("POST", CLICK)
+        outcomes.append(outcome(quick)[0])
+    assert outcomes == ["sold", "sold_out"]
+    quick.request("POST", "/stock/reset")
+    assert quick.getresponse().read()
+    slow.sock.sendall(rest)
+    answer = http.client.HTTPResponse(slow.sock, method="POST")
+    answer.begin()
+    assert json.load(answer)["outcome"] == "sold"
+
+
 def test_a_click_behind_another_one_looks_for_itself(connected: Connect, stranger: Mutex, tmp_path: Path) -> None:
     """Of a request that was sent before the one ahead of it was answered, nobody knows when it came."""
     threads, pair = [connected(), connected()], connected()

@@ -16,7 +16,7 @@ TIMEOUT = 1.0
 
 
 class Health:
-    """``/livez`` asks nobody; ``/readyz`` asks etcd and Redis, one second each.
+    """``/livez`` asks nobody; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
 
     Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
     """
@@ -32,12 +32,16 @@ class Health:
     def readyz(self) -> Response:
         states = {
             "etcd": _state(lambda: self._coordination.ping(timeout=TIMEOUT)),
-            "redis": _state(self._redis.ping),
+            "redis": _state(self._write_nothing),
         }
         away = [name for name, state in states.items() if state != "ok"]
         if not away:
             return answer({"status": "ready", **states})
-        return problem(503, f"Out of reach: {' and '.join(away)}.", kind="not_ready", **states)
+        return problem(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
+
+    def _write_nothing(self) -> None:
+        """Replace what is not there: Redis refuses that where it would refuse a purchase."""
+        self._redis.set("sale:nothing", "", xx=True)
 
     def close(self) -> None:
         self._redis.close()

@@ -11,8 +11,8 @@ enough for all whose request had come before it.
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
 
-Error handling: `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff` and `SaleReset` mean that nothing was
-written; `InDoubt` that a write was sent and its answer lost.
+Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff` and `SaleReset` mean that nothing
+was written; `InDoubt` that a write was sent and its answer lost.
 """
 
 from __future__ import annotations

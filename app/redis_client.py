@@ -3,14 +3,18 @@
 redis-py repeats a command whose answer was lost, ten times where ``Redis(...)`` makes the pool. It cannot know whether
 the first one was executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost
 answer is an error, and the shop tells the buyer that the purchase is in doubt.
+
+A Redis that answers, and does not take writes now, is told apart from a defect: see `Refused`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
+from redis.connection import DefaultParser
 from redis.retry import Retry
 
 TIMEOUT = 2.0
@@ -19,6 +23,37 @@ CONNECT_TIMEOUT = 1.0
 
 class NotSent(redis.ConnectionError):
     """There was no connection to Redis, so the command was surely not executed."""
+
+
+class Refused(redis.ResponseError):
+    """Redis is read-only, full, busy or cannot save, and has written nothing.
+
+    A script is refused at its first write or not at all, and of a transaction either everything is executed or nothing.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self._said = said
+
+    def __str__(self) -> str:  # not the arguments: redis-py writes the whole command of a pipeline into them
+        return f"Redis refused: {self._said}"
+
+
+class Parser(DefaultParser):  # type: ignore[misc, valid-type]
+    """Knows a refusal, also as EXEC tells it, and as Redis 6 does where a script was refused."""
+
+    REFUSAL = re.compile(
+        r"(?:EXECABORT .*: |ERR Error running script.*: -)?"
+        r"(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
+    )
+
+    @classmethod
+    def parse_error(cls, response: str) -> Exception:
+        refusal = cls.REFUSAL.fullmatch(response)
+        if refusal is not None:
+            return Refused(refusal[1])
+        error: Exception = super().parse_error(response)
+        return error
 
 
 class Pool(redis.BlockingConnectionPool):
@@ -52,6 +87,7 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Re
         socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
         # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks to be tried again.
         retry=Retry(NoBackoff(), 0, supported_errors=()),
+        parser_class=Parser,
         decode_responses=True,
         # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
         protocol=2,

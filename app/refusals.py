@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import redis
 
 from app.purchase import LossCause, Outcome, Purchase, Receipt
+from app.redis_client import Refused
 from lock import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 
@@ -74,11 +75,12 @@ REFUSALS: dict[type[Exception], Refusal] = {
         Outcome.UNAVAILABLE,
         "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice.",
     ),
+    Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),
     redis.ConnectionError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
 }
 EXPECTED = tuple(REFUSALS)
-AWAY = (EtcdUnavailable, LockLost, ShuttingDown, redis.ConnectionError, redis.TimeoutError)
+AWAY = (EtcdUnavailable, LockLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

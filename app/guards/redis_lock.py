@@ -10,6 +10,7 @@ from redis.lock import Lock
 
 from app.guards.base import Guard, Promise, read_modify_write
 from app.purchase import LossCause, Purchase, Receipt
+from app.redis_client import Refused
 from app.refusals import GaveUp
 
 logger = logging.getLogger(__name__)
@@ -41,5 +42,5 @@ def _release(lock: Lock, purchase: Purchase) -> None:
     except LockNotOwnedError:
         purchase.loss = LossCause.RELEASED_LATE
         logger.warning("order %s: the Redis lock had expired before it was released", purchase.order)
-    except (redis.ConnectionError, redis.TimeoutError) as error:
+    except (Refused, redis.ConnectionError, redis.TimeoutError) as error:
         logger.warning("the Redis lock is left to expire: %s", error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -14,6 +15,13 @@ from app.redis_client import connect
 from app.sale import Sale
 from app.settings import Settings
 from loadtest.servers import Etcd, Redis
+
+
+@pytest.fixture
+def fresh_redis(tmp_path: Path) -> Iterator[Redis]:
+    """A Redis of this test's own, to be stopped, paused or changed."""
+    with Redis(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def test_not_ready_names_who_is_away(settings: Settings, away: str) -> None:
     purchase = browser.post("/stock/reduce?guard=etcd")
     services.of(app).close()
     assert (ready.status_code, ready.mimetype) == (503, "application/problem+json")
-    assert ready.get_json()["detail"] == f"Out of reach: {away}."
+    assert ready.get_json()["detail"] == f"Cannot be used: {away}."
     assert [name for name in ("etcd", "redis") if ready.get_json()[name] != "ok"] == [away]
     assert (purchase.status_code, purchase.get_json()["outcome"]) == (503, "unavailable")
     assert purchase.get_json()["in_doubt"] is False

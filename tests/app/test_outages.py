@@ -20,13 +20,6 @@ DEADLINE_S = 10.0  # a call of two seconds here and there, on a machine that is 
 
 
 @pytest.fixture
-def fresh_redis(tmp_path: Path) -> Iterator[Redis]:
-    """A Redis of this test's own, to be stopped or paused."""
-    with Redis(tmp_path) as server:
-        yield server
-
-
-@pytest.fixture
 def app(settings: Settings, fresh_etcd: Etcd, fresh_redis: Redis) -> Iterator[Flask]:
     """A shop on servers of its own that has sold one item under the mutex."""
     app = create_app(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.redis_client import NotSent, connect, warm_up
+from app.redis_client import NotSent, Refused, connect, warm_up
 from loadtest.ports import free_port
 from loadtest.servers import Redis
 from tests.app.lossy_proxy import LossyProxy
@@ -86,3 +86,27 @@ def test_warming_up_opens_every_connection(redis_server: Redis) -> None:
         before = client.info("stats")["total_connections_received"]
         warm_up(client)
         assert client.info("stats")["total_connections_received"] == before + 6
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("BUSY Redis is busy running a script.", "Redis is busy running a script."),
+        ("EXECABORT Transaction discarded because of: OOM no memory left.", "no memory left."),
+        ("ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY No writes.", "No writes."),
+        ("MISCONF The disk is full. script: 0, on @user_script:1.", "The disk is full."),
+    ],
+)
+def test_a_refusal_is_known_in_all_its_forms(redis_server: Redis, answer: str, said: str) -> None:
+    """What a command, a transaction, and a script of Redis 6 or 7 say of a refused write becomes the same error."""
+    with connect(redis_server.url, connections=1) as client, pytest.raises(Refused, match=f"^Redis refused: {said}$"):
+        client.eval("return redis.error_reply(ARGV[1])", 0, answer)
+
+
+def test_a_wrong_command_is_no_refusal(redis_server: Redis) -> None:
+    """An error that would come again stays what it is."""
+    with connect(redis_server.url, connections=1) as client:
+        client.set("text", "OOM READONLY BUSY")
+        with pytest.raises(redis.ResponseError) as caught:
+            client.incr("text")
+    assert not isinstance(caught.value, Refused)

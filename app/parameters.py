@@ -14,23 +14,23 @@ LARGEST_BODY = 16 * 1024
 
 
 class Parameters:
-    """The parameters of one request: its query, and the members of its JSON body where the query has none.
+    """The parameters of one request: its query and the members of its JSON body, each named once.
 
     Args:
         request: the request; its body is read.
         names: the parameters that it may have.
 
     Raises:
-        BadRequest: the body is not a JSON object, or there are other parameters.
+        BadRequest: the body is not a JSON object, there are other parameters, or one has more than one value.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
         UnsupportedMediaType: there is a body, and it is not said to be JSON.
     """
 
     def __init__(self, request: Request, *names: str) -> None:
-        self._values: dict[str, Any] = {**_body(request), **request.args}
+        self._values = _once([*_body(request).items(), *request.args.items(multi=True)])
         unknown = self._values.keys() - set(names)
         if unknown:
-            raise BadRequest(f"There is no parameter {min(unknown)!r} here: use {_listed(names)}.")
+            raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {_listed(names)}.")
 
     def whole(self, name: str, default: int, *, least: int = 0, most: int) -> int:
         """A whole number from `least` to `most`."""
@@ -88,12 +88,25 @@ def _body(request: Request) -> dict[str, Any]:
     if not request.is_json:
         raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")
     try:
-        members = json.loads(data)
+        members = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise BadRequest('The body is not JSON: send an object such as {"stock": 300}, or no body at all.') from None
     if not isinstance(members, dict):
         raise BadRequest('The body is not a JSON object: send one such as {"stock": 300}, or no body at all.')
     return members
+
+
+def _once(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What is given, by its name; or else raises `BadRequest`, for nobody knows which of two values is meant."""
+    values: dict[str, Any] = {}
+    for name, value in given:
+        if name in values:
+            raise BadRequest(
+                f"{_shown(name)} is given more than once: give one value, in the query or in the body "
+                "(a list, where one is taken, is 1,4 or [1, 4])."
+            )
+        values[name] = value
+    return values
 
 
 def _listed(names: Iterable[str]) -> str:

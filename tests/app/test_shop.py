@@ -76,8 +76,8 @@ def test_think_time_is_inside_the_critical_section(browser: FlaskClient) -> None
 
 
 def test_parameters_may_be_json(browser: FlaskClient, sale: Sale) -> None:
-    """Guard, think time and buyer are taken from a JSON body, too; the query counts where both have one."""
-    answer = browser.post("/stock/reduce?buyer=bob", json={"guard": "none", "buyer": "ada", "hold_ms": 1})
+    """Guard, think time and buyer are taken from a JSON body, too, or some from there and some from the query."""
+    answer = browser.post("/stock/reduce?buyer=bob", json={"guard": "none", "hold_ms": 1})
     assert answer.get_json()["guard"] == "none"
     assert json.loads(str(sale.client.lindex(sale.keys.orders, 0)))["buyer"] == "bob"
 
@@ -170,6 +170,7 @@ def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, setti
         ("buyer=", "1 to 200 characters"),
         ("buyer=" + "x" * 201, "1 to 200 characters"),
         ("gaurd=etcd", "no parameter 'gaurd' here: use guard, item, hold_ms, buyer"),
+        ("guard=none&guard=etcd", "'guard' is given more than once: give one value"),
     ],
 )
 def test_a_bad_query_is_a_bad_request(browser: FlaskClient, query: str, advice: str) -> None:
@@ -178,6 +179,32 @@ def test_a_bad_query_is_a_bad_request(browser: FlaskClient, query: str, advice: 
     assert (answer.status_code, answer.mimetype) == (400, "application/problem+json")
     assert advice in answer.get_json()["detail"]
     assert browser.get("/stock").get_json()["orders"] == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("/cart?items=1&items=1", ""),
+        ("/cart?items=1", '{"items": [1]}'),
+        ("/stock/reduce?buyer=bob", '{"buyer": "bob"}'),
+        ("/stock/reduce", '{"guard": "none", "guard": "etcd"}'),
+        ("/stock/reset?stock=1", '{"stock": 1}'),
+    ],
+)
+def test_nobody_guesses_which_of_two_values_is_meant(browser: FlaskClient, address: str, body: str) -> None:
+    """A parameter that is in the query or the body twice, or in both, is a 400 that names it, and changes nothing."""
+    browser.post("/stock/reduce?guard=none")
+    answer = browser.post(address, data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert "is given more than once: give one value, in the query or in the body" in answer.get_json()["detail"]
+    assert browser.get("/stock").get_json()["orders"] == 1
+
+
+def test_an_unknown_name_is_repeated_in_part(browser: FlaskClient) -> None:
+    """However long a parameter's name is, and whatever it is made of, the answer shows only its beginning."""
+    answer = browser.post("/stock/reduce?" + "ä" * 1000)
+    assert answer.status_code == 400
+    assert len(answer.get_json()["detail"]) < 200
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ leader that gives up leaves the key to the next one, so the process keeps its pl
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import threading
 import warnings
@@ -27,6 +28,7 @@ from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, 
 from lock.hold import Hold, Releasable
 from lock.mutex import Mutex
 from lock.session import Session
+from lock.shield import shielded
 
 
 class CohortToken(NamedTuple):
@@ -90,6 +92,7 @@ class CohortMutex:
 
         Arguments and errors are those of `Mutex.acquire`.
         """
+        self.session.client.check_process()
         until = deadline(timeout)
         waiter = _Waiter()
         try:
@@ -97,14 +100,15 @@ class CohortMutex:
                 self._waiters.append(waiter)
                 if not self._busy:
                     self._appoint_leader()
-            waiter.called.wait(None if timeout is None else max(until - now(), 0.0))
+            waiter.called.wait(min(max(until - now(), 0.0), threading.TIMEOUT_MAX))
             return self._proceed(waiter, until)
         except BaseException:
-            self._leave(waiter)
+            shielded(lambda: self._leave(waiter))
             raise
 
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
+        self.session.client.check_process()
         with self._lock:
             cancelled, leaders = list(self._waiters), [waiter for waiter in self._waiters if waiter.leads]
             self._waiters = deque(leaders)  # the others get no turn, even if one comes before they wake
@@ -156,15 +160,17 @@ class CohortMutex:
 
     def _leave(self, waiter: _Waiter) -> None:
         """A wait has ended with an error."""
+        abandoned = None
         with self._lock:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-            turn, led = waiter.turn, waiter.leads and waiter.turn is None
-            if led:
+            turn = waiter.turn
+            if waiter.leads and turn is None:
                 self._appoint_leader()
-            abandoned = led and not self._waiters
-        if abandoned:
-            self._withdraw()
+                if not self._waiters:  # or else the next leader takes it over
+                    abandoned, self._acquisition = self._acquisition, None
+        if abandoned is not None:
+            abandoned.withdraw()
         if turn is not None:  # an interrupt came together with the turn
             with contextlib.suppress(LockError):
                 turn.release()
@@ -175,9 +181,12 @@ class CohortMutex:
         if acquisition is not None:
             acquisition.withdraw()
 
-    def end_turn(self) -> None:
+    def end(self, turn: Turn) -> None:
         """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
         with self._lock:
+            if turn.ended:
+                raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+            turn.ended = True
             hold, given_up = self._hold, self._given_up
             assert hold is not None
             goes_on = bool(self._waiters) and self._may_go_on(hold)
@@ -231,6 +240,7 @@ class Turn(Releasable):
         key: the key in etcd that holds, the same for all turns of one hold.
         token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
         lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+        ended: whether it was released.
     """
 
     def __init__(self, cohort: CohortMutex, hold: Hold, token: CohortToken) -> None:
@@ -238,17 +248,18 @@ class Turn(Releasable):
         self.key = hold.key
         self.token = token
         self.lost = hold.lost
+        self.ended = False
         self._cohort = cohort
         self._hold = hold
-        self._released = False
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
-        return 0.0 if self._released else self._hold.remaining()
+        return 0.0 if self.ended else self._hold.remaining()
 
     def ensure(self) -> None:
         """As `Hold.ensure`."""
-        self._check()
+        if self.ended:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._hold.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
@@ -262,17 +273,19 @@ class Turn(Releasable):
             NotHeld: it was ended before.
             LockLost: the hold was found lost when it was given back.
         """
-        self._check()
-        self._released = True
-        self._cohort.end_turn()
-
-    def _check(self) -> None:
-        if self._released:
-            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self._cohort.session.client.check_process()
+        shielded(lambda: self._cohort.end(self))
 
     def __del__(self) -> None:
-        if not getattr(self, "_released", True):
-            self._released = True
-            # Not here: the garbage collector may run in a thread that is inside the cohort's lock.
-            threading.Thread(target=self._cohort.end_turn, name="lock-dropped-turn", daemon=True).start()
-            warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+        if getattr(self, "ended", True) or self._cohort.session.client.forked():
+            return
+        # Not here: the garbage collector may run in a thread that is inside the cohort's lock. Nor by a Thread, whose
+        # start takes locks, too.
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
+            _thread.start_new_thread(_end, (self,))
+        warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+def _end(dropped: Turn) -> None:
+    with contextlib.suppress(LockError):
+        dropped.release()

@@ -88,20 +88,27 @@ def far_session(far: Client) -> Iterator[Session]:
 
 
 @pytest.fixture
-def interrupt() -> Iterator[Callable[[], None]]:
-    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called; never the same."""
+def interrupt() -> Iterator[Callable[[], threading.Event]]:
+    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called, never the same, and sets
+    what it has returned.
+    """
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    orders: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
     chance = random.Random(7)
 
     def send() -> None:
-        while orders.get():
+        while (sent := orders.get()) is not None:
             time.sleep(chance.uniform(0.0, 0.006))
             os.kill(os.getpid(), signal.SIGUSR1)
+            sent.set()
+
+    def order() -> threading.Event:
+        orders.put(sent := threading.Event())
+        return sent
 
     sender = threading.Thread(target=send, daemon=True)
     sender.start()
-    yield lambda: orders.put(True)
-    orders.put(False)
+    yield order
+    orders.put(None)
     sender.join(WAIT_S)
     signal.signal(signal.SIGUSR1, before)

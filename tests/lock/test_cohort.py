@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,7 @@ from lock import (
     Client,
     CohortMutex,
     EtcdUnavailable,
+    Hold,
     InvalidName,
     LockCancelled,
     LockLost,
@@ -24,7 +27,10 @@ from lock import (
     SessionLost,
     connect,
 )
-from tests.lock.support import WAIT_S, in_thread, keys
+from lock.acquisition import Acquisition
+from lock.clock import now
+from lock.cohort import _Waiter
+from tests.lock.support import WAIT_S, Script, in_thread, keys
 from tests.waiting import wait_until
 
 
@@ -127,15 +133,15 @@ def test_turns_may_end_together_while_a_stranger_waits(
 ) -> None:
     """With `together`, whoever has had a turn goes on only when the hold is given up; without, at once."""
     name = f"cohort/together/{together}"
-    mutex = CohortMutex(session, name, slice=WAIT_S, together=together)
-    entered, leave = threading.Event(), threading.Event()
-    first = mutex.acquire(timeout=WAIT_S)
-    thread = queue_up(client, Mutex(stranger, name), entered, leave)
-    wait_until(first._hold.contended)
-    with ThreadPoolExecutor(2) as pool:
-        second = pool.submit(mutex.acquire, timeout=WAIT_S)
+    mutex = CohortMutex(session, name, slice=60 * WAIT_S, together=together)
+    for _ in range(2):
+        entered, leave = threading.Event(), threading.Event()
+        first = mutex.acquire(timeout=WAIT_S)
+        thread = queue_up(client, Mutex(stranger, name), entered, leave)
+        wait_until(first._hold.contended)
+        second = in_thread(mutex.acquire, timeout=WAIT_S)
         wait_until(lambda: len(mutex._waiters) == 1)
-        releasing = pool.submit(first.release)
+        releasing = in_thread(first.release)
         last = second.result(WAIT_S)
         assert together or releasing.result(WAIT_S) is None
         assert releasing.done() is not together
@@ -143,7 +149,24 @@ def test_turns_may_end_together_while_a_stranger_waits(
         releasing.result(WAIT_S)
         assert entered.wait(WAIT_S)
         leave.set()
-    thread.join(WAIT_S)
+        thread.join(WAIT_S)
+
+
+def test_turns_end_together_at_the_end_of_the_slice_at_the_latest(
+    client: Client, session: Session, stranger: Session
+) -> None:
+    """Once the slice is over, nobody who has had a turn waits for the one who still has his."""
+    mutex = CohortMutex(session, "cohort/over", slice=60 * WAIT_S, together=True)
+    first = mutex.acquire(timeout=WAIT_S)
+    stranger_waits = in_thread(Mutex(stranger, "cohort/over").acquire, timeout=WAIT_S)
+    wait_until(first._hold.contended)
+    second = in_thread(mutex.acquire, timeout=WAIT_S)
+    wait_until(lambda: len(mutex._waiters) == 1)
+    mutex._slice = 2.0  # a moment ahead: with the slice over, the second one would get no turn
+    mutex._held_since = now()
+    in_thread(first.release).result(WAIT_S)
+    second.result(WAIT_S).release()
+    stranger_waits.result(WAIT_S).release()
 
 
 def test_without_strangers_no_turn_waits_for_the_others(session: Session) -> None:
@@ -164,10 +187,11 @@ def test_a_leader_that_gives_up_leaves_its_place_to_the_next(
     mutex = CohortMutex(session, "cohort/heir")
     held = Mutex(stranger, "cohort/heir").acquire(timeout=WAIT_S)
     with ThreadPoolExecutor(2) as pool:
-        leader = pool.submit(mutex.acquire, timeout=0.5)
+        leader = pool.submit(mutex.acquire, timeout=2.0)
         wait_until(lambda: len(keys(client, "cohort/heir")) == 2)
         key = client.get_prefix("cohort/heir/").keys[1].key
         heir = pool.submit(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 2)
         with pytest.raises(LockTimeout, match="held by stranger"):
             leader.result(WAIT_S)
         held.release()
@@ -179,13 +203,37 @@ def test_the_last_one_to_give_up_leaves_no_key(client: Client, session: Session,
     """When all threads of the process have timed out, nothing of it stands in the queue."""
     mutex = CohortMutex(session, "cohort/nobody")
     with Mutex(stranger, "cohort/nobody").acquire(timeout=WAIT_S), ThreadPoolExecutor(5) as pool:
-        tries = [pool.submit(mutex.acquire, timeout=0.2) for _ in range(5)]
+        tries = [pool.submit(mutex.acquire, timeout=1.0) for _ in range(5)]
         for attempt in tries:
             with pytest.raises(LockTimeout, match="held by stranger"):
                 attempt.result(WAIT_S)
         wait_until(lambda: len(keys(client, "cohort/nobody")) == 1)
     with mutex.acquire(timeout=WAIT_S) as turn:
         assert turn.token.turn == 1
+
+
+def test_who_comes_while_the_last_one_gives_up_queues_for_himself(
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that is about to be deleted is not taken over."""
+    withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
+
+    def withdraw_late(acquisition: Acquisition[Hold]) -> None:
+        withdrawing.set()
+        assert go_on.wait(WAIT_S)
+        withdraw(acquisition)
+
+    monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
+    mutex = CohortMutex(session, "cohort/late")
+    with Mutex(stranger, "cohort/late").acquire(timeout=WAIT_S):
+        last = in_thread(mutex.acquire, timeout=0.5)
+        assert withdrawing.wait(WAIT_S)
+        late = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(client, "cohort/late")) == 3)
+        go_on.set()
+        assert isinstance(last.exception(WAIT_S), LockTimeout)
+    with late.result(WAIT_S) as turn:
+        assert keys(client, "cohort/late") == [turn.key]
 
 
 def test_a_thread_times_out_behind_a_turn_of_its_own_process(session: Session) -> None:
@@ -262,6 +310,17 @@ def test_cancel_wakes_all_who_wait_and_leaves_the_turn(client: Client, session: 
     wait_until(lambda: len(keys(client, "cohort/cancel")) == 0)
 
 
+def test_whoever_was_cancelled_gets_no_turn(session: Session) -> None:
+    """A turn that ends before a cancelled thread has woken goes to somebody else."""
+    mutex = CohortMutex(session, "cohort/slow to wake")
+    asleep = _Waiter()
+    with mutex.acquire(timeout=WAIT_S):
+        mutex._waiters.append(asleep)
+        mutex.cancel()
+    assert asleep.turn is None
+    mutex.acquire(timeout=WAIT_S).release()
+
+
 def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stranger: Session) -> None:
     """Threads that wait for a stranger's hold are cancelled, and the key of their process leaves the queue."""
     mutex = CohortMutex(session, "cohort/leader")
@@ -276,20 +335,51 @@ def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stran
     mutex.acquire(timeout=WAIT_S).release()
 
 
-def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: Callable[[], None]) -> None:
+def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: Callable[[], threading.Event]) -> None:
     """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
     for number in range(50):
         mutex = CohortMutex(session, f"cohort/interrupt/{number}")
-        with pytest.raises(KeyboardInterrupt):
-            _lock_for_ever(mutex, interrupt)
+        _lock_until(interrupt(), mutex)
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
-def _lock_for_ever(mutex: CohortMutex, interrupt: Callable[[], None]) -> None:
-    interrupt()
-    while True:
-        with mutex.acquire(timeout=WAIT_S):
-            pass
+def test_interrupts_at_any_moment_cost_nobody_his_turn(
+    session: Session, interrupt: Callable[[], threading.Event]
+) -> None:
+    """Ctrl-C a hundred times while another thread takes turns, too: it goes on to do so."""
+    mutex, done = CohortMutex(session, "cohort/interrupts"), threading.Event()
+    other = in_thread(_lock_until, done, mutex)
+    for _ in range(100):
+        _lock_until(interrupt(), mutex)
+    done.set()
+    other.result(WAIT_S)
+    mutex.acquire(timeout=WAIT_S).release()
+
+
+def _lock_until(told: threading.Event, mutex: CohortMutex) -> None:
+    """Take turns until told to stop, or interrupted; an interrupt that comes in a ``__del__`` is lost there."""
+    with contextlib.suppress(KeyboardInterrupt):
+        while not told.is_set():
+            with mutex.acquire(timeout=WAIT_S):
+                pass
+
+
+def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is called and interrupted at once does not keep the turn."""
+    mutex = CohortMutex(session, "cohort/called")
+    proceed = mutex._proceed
+
+    def interrupted(waiter: object, until: float) -> object:
+        monkeypatch.setattr(mutex, "_proceed", proceed)
+        raise KeyboardInterrupt
+
+    turn = mutex.acquire(timeout=WAIT_S)
+    monkeypatch.setattr(mutex, "_proceed", interrupted)
+    victim = in_thread(mutex.acquire, timeout=WAIT_S)
+    wait_until(lambda: len(mutex._waiters) == 1)
+    turn.release()
+    assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
+    in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
 def test_a_turn_is_released_once(session: Session) -> None:
@@ -301,6 +391,57 @@ def test_a_turn_is_released_once(session: Session) -> None:
         with pytest.raises(NotHeld):
             turn.release()
         other.ensure()
+
+
+def test_of_two_releases_at_once_one_ends_the_turn(session: Session) -> None:
+    """Threads that release the same turn together end it once: the next turn is not touched."""
+    mutex = CohortMutex(session, "cohort/twice")
+    for _ in range(20):
+        turn, barrier = mutex.acquire(timeout=WAIT_S), threading.Barrier(2)
+        following = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 1)
+        releases = [in_thread(lambda turn, barrier: barrier.wait() < 0 or turn.release(), turn, barrier) for _ in "ab"]
+        assert {type(release.exception(WAIT_S)) for release in releases} == {NotHeld, type(None)}
+        with following.result(WAIT_S) as second:
+            second.ensure()
+
+
+def test_a_turn_that_is_dropped_with_its_session_says_nothing(
+    client: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be passed on any more, because the session is over, is no error of anybody's."""
+    heard: list[object] = []
+    ended = threading.Event()
+    monkeypatch.setattr(sys, "unraisablehook", heard.append)
+    mutex = CohortMutex(session, "cohort/gone")
+    monkeypatch.setattr(mutex, "end", lambda turn, end=mutex.end: (session.lost.wait(WAIT_S), ended.set(), end(turn)))
+    with pytest.warns(ResourceWarning, match="dropped without a release"):
+        mutex.acquire(timeout=WAIT_S)
+    client.revoke(session.lease_id)
+    session.lease.verify()
+    assert ended.wait(WAIT_S)
+    wait_until(lambda: mutex._hold is None)
+    assert heard == []
+
+
+def test_a_forked_child_takes_no_turn(etcd: Etcd) -> None:
+    """In a child the threads that would pass the turn on do not exist: every call is refused at once."""
+    code = (
+        "cohort = CohortMutex(session, 'cohort/fork')\n"
+        "turn = cohort.acquire(timeout=20)\n"
+        "if os.fork() == 0:\n"
+        "    for call in (cohort.acquire, cohort.cancel, turn.release):\n"
+        "        try:\n"
+        "            call()\n"
+        "        except ForkedError:\n"
+        "            print('refused', flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "turn.release()\n"
+        "print('released', flush=True)\n"
+    )
+    with Script(etcd.endpoint, "cohort/fork", code) as script:
+        assert [script.says() for _ in range(4)] == ["refused", "refused", "refused", "released"]
 
 
 def test_a_dropped_turn_is_passed_on(session: Session) -> None:

@@ -77,5 +77,5 @@ class Carts:
     def _keys(self, items: Iterable[str]) -> list[str]:
         keys = [self._sale.keys.answers]
         for each in map(self._sale.keys_of.__getitem__, items):
-            keys += [each.stock, each.lucky, each.orders, each.fence]
+            keys += [each.stock, each.lucky, each.orders, each.fence, each.generation]
         return keys

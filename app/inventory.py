@@ -65,9 +65,9 @@ class Inventory:
         self._keys = k = sale.keys_of[item]
         self._fenced_read = sale.script("fenced_read", k.stock, k.fence, k.generation, k.answers)
         self._fenced_write = sale.script("fenced_write", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
-        self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.answers)
-        self._sold_out_still = sale.script("sold_out", k.stock, k.answers)
-        self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.answers)
+        self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
+        self._sold_out_still = sale.script("sold_out", k.stock, k.generation, k.answers)
+        self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.generation, k.answers)
         self._sold_out: SoldOut | None = None  # the last look by this process, the first of them under the lock
 
     def read(self, purchase: Purchase, client: redis.Redis | None = None) -> Reading:

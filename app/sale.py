@@ -26,7 +26,7 @@ class Keys:
         lucky: items sold, counted by ``INCR``.
         orders: the ledger: a list of JSON entries ``{order, buyer, instance, guard, token, at_ms}``.
         fence: the highest fencing token that was seen.
-        generation: changes with every reset.
+        generation: changes with every reset; without it there is no sale, whatever a late write has left of one.
         answers: a hash from Idempotency-Key to the first answer, shared by all items.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         lock: what redis-py's Lock holds.
@@ -116,18 +116,18 @@ class Sale:
                 reset(self._stock if stock is None else stock, "always", client=pipe)
             pipe.execute()
 
-    def open_if_closed(self, item: str = DEFAULT_ITEM) -> None:
+    def open_if_closed(self, item: str = DEFAULT_ITEM, *, client: redis.Redis | None = None) -> None:
         """Begin the sale of an item if there is none: at the very first request, or after Redis lost its data."""
-        self._reset[item](self._stock, "if closed")
+        self._reset[item](self._stock, "if closed", client=client)
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
-        """An item's counters and ledger as of one moment."""
-        self.open_if_closed(item)
+        """An item's counters and ledger as of one moment, at which its sale is opened if there is none."""
         k = self.keys_of[item]
         with self.client.pipeline(transaction=True) as pipe:
+            self.open_if_closed(item, client=pipe)
             pipe.mget(k.initial, k.stock, k.lucky)
             pipe.llen(k.orders)
-            (initial, stock, lucky), orders = pipe.execute()
+            _, (initial, stock, lucky), orders = pipe.execute()
         return Snapshot(initial=int(initial), stock=int(stock), lucky=int(lucky), orders=orders)
 
 

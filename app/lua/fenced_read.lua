@@ -11,8 +11,8 @@ local fence = redis.call('GET', KEYS[2])
 if fence and ARGV[1] < fence then
   return {'fenced', fence}
 end
-local stock = tonumber(redis.call('GET', KEYS[1]))
-if not stock then
+local stock, generation = tonumber(redis.call('GET', KEYS[1])), redis.call('GET', KEYS[3])
+if not (stock and generation) then
   return {'closed'}
 end
 redis.call('SET', KEYS[2], ARGV[1])
@@ -22,7 +22,7 @@ if answer then
   return {'replay', answer}
 end
 if stock > 0 then
-  return {'open', stock, redis.call('GET', KEYS[3])}
+  return {'open', stock, generation}
 end
 if keyed then
   redis.call('HSET', KEYS[4], ARGV[2], '{"outcome":"sold_out","stock":' .. stock .. ',"entry":' .. ARGV[3] .. '}')

@@ -1,10 +1,12 @@
 -- Starts the sale of one item afresh. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an etcd
 -- that was wiped, and counts from one, can sell.
+-- A sale has a stock and a generation. What a plain write leaves in a Redis that has just lost its data has no generation:
+-- it is no sale, and is started afresh like one that never was.
 -- What was sold before is kept once, as it stood at that moment: whoever watches may come too late to read it.
 -- KEYS     initial, stock, lucky, orders, fence, generation, answers, previous, previous orders
 -- ARGV     items for sale, 'always' or 'if closed'
 -- Returns  1 if the sale was started, 0 if there was one already
-if ARGV[2] == 'if closed' and redis.call('EXISTS', KEYS[2]) == 1 then
+if ARGV[2] == 'if closed' and redis.call('EXISTS', KEYS[2], KEYS[6]) == 2 then
   return 0
 end
 -- From the clock, not by counting: a Redis that lost its data must not come back to a generation that somebody has read.

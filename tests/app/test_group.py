@@ -138,6 +138,13 @@ def test_a_group_opens_the_sale(sale: Sale, inventory: Inventory) -> None:
     assert [receipt.stock for receipt in receipts(inventory, group(1, "ada", "bob"))] == [9, 8]
 
 
+def test_a_group_opens_half_a_sale(sale: Sale, inventory: Inventory) -> None:
+    """A stock without a generation, as a late plain write leaves it in a Redis that lost its data, is no sale."""
+    sale.client.delete(sale.keys.generation)
+    sale.client.set(sale.keys.stock, 5)
+    assert [receipt.stock for receipt in receipts(inventory, group(1, "ada", "bob"))] == [9, 8]
+
+
 @pytest.mark.parametrize("buyer", ["ä☃\U0001f6d2", '"}{', "a\x00b", "x" * 200])
 def test_any_buyer_is_stored_as_is(sale: Sale, inventory: Inventory, buyer: str) -> None:
     """Whatever text a buyer's name is, the ledger and the stored answer know it by exactly that."""

@@ -12,7 +12,7 @@ import redis
 from app.inventory import Inventory
 from app.purchase import Outcome, Purchase
 from app.refusals import FencedOff, KeyReused, SaleReset
-from app.sale import Sale
+from app.sale import Sale, Snapshot
 
 
 @pytest.fixture
@@ -153,6 +153,30 @@ def test_a_first_request_opens_the_sale(sale: Sale, inventory: Inventory) -> Non
         assert buy(inventory, Purchase("ada", "none")).stock == 9
 
 
+def half_a_sale(sale: Sale, inventory: Inventory) -> None:
+    """What a plain purchase leaves that was thinking while Redis lost its data: stock, lucky and orders alone."""
+    purchase = Purchase("ada", "none")
+    reading = inventory.read(purchase)
+    sale.client.delete(*vars(sale.keys).values())
+    inventory.write(purchase, reading)
+
+
+def test_half_a_sale_is_none_to_whoever_looks(sale: Sale, inventory: Inventory) -> None:
+    """What a plain write leaves of a sale that Redis has lost is opened anew at the next look."""
+    half_a_sale(sale, inventory)
+    assert sale.snapshot() == Snapshot(initial=10, stock=10, lucky=0, orders=0)
+
+
+def test_half_a_sale_is_not_sold_out(sale: Sale, inventory: Inventory) -> None:
+    """An empty stock that a plain write leaves of a sale that Redis has lost tells nobody that nothing is left."""
+    sale.reset(0)
+    assert fenced(inventory, Purchase("ada", "etcd")).outcome is Outcome.SOLD_OUT
+    sale.reset(1)
+    half_a_sale(sale, inventory)
+    assert inventory.short_cut(Purchase("bob", "etcd")) is None
+    assert fenced(inventory, Purchase("bob", "etcd")).stock == 9
+
+
 def plain(inventory: Inventory, purchase: Purchase) -> Any:
     """The plain purchase, unprotected."""
     reading = inventory.read(purchase)
@@ -224,6 +248,14 @@ def test_nothing_is_sold_below_zero(sale: Sale, inventory: Inventory, buy: Buy) 
     outcomes = [buy(inventory, Purchase(str(number), "g")).outcome for number in range(12)]
     assert outcomes == [Outcome.SOLD] * 10 + [Outcome.SOLD_OUT] * 2
     assert sale.snapshot().verdict == "EXACT"
+
+
+@pytest.mark.parametrize("buy", [fenced, Inventory.sell])
+def test_half_a_sale_is_none_to_whoever_buys(sale: Sale, inventory: Inventory, buy: Buy) -> None:
+    """What a plain write leaves of a sale that Redis has lost is opened anew by the next fenced or atomic purchase."""
+    half_a_sale(sale, inventory)
+    assert buy(inventory, Purchase("bob", "g")).stock == 9
+    assert sale.snapshot() == Snapshot(initial=10, stock=9, lucky=1, orders=1)
 
 
 def test_scripts_survive_a_redis_that_forgot_them(sale: Sale, inventory: Inventory) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from app.sale import Sale, Snapshot
@@ -65,6 +68,24 @@ def test_an_open_sale_is_not_opened_again(sale: Sale) -> None:
     sale.reset(3)
     sale.open_if_closed()
     assert sale.snapshot().initial == 3
+
+
+def test_whoever_looks_sees_an_open_sale_whatever_is_lost(sale: Sale) -> None:
+    """While all keys are deleted again and again, every look finds the sale opened anew, and none finds half of it."""
+    stop = threading.Event()
+
+    def lose_everything() -> None:
+        while not stop.is_set():
+            sale.client.delete(*vars(sale.keys).values())
+
+    with ThreadPoolExecutor(1) as thread:
+        losing = thread.submit(lose_everything)
+        try:
+            seen = {sale.snapshot() for _ in range(300)}
+        finally:
+            stop.set()
+    losing.result()
+    assert seen == {Snapshot(initial=10, stock=10, lucky=0, orders=0)}
 
 
 def test_all_keys_are_in_one_slot(sale: Sale) -> None:

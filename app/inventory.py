@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-import redis
 from redis.client import Pipeline
 
 from app.decisions import decided, fenced_off, replayed, sending, settled
@@ -70,32 +69,49 @@ class Inventory:
         self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.generation, k.answers)
         self._sold_out: SoldOut | None = None  # the last look by this process, the first of them under the lock
 
-    def read(self, purchase: Purchase, client: redis.Redis | None = None) -> Reading:
-        """The plain read, through a pipeline that watches where one is given."""
-        client = client or self._client
+    def read(self, purchase: Purchase, pipe: Pipeline | None = None) -> Reading:
+        """The plain read, through a pipeline that watches where one is given.
+
+        Raises:
+            redis.WatchError: nothing was left, and `pipe` noticed that this has changed; nothing was written.
+        """
         with purchase.timing("read"):
-            answer = client.hget(self._keys.answers, purchase.key) if purchase.key else None
-            stock = client.get(self._keys.stock)
-        if answer is not None:
-            return Reading(replayed(purchase, str(answer)))
+            stock = (pipe or self._client).get(self._keys.stock)
+            left = int(stock or 0)
+            answer = self._first_answer(purchase.key, pipe) if purchase.key and left > 0 else None
         if stock is None:
             self._sale.open_if_closed(self._item)
-            return self.read(purchase, client)
-        left = int(stock)
-        return Reading(stock=left) if left > 0 else Reading(self._nothing_left(purchase, left, client))
+            return self.read(purchase, pipe)
+        if answer is not None:
+            return Reading(replayed(purchase, str(answer)))
+        return Reading(stock=left) if left > 0 else Reading(self._nothing_left(purchase, left, pipe))
 
-    def _nothing_left(self, purchase: Purchase, stock: int, client: redis.Redis) -> Receipt:
-        if purchase.key:
-            client.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
-        return decided(purchase, Outcome.SOLD_OUT, stock)
+    def _first_answer(self, key: str, pipe: Pipeline | None) -> str | bytes | None:
+        if pipe:  # the same key may be buying another item
+            pipe.watch(self._keys.answers)  # type: ignore[no-untyped-call]
+        return (pipe or self._client).hget(self._keys.answers, key)
+
+    def _nothing_left(self, purchase: Purchase, stock: int, pipe: Pipeline | None) -> Receipt:
+        """Say "sold out", unless the idempotency key has an answer already."""
+        if not purchase.key:
+            return decided(purchase, Outcome.SOLD_OUT, stock)
+        with pipe or self._client.pipeline() as pipe:
+            if pipe.watching:
+                pipe.multi()
+            pipe.hsetnx(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
+            pipe.hget(self._keys.answers, purchase.key)
+            is_first, answer = pipe.execute()
+        return decided(purchase, Outcome.SOLD_OUT, stock) if is_first else replayed(purchase, answer)
 
     def write(self, purchase: Purchase, reading: Reading, pipe: Pipeline | None = None) -> Receipt:
         """The plain write, in one MULTI: order and answer land together or not at all.
 
-        The transaction does not close the race, because the read was outside of it.
+        The transaction does not close the race, because the read was outside of it. Unless `pipe` watches, the write
+        lands even in a sale that was reset since the read, which the fenced write refuses; and of two that race with
+        one idempotency key both may sell: the key keeps the first answer.
 
         Raises:
-            redis.WatchError: `pipe` watched the stock, and it changed since the read; nothing was written.
+            redis.WatchError: what `pipe` watched has changed since the read; nothing was written.
         """
         left = reading.stock - 1
         with purchase.timing("commit"), sending(), pipe or self._client.pipeline() as pipe:
@@ -105,13 +121,13 @@ class Inventory:
             pipe.incr(self._keys.lucky)
             pipe.rpush(self._keys.orders, purchase.entry(self._instance))
             if purchase.key:
-                pipe.hset(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD, left))
+                pipe.hsetnx(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD, left))
             pipe.execute()
         return decided(purchase, Outcome.SOLD, left)
 
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
-        """A pipeline for `read` and `write` whose write fails if anybody touches the stock from now on."""
+        """A pipeline for `read` and `write` that writes nothing if anybody touches the stock from now on."""
         with self._client.pipeline() as pipe:
             pipe.watch(self._keys.stock)  # type: ignore[no-untyped-call]
             yield pipe

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 import redis
 
 from app.inventory import Inventory
-from app.purchase import Outcome, Purchase
+from app.purchase import Outcome, Purchase, Receipt
 from app.refusals import FencedOff, KeyReused, SaleReset
 from app.sale import Sale, Snapshot
 
@@ -135,6 +137,15 @@ def test_the_plain_write_believes_what_it_read(sale: Sale, inventory: Inventory)
     assert (now.stock, now.orders, now.lost_updates, now.verdict) == (9, 2, 1, "1 lost update")
 
 
+def test_a_plain_write_leaves_the_first_answer_to_a_key(inventory: Inventory) -> None:
+    """Of two plain purchases that race with one key both may sell; whoever asks again is told of the first."""
+    first, second = Purchase("ada", "none", key="k"), Purchase("ada", "none", key="k")
+    readings = inventory.read(first), inventory.read(second)
+    inventory.write(first, readings[0])
+    assert inventory.write(second, readings[1]).order == second.order
+    assert plain(inventory, Purchase("ada", "none", key="k")).order == first.order
+
+
 def test_a_watched_write_notices_others(sale: Sale, inventory: Inventory) -> None:
     """A purchase that watches fails with WatchError when anybody has bought since, and writes nothing."""
     purchase = Purchase("ada", "redis-watch")
@@ -256,6 +267,68 @@ def test_half_a_sale_is_none_to_whoever_buys(sale: Sale, inventory: Inventory, b
     half_a_sale(sale, inventory)
     assert buy(inventory, Purchase("bob", "g")).stock == 9
     assert sale.snapshot() == Snapshot(initial=10, stock=9, lucky=1, orders=1)
+
+
+def persistent(inventory: Inventory, purchase: Purchase) -> Any:
+    """The watched purchase, again and again until nobody was faster."""
+    while True:
+        with suppress(redis.WatchError):
+            return watched(inventory, purchase)
+
+
+@contextmanager
+def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
+    """Let `rival` come before the command in this place, from 0, of those that are sent inside."""
+    send, places = redis.Connection.send_packed_command, itertools.count()
+
+    def send_after_rival(connection: redis.Connection, *command: Any, **options: Any) -> None:
+        if next(places) == place:
+            rival()
+        send(connection, *command, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
+        yield
+
+
+def plain_read(inventory: Inventory, purchase: Purchase) -> Any:
+    """As much of the plain purchase as may have company."""
+    return inventory.read(purchase).receipt
+
+
+@pytest.mark.parametrize("stock", [0, 1])
+@pytest.mark.parametrize("buy", [plain_read, persistent])
+def test_a_key_that_has_bought_is_never_told_sold_out(sale: Sale, inventory: Inventory, buy: Buy, stock: int) -> None:
+    """Whichever command of a plain read or a watched purchase the last item is bought before with the same key: that
+    one order is made, is the answer, and stays it.
+    """
+    bought: list[Receipt] = []
+
+    def deliver_and_buy() -> None:
+        sale.client.set(sale.keys.stock, 1)
+        bought.append(inventory.sell(Purchase("ada", "g", key="k")))
+
+    for place in itertools.count():
+        sale.reset(stock)
+        with overtaken(place, deliver_and_buy):
+            receipt = buy(inventory, Purchase("ada", "g", key="k"))
+        if len(bought) == place:
+            break
+        again = inventory.sell(Purchase("ada", "g", key="k"))
+        assert receipt.order == again.order == bought[place].order
+        assert sale.snapshot().orders == 1
+
+
+def test_a_watched_sold_out_is_not_said_of_the_next_sale(sale: Sale, inventory: Inventory) -> None:
+    """Whichever command of a watched purchase the sale is reset before, a buyer with a key buys from the new one."""
+    resets: list[None] = []
+    for place in itertools.count():
+        sale.reset(0)
+        with overtaken(place, lambda: resets.append(sale.reset(5))):
+            receipt = persistent(inventory, Purchase("ada", "g", key="k"))
+        if len(resets) == place:
+            break
+        assert (receipt.outcome, receipt.stock, receipt.replayed) == (Outcome.SOLD, 4, False)
 
 
 def test_scripts_survive_a_redis_that_forgot_them(sale: Sale, inventory: Inventory) -> None:

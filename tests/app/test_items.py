@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import redis
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -143,6 +144,18 @@ def test_a_key_used_for_two_items_at_once_buys_one(sale: Sale) -> None:
     shelves[0].fenced_write(purchases[0], readings[0])
     with pytest.raises(KeyReused):
         shelves[1].fenced_write(purchases[1], readings[1])
+    assert (sale.snapshot("1").stock, sale.snapshot("2").stock) == (9, 10)
+
+
+def test_a_key_used_for_two_items_at_once_buys_one_under_a_watch(sale: Sale) -> None:
+    """A purchase that watches notices that its key has bought another item since the read, and writes nothing."""
+    first, second = (Purchase("ada", "redis-watch", item=item, key="k") for item in ("1", "2"))
+    shelf = Inventory(sale, instance="shop-a", item="2")
+    with shelf.watching() as pipe:
+        reading = shelf.read(second, pipe)
+        Inventory(sale, instance="shop-a", item="1").sell(first)
+        with pytest.raises(redis.WatchError):
+            shelf.write(second, reading, pipe)
     assert (sale.snapshot("1").stock, sale.snapshot("2").stock) == (9, 10)
 
 

@@ -11,8 +11,9 @@ enough for all whose request had come before it.
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
 
-Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff` and `SaleReset` mean that nothing
-was written; `InDoubt` that a write was sent and its answer lost.
+Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff` and `SaleReset` mean that no order
+was written: at most "sold out" was kept for the idempotency key, and a retry is told so. `InDoubt` means that a write
+was sent and its answer lost.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ class Inventory:
             return self.fenced_read(purchase)
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
-        self._note(asked, found[0] if status == "sold_out" else None)
+        if status == "sold_out":
+            self._note(asked, found[0])
         return Reading(settled(purchase, status, found[0]))
 
     def fenced_write(self, purchase: Purchase, reading: Reading) -> Receipt:
@@ -195,7 +197,9 @@ class Inventory:
         if status == "closed":
             self._sale.open_if_closed(self._item)
             return self.fenced_group(purchases)
-        self._note(asked, dict(zip(found[::2], found[1::2], strict=True)).get("sold_out"))
+        left = dict(zip(found[::2], found[1::2], strict=True)).get("sold_out")
+        if left is not None:
+            self._note(asked, left)
         return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
 
     def short_cut(self, purchase: Purchase) -> Receipt | None:
@@ -214,13 +218,16 @@ class Inventory:
         asked = time.monotonic()
         with purchase.timing("read"):
             status, *found = self._sold_out_still(purchase.key or "", purchase.entry(self._instance))
-        if status != "replay":
-            self._note(asked, found[0] if status == "sold_out" else None)
-        return None if status == "open" else settled(purchase, status, found[0])
+        if status == "open":
+            self._sold_out = None
+            return None
+        if status == "sold_out":
+            self._note(asked, found[0])
+        return settled(purchase, status, found[0])
 
-    def _note(self, asked: float, left: str | None) -> None:
-        """What a look at the stock has found; None: something, or it did not look."""
-        self._sold_out = None if left is None else SoldOut(asked, int(left))
+    def _note(self, asked: float, left: str) -> None:
+        """A look at the stock, sent at `asked`, has found nothing."""
+        self._sold_out = SoldOut(asked, int(left))
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one atomic script.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,7 +15,8 @@ from flask.testing import FlaskClient
 from app import create_app, services
 from app.arrival import arrived_at
 from app.inventory import Inventory, SoldOut
-from app.purchase import Outcome, Purchase
+from app.purchase import Outcome, Purchase, Receipt
+from app.refusals import KeyReused
 from app.sale import Sale
 from app.settings import Settings
 from lock import Mutex, Session, connect
@@ -211,6 +212,32 @@ def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
         assert inventory.short_cut(Purchase("fay", "etcd")) is not None
     assert inventory.short_cut(keyed) is None
     assert inventory.short_cut(Purchase("dan", "etcd")) is None
+
+
+def retried_alone(inventory: Inventory) -> Receipt | KeyReused | None:
+    """What Ada is told who asks again with her key, under the lock."""
+    return inventory.fenced_read(Purchase("ada", "etcd", key="k", token=3)).receipt
+
+
+def retried_in_a_group(inventory: Inventory) -> Receipt | KeyReused | None:
+    """The same, from a group of one."""
+    return inventory.fenced_group([Purchase("ada", "etcd-batch", key="k", token=3)])[0]
+
+
+@pytest.mark.parametrize("retry", [retried_alone, retried_in_a_group])
+def test_a_retry_under_the_lock_leaves_the_look_of_others(
+    sale: Sale, retry: Callable[[Inventory], Receipt | KeyReused | None]
+) -> None:
+    """An answer that is given again says nothing about the stock: what somebody else has seen of it still counts."""
+    inventory, before = Inventory(sale, instance="shop-a"), Purchase("cleo", "etcd")
+    first = inventory.sell(Purchase("ada", "etcd", key="k"))
+    sale.client.set(sale.keys.stock, 0)
+    assert inventory.fenced_read(Purchase("bob", "etcd", token=2)).receipt is not None
+    sale.client.set(sale.keys.stock, 5)
+    again = retry(inventory)
+    assert isinstance(again, Receipt)
+    assert again.order == first.order
+    assert inventory.short_cut(before) is not None
 
 
 def test_who_waits_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:

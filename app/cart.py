@@ -19,7 +19,6 @@ from app.guards.holding import release
 from app.purchase import Outcome, Purchase, Receipt
 from app.sale import Sale
 
-GUARD = "cart"  # as metrics and ledger know it
 _BETWEEN = ","
 
 

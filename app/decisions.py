@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import redis
 
 from app.fencing import Token, fence_text, from_json, shown
-from app.purchase import Outcome, Purchase, Receipt
+from app.purchase import CART, Outcome, Purchase, Receipt
 from app.redis_client import NotSent
 from app.refusals import FencedOff, InDoubt, KeyReused
 
@@ -29,11 +29,12 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
     """The receipt for an answer that the idempotency key has already.
 
     Raises:
-        KeyReused: it was given to another buyer, or for another item.
+        KeyReused: it was given to another buyer, for another item, or for a cart and not for an item alone.
     """
     first = json.loads(answer)
     entry, outcome = first["entry"], Outcome(first["outcome"])
-    if (entry["buyer"], entry["item"]) != (purchase.buyer, purchase.item):
+    asked = purchase.buyer, purchase.item, purchase.guard == CART
+    if (entry["buyer"], entry["item"], entry["guard"] == CART) != asked:
         raise KeyReused("this Idempotency-Key belongs to another purchase")
     order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
     receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)

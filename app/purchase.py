@@ -16,6 +16,7 @@ from app.clock import now_ns
 from app.fencing import Token, Tokens
 
 DEFAULT_ITEM = "1"
+CART = "cart"  # the guard of a cart, as metrics and ledger know it
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

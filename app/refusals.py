@@ -6,7 +6,7 @@ PurchaseError
 ├── GaveUp         the guard's turn did not come in time; nothing was written
 ├── InDoubt        the write was sent and its answer lost; the same idempotency key tells
 ├── ShuttingDown   this instance takes no more purchases; nothing was written
-└── KeyReused      the idempotency key belongs to another buyer's purchase
+└── KeyReused      the idempotency key belongs to another purchase
 
 Errors of `lock` and of Redis are translated here, too. What is not listed is a defect, and is not caught.
 """
@@ -47,7 +47,7 @@ class ShuttingDown(PurchaseError):
 
 
 class KeyReused(PurchaseError):
-    """The idempotency key belongs to another buyer's purchase."""
+    """The idempotency key belongs to another purchase."""
 
 
 @dataclass(frozen=True)

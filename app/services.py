@@ -8,7 +8,6 @@ from typing import cast
 import redis
 from flask import Flask
 
-from app.cart import GUARD as CART
 from app.cart import Carts
 from app.coordination import Coordination
 from app.evidence import witness
@@ -16,6 +15,7 @@ from app.guards import Tools, make_guards
 from app.health import Health
 from app.inventory import Inventory
 from app.metrics import Metrics
+from app.purchase import CART
 from app.redis_client import connect, warm_up
 from app.refusals import ShuttingDown
 from app.sale import Sale

@@ -19,13 +19,12 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from app.admin import require_admin
 from app.answers import answer, problem
-from app.cart import GUARD as CART
 from app.cart import Carts, cart_of
 from app.coordination import Coordination
 from app.guards import DEFAULT, Guard
 from app.metrics import Metrics
 from app.parameters import LARGEST_BODY, Parameters, checked_text
-from app.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
+from app.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
 from app.refusals import EXPECTED, KeyReused, refuse
 from app.sale import Sale
 from app.settings import MOST_ITEMS, Settings

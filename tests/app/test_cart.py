@@ -110,6 +110,16 @@ def test_a_key_is_for_one_cart(browser: FlaskClient, sale: Sale) -> None:
     assert stocks(sale) == [9, 9, 9, 10]
 
 
+def test_a_cart_of_one_item_is_not_that_item_alone(browser: FlaskClient, sale: Sale) -> None:
+    """Their answers differ in form, so the key of the one is refused for the other, although the item is the same."""
+    buy(browser, 1, key="cart")
+    assert browser.post("/stock/reduce?item=1&buyer=ada", headers={"Idempotency-Key": "cart"}).status_code == 422
+    browser.post("/stock/reduce?item=2&buyer=ada", headers={"Idempotency-Key": "alone"})
+    assert buy(browser, 2, key="alone").status_code == 422
+    assert buy(browser, 1, key="cart").headers["Idempotency-Replayed"] == "true"
+    assert stocks(sale) == [9, 9, 10, 10]
+
+
 def test_a_cart_that_was_sold_out_is_told_so_again(browser: FlaskClient, sale: Sale) -> None:
     """The first answer to a key stays, also after a delivery."""
     sale.client.set(sale.keys_of["1"].stock, 0)

@@ -7,6 +7,7 @@ on a key that nobody else writes, so a call whose answer was lost can be repeate
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from lock.endpoints import parse_endpoints
 from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.login import Login
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.stream import one_request
 from lock.transport import Endpoint, Observer, Tls, Transport, rpc
 from lock.watch import Watch
 
@@ -263,12 +265,14 @@ def _first_answer(to: Endpoint) -> Callable[..., Any]:
     """The keepalive stream as a call with one answer: a beat every few seconds is not worth a stream to look after."""
 
     def beat(request: Any, **options: Any) -> Any:
-        stream = to.lease.LeaseKeepAlive(iter((request,)), **options)
+        over = threading.Event()
+        stream = to.lease.LeaseKeepAlive(one_request(request, over), **options)
         try:
             return next(stream)
         except StopIteration:
             raise EtcdUnavailable("etcd ended the stream of renewals without an answer") from None
         finally:
+            over.set()
             stream.cancel()
 
     return beat

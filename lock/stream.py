@@ -23,6 +23,12 @@ def call_name(request: Any) -> str:
     return str(request.DESCRIPTOR.name).removesuffix("Request")
 
 
+def one_request(request: Any, over: threading.Event) -> Iterator[Any]:
+    """All that is said on a stream, which is `over` when that is set."""
+    yield request
+    over.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end
+
+
 class Stream:
     """Answers to one request, read by one thread and closed by any.
 
@@ -58,7 +64,7 @@ class Stream:
             with self._lock:
                 if self._closed.is_set():
                     return
-                self._call = self._start(self._requests())
+                self._call = self._start(one_request(self._request, self._closed))
             yield from self._answers()
         except EtcdError:
             self._failed(False)
@@ -91,7 +97,3 @@ class Stream:
             yield response
         if not self._closed.is_set():
             raise EtcdUnavailable("etcd ended the stream")
-
-    def _requests(self) -> Iterator[Any]:
-        yield self._request
-        self._closed.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end

@@ -164,7 +164,7 @@ class Transport:
                 failures.append(f"{endpoint.address}: {words(error)}")
                 if unanswered is not None:
                     unanswered()
-            except TimeoutError as error:
+            except (EtcdUnavailable, TimeoutError) as error:
                 failures.append(f"{endpoint.address}: {error}")
             except ValueError as error:  # gRPC's word for a closed channel
                 raise EtcdUnavailable(CLOSED) from error

@@ -1,4 +1,4 @@
-"""What Prometheus may ask: purchases by guard and outcome, waiting and holding times, and how locks were lost.
+"""What Prometheus may ask: purchases by guard and outcome, and in progress, waiting and holding times, locks lost.
 
 With several workers each counts in files of its own, and any of them answers for all: prometheus-client's multiprocess
 mode, for which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
@@ -60,6 +60,12 @@ class Metrics:
         )
         self.held = Histogram(
             "flashsale_held_seconds", "Time inside the critical section.", ("guard",), buckets=SECONDS, registry=r
+        )
+        self.in_progress = Gauge(
+            "flashsale_purchases_in_progress",
+            "Purchases that have begun and are not over.",
+            multiprocess_mode="livesum",
+            registry=r,
         )
         names = Gauge("flashsale_instance", "Who answers.", ("name",), multiprocess_mode="max", registry=r)
         names.labels(instance).set(1)

@@ -70,7 +70,8 @@ class Shop:
 
     def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
         try:
-            receipt = seller.buy(purchase)
+            with self._metrics.in_progress.track_inprogress():
+                receipt = seller.buy(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:

@@ -155,6 +155,26 @@ def test_two_workers_count_together(tmp_path: Path, env: dict[str, str]) -> None
             assert f'flashsale_instance{{name="{instance.name}"}} 1.0' in text
 
 
+def in_progress(instance: Instance) -> float:
+    """Purchases that have begun and are not over, as /metrics tells."""
+    with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+        (line,) = [line for line in response if line.startswith(b"flashsale_purchases_in_progress ")]
+    return float(line.split()[1])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_purchases_in_progress_are_told(tmp_path: Path, env: dict[str, str], stranger: Mutex, workers: str) -> None:
+    """Whichever worker is asked tells how many purchases of all of them wait for their turn, and 0 after the last."""
+    env |= {"FLASHSALE_WORKERS": workers}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
+        with stranger.acquire(timeout=5):
+            clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
+            wait_until(lambda: len(stranger.contenders()) == 7)
+            assert [in_progress(instance) for _ in range(4)] == [6] * 4
+        assert [click.result()[0] for click in clicks] == [200] * 6
+        assert in_progress(instance) == 0
+
+
 def test_the_metrics_directory_is_removed(tmp_path: Path, env: dict[str, str]) -> None:
     """The files through which workers count together are gone after the stop."""
     temporary = tmp_path / "temporary"

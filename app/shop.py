@@ -23,6 +23,7 @@ from app.cart import Carts, cart_of
 from app.coordination import Coordination
 from app.guards import DEFAULT, Guard
 from app.metrics import Metrics
+from app.origin import require_known_host, require_own_page
 from app.parameters import LARGEST_BODY, Parameters, checked_text
 from app.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
 from app.refusals import EXPECTED, KeyReused, refuse
@@ -116,6 +117,8 @@ class Shop:
     def reset(self) -> Response:
         """``POST /stock/reset``: begin the sale of all items again; answers with the first one."""
         require_admin(self._settings.admin_token, on_loopback=self._settings.on_loopback, what="resets")
+        if self._settings.admin_token is None:
+            require_known_host({self._settings.host}, advice="set FLASHSALE_ADMIN_TOKEN and send it")
         self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
 
@@ -177,8 +180,14 @@ def _milliseconds(seconds: float) -> float:
 
 
 def init_app(app: Flask, shop: Shop) -> None:
-    """Register the routes of the sale."""
+    """Register the routes of the sale; what changes it is not for pages of other sites."""
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # so that one that is cut off there shows
+
+    @app.before_request
+    def check() -> None:
+        if request.method == "POST":
+            require_own_page()
+
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])

@@ -25,10 +25,11 @@ def require_admin(token: str | None, *, on_loopback: bool, what: str) -> None:
         return
     if token is None:
         raise Forbidden(f"Other machines can reach this server: set FLASHSALE_ADMIN_TOKEN to allow {what}.")
-    sent = request.authorization
+    # Not request.authorization, which takes a token with an equals sign in it for parameters.
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
     # WSGI hands header bytes over as Latin-1.
-    text = (sent.token or "") if sent is not None and sent.type == "bearer" else ""
-    if not hmac.compare_digest(text.encode("latin-1", "replace"), token.encode()):
+    is_right = hmac.compare_digest(sent.strip().encode("latin-1", "replace"), token.encode())
+    if scheme.lower() != "bearer" or not is_right:
         raise Unauthorized(
             "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
             www_authenticate=WWWAuthenticate("bearer"),

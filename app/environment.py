@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -63,10 +63,10 @@ def seconds(text: str) -> float:
 
 
 def address(text: str) -> str:
-    """Where to listen: an IP address or a host name."""
+    """Where to listen: an IP address or a host name, in small letters."""
     if not re.fullmatch(r"[A-Za-z0-9._:-]+", text):
         raise ValueError("give the address to listen on, such as 127.0.0.1 or 0.0.0.0, without scheme and port")
-    return text
+    return text.lower()
 
 
 def label(text: str) -> str:
@@ -84,18 +84,23 @@ def identifier(text: str) -> str:
 
 
 def endpoints(text: str) -> str:
-    """Addresses of etcd."""
+    """Addresses of etcd, which is spoken to in plain text."""
     for endpoint in text.split(","):
-        if not re.fullmatch(r"\s*(https?://)?[^\s/]+:[0-9]{1,5}/?\s*", endpoint):
+        if "https://" in endpoint:
+            raise ValueError("give addresses without https://, because the shop does not speak TLS to etcd")
+        found = re.fullmatch(r"\s*(?:http://)?[^\s/]+:([0-9]{1,5})/?\s*", endpoint)
+        if found is None or not 1 <= int(found[1]) <= 65535:
             raise ValueError("give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379")
     return text
 
 
 def redis_url(text: str) -> str:
     """The address of Redis, and nothing that would change how the shop speaks to it."""
-    url = urlsplit(text)
+    url = _split(text)
     if url.scheme not in ("redis", "rediss", "unix"):
         raise ValueError("give a URL such as redis://127.0.0.1:6379/0")
+    if url.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", url.path):
+        raise ValueError("end it with the number of a database, as in redis://127.0.0.1:6379/0")
     # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
     for option, _ in parse_qsl(url.query, keep_blank_values=True):
         if not option.startswith("ssl_"):
@@ -106,7 +111,7 @@ def redis_url(text: str) -> str:
 def http_urls(text: str) -> tuple[str, ...]:
     """Base URLs, separated by commas."""
     urls = tuple(part.strip().rstrip("/") for part in text.split(","))
-    if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) for url in urls):
+    if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) and _split(url) for url in urls):
         raise ValueError("give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090")
     return urls
 
@@ -117,3 +122,15 @@ def host_names(text: str) -> tuple[str, ...]:
     if not all(re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) for name in names):
         raise ValueError("give host names without scheme and port, separated by commas, such as board.example")
     return names
+
+
+def _split(text: str) -> SplitResult:
+    """The parts of a URL; its port, if it has one, can be used."""
+    url = urlsplit(text)
+    try:
+        usable = url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("give a port from 1 to 65535")
+    return url

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.board.settings import BoardSettings
 from app.settings import Settings, SettingsError
 
 
@@ -72,7 +73,15 @@ def test_an_empty_variable_is_not_set() -> None:
         ("SALE", "a/b", "letters, digits"),
         ("SALE", "{x}", "letters, digits"),
         ("ETCD_ENDPOINTS", "localhost", "HOST:PORT"),
+        ("ETCD_ENDPOINTS", "a:1,b:99999", "HOST:PORT"),
+        ("ETCD_ENDPOINTS", "a:0", "HOST:PORT"),
+        ("ETCD_ENDPOINTS", "a:1,https://b:2379", "does not speak TLS to etcd"),
         ("REDIS_URL", "http://cache", "redis://"),
+        ("REDIS_URL", "redis://127.0.0.1:abc/0", "port from 1 to 65535"),
+        ("REDIS_URL", "redis://127.0.0.1:99999", "port from 1 to 65535"),
+        ("REDIS_URL", "redis://127.0.0.1:0", "port from 1 to 65535"),
+        ("REDIS_URL", "redis://cache/zero", "number of a database"),
+        ("REDIS_URL", "redis://cache/0/1", "number of a database"),
         ("REDIS_URL", "redis://cache?retry_on_timeout=1", "leave out 'retry_on_timeout='"),
         ("REDIS_URL", "redis://cache?socket_timeout=", "leave out 'socket_timeout='"),
     ],
@@ -81,6 +90,26 @@ def test_a_bad_value_is_named_with_advice(name: str, value: str, advice: str) ->
     """A value that cannot be used is answered by what to give instead."""
     with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*{advice}"):
         Settings.from_environment({f"FLASHSALE_{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ETCD_ENDPOINTS", "http://a:1/, [::1]:65535"),
+        ("REDIS_URL", "redis://cache"),
+        ("REDIS_URL", "rediss://:secret@[::1]:6380/15"),
+        ("REDIS_URL", "unix:///run/redis.sock"),
+    ],
+)
+def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) -> None:
+    """Ports and databases that have defaults may be left out; a socket has neither."""
+    assert value in vars(Settings.from_environment({f"FLASHSALE_{name}": value})).values()
+
+
+def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
+    """The board is told as well as the shop."""
+    with pytest.raises(SettingsError, match=r"FLASHSALE_INSTANCES is .*give a port from 1 to 65535"):
+        BoardSettings.from_environment({"FLASHSALE_INSTANCES": "http://a:8080,http://b:99999"})
 
 
 def test_all_bad_values_are_told_at_once() -> None:
@@ -105,3 +134,10 @@ def test_secrets_are_not_shown() -> None:
 def test_loopback_is_recognized(host: str, expected: bool) -> None:
     """Only addresses that other machines cannot reach count as loopback; names other than localhost do not."""
     assert Settings(host=host).on_loopback is expected
+
+
+def test_a_host_name_may_have_large_letters() -> None:
+    """LOCALHOST is localhost, for shop and board."""
+    environment = {"FLASHSALE_HOST": "LOCALHOST"}
+    assert Settings.from_environment(environment).on_loopback
+    assert BoardSettings.from_environment(environment).on_loopback

@@ -271,6 +271,19 @@ def test_the_right_token_resets(public: FlaskClient) -> None:
     assert public.post("/stock/reduce?guard=none").status_code == 200
 
 
+@pytest.mark.parametrize("token", ["a=b", "a=b, c", "two words", "YWJj=="])
+def test_a_token_may_have_any_characters(settings: Settings, token: str) -> None:
+    """What looks like parameters to HTTP is a token like any other."""
+    app = create_app(dataclasses.replace(settings, admin_token=token))
+    browser = app.test_client()
+    answers = [
+        browser.post("/stock/reset", headers={"Authorization": f"{scheme} {sent}"}).status_code
+        for scheme, sent in (("Bearer", token), ("bearer", token), ("Bearer", token[:-1]), ("Basic", token))
+    ]
+    services.of(app).close()
+    assert answers == [200, 200, 401, 401]
+
+
 def test_without_a_token_nobody_resets_from_outside(settings: Settings) -> None:
     """Beyond loopback and without a token, a reset is a 403 that names the variable to set."""
     app = create_app(dataclasses.replace(settings, host="0.0.0.0"))

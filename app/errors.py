@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
@@ -51,8 +52,9 @@ def _http_error(error: HTTPException) -> Response:
 def _read_away() -> None:
     """Receive the rest of a body: a client that is still sending sees a broken connection instead of the answer."""
     body, received = request.environ["wsgi.input"], 0
-    while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
-        received += len(chunk)
+    with suppress(OSError):  # it may stop sending
+        while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
+            received += len(chunk)
 
 
 def _away(error: Exception) -> Response:

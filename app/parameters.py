@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from flask import Request
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import (
+    BadRequest,
+    ClientDisconnected,
+    RequestEntityTooLarge,
+    RequestTimeout,
+    UnsupportedMediaType,
+)
 
 LONGEST_TEXT = 200
 LARGEST_BODY = 16 * 1024
@@ -23,6 +29,7 @@ class Parameters:
     Raises:
         BadRequest: the body is not a JSON object, there are other parameters, or one has more than one value.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
+        RequestTimeout: the body breaks off.
         UnsupportedMediaType: there is a body, and it is not said to be JSON.
     """
 
@@ -80,7 +87,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    data = request.get_data(cache=False)
+    data = _received(request)
     if len(data) > LARGEST_BODY:  # a chunked one, which werkzeug cuts off where it refuses others
         raise RequestEntityTooLarge
     if not data:
@@ -94,6 +101,17 @@ def _body(request: Request) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise BadRequest('The body is not a JSON object: send one such as {"stock": 300}, or no body at all.')
     return members
+
+
+def _received(request: Request) -> bytes:
+    """All of the body; a part of it, or none of what was announced, must not count as a body."""
+    try:
+        data = request.get_data(cache=False)
+    except ClientDisconnected:  # a chunked one
+        data = None
+    if data is None or len(data) < (request.content_length or 0):
+        raise RequestTimeout("The body broke off: send all of it at once, or none.")
+    return data
 
 
 def _once(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+from gunicorn.workers.gthread import TConn  # type: ignore[import-untyped]
 
 from app.arrival import arrived_at
+from app.clients import PatientWorker
 
 _PEEK = 4096  # bytes; a browser's click has less than half of it
 _BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding):([^\r]*)", re.IGNORECASE)
@@ -59,7 +60,7 @@ class CountingPool(ThreadPoolExecutor):
             self.busy += busy
 
 
-class CountingWorker(ThreadWorker):  # type: ignore[misc]
+class CountingWorker(PatientWorker):
     """The worker whose thread pool counts, and which knows when a request came that found its connection open.
 
     A new connection goes to a thread whether or not the client has asked for anything yet, and what was sent behind

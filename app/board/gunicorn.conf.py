@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import socket
-import struct
 import sys
 import threading
 from pathlib import Path
@@ -20,7 +18,7 @@ except SettingsError as error:
     sys.exit(str(error))
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
-worker_class = "gthread"
+worker_class = "app.clients.PatientWorker"
 workers = 1  # one sampler for all
 threads = settings.viewers + 16  # each viewer keeps one; the others are for everything else
 graceful_timeout = 2
@@ -28,16 +26,8 @@ control_socket_disable = True  # there is one per HOME, and the instances have t
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
-SEND_TIMEOUT_S = 20
 line_format = "%(asctime)s board [%(process)d] %(levelname)s %(message)s"
 logging.basicConfig(level=logging.INFO, format=line_format)
-
-
-def when_ready(server: Any) -> None:
-    """Let nobody who stopped reading keep a thread: connections inherit the time limit from the listener."""
-    limit = struct.pack("@ll", SEND_TIMEOUT_S, 0)
-    for listener in server.LISTENERS:
-        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def post_worker_init(worker: Any) -> None:

@@ -15,6 +15,7 @@ from app.redis_client import connect
 from app.sale import Sale
 from app.settings import Settings
 from loadtest.servers import Etcd, Redis
+from loadtest.stack import Instance
 
 
 @pytest.fixture
@@ -36,6 +37,27 @@ def settings(etcd: Etcd, redis_server: Redis) -> Settings:
         lock_timeout=20.0,
         threads=16,
     )
+
+
+@pytest.fixture
+def env(settings: Settings) -> dict[str, str]:
+    """The environment of instances that sell this test's sale."""
+    return {
+        "FLASHSALE_ETCD_ENDPOINTS": settings.etcd_endpoints,
+        "FLASHSALE_REDIS_URL": settings.redis_url,
+        "FLASHSALE_SALE": settings.sale,
+        "FLASHSALE_STOCK": "10",
+        "FLASHSALE_LEASE_TTL": "2",
+        "FLASHSALE_LOCK_TIMEOUT": "20",
+        "FLASHSALE_THREADS": "16",
+    }
+
+
+@pytest.fixture
+def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
+    """A running instance."""
+    with Instance(tmp_path, env=env) as instance:
+        yield instance
 
 
 @pytest.fixture

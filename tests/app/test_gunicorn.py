@@ -28,27 +28,6 @@ Answer = tuple[int, dict[str, Any]]
 
 
 @pytest.fixture
-def env(settings: Settings) -> dict[str, str]:
-    """The environment of instances that sell this test's sale."""
-    return {
-        "FLASHSALE_ETCD_ENDPOINTS": settings.etcd_endpoints,
-        "FLASHSALE_REDIS_URL": settings.redis_url,
-        "FLASHSALE_SALE": settings.sale,
-        "FLASHSALE_STOCK": "10",
-        "FLASHSALE_LEASE_TTL": "2",
-        "FLASHSALE_LOCK_TIMEOUT": "20",
-        "FLASHSALE_THREADS": "16",
-    }
-
-
-@pytest.fixture
-def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
-    """A running instance."""
-    with Instance(tmp_path, env=env) as instance:
-        yield instance
-
-
-@pytest.fixture
 def stranger(settings: Settings) -> Iterator[Mutex]:
     """The sale's mutex as another program sees it."""
     with connect(settings.etcd_endpoints) as client, Session(client, name="stranger") as session:

@@ -1,0 +1,87 @@
+"""gunicorn's threaded worker as shop and board use it: no client can keep a thread by doing nothing, and whoever sends
+what is no request is answered as everybody else.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TYPE_CHECKING, Any
+
+from gunicorn import util  # type: ignore[import-untyped]
+from gunicorn.http.errors import (  # type: ignore[import-untyped]
+    ExpectationFailed,
+    LimitRequestHeaders,
+    LimitRequestLine,
+    ParseException,
+    UnsupportedTransferCoding,
+)
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+
+from app.answers import problem
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+RECEIVE_TIMEOUT_S = 5
+SEND_TIMEOUT_S = 20
+STATUS = {LimitRequestLine: 414, LimitRequestHeaders: 431, ExpectationFailed: 417, UnsupportedTransferCoding: 501}
+ADVICE = {
+    414: "The address is too long: send parameters as the members of a JSON body.",
+    431: "The headers are too long, or too many: send fewer and shorter ones.",
+}
+
+
+class ClientSocket(socket.socket):
+    """The connection to a client that has a request under way: who stops sending in it counts as having hung up.
+
+    The limits are the operating system's, because gunicorn sets Python's own anew. A connection that is kept alive and
+    idle is not received from, so they do not concern it.
+    """
+
+    @classmethod
+    def of(cls, accepted: socket.socket) -> Self:
+        """Take over a connection; `accepted` is of no use afterwards."""
+        own = cls(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", RECEIVE_TIMEOUT_S, 0))
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", SEND_TIMEOUT_S, 0))
+        return own
+
+    def recv(self, *args: Any) -> bytes:
+        try:
+            return super().recv(*args)
+        except BlockingIOError:
+            if not self.getblocking():
+                raise
+            self.shutdown(socket.SHUT_RD)  # or closing would wait, on the main thread, for more to come
+            return b""
+
+
+class PatientWorker(ThreadWorker):  # type: ignore[misc]
+    """Loses no thread to a client that stops sending or reading, and answers every error as a problem."""
+
+    def enqueue_req(self, conn: TConn) -> None:
+        if not isinstance(conn.sock, ClientSocket):
+            conn.sock = ClientSocket.of(conn.sock)
+        super().enqueue_req(conn)
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
+        """Answer what did not come as far as the application, or went wrong outside of it."""
+        if isinstance(exc, ParseException):
+            self.log.warning("No request from %s: %s", addr, exc)
+            status = STATUS.get(type(exc), 400)
+            detail = ADVICE.get(status, f"That is no request that can be answered: {exc}.")
+        else:
+            self.log.exception("Error handling request")
+            status, detail = 500, "That is a defect of the server: the log of this instance says more."
+        try:
+            util.write_nonblock(client, self._problem(status, detail))
+        except OSError as error:
+            self.log.debug("Nobody waits for the answer: %s", error)
+
+    def _problem(self, status: int, detail: str) -> bytes:
+        with self.wsgi.app_context():
+            response = problem(status, detail)
+        response.headers["Connection"] = "close"
+        head = f"HTTP/1.1 {response.status}\r\n{response.headers}"
+        return head.encode("latin-1") + response.get_data()

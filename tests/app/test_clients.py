@@ -1,0 +1,115 @@
+"""Clients that stop sending, or send what is no request, as gunicorn meets them before the application does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.board import Board
+from loadtest.process import Process
+from loadtest.stack import Instance
+
+THREADS = 17  # at least as many as each of the servers has
+DEADLINE_S = 20
+
+
+@pytest.fixture(params=["shop", "board"])
+def server(request: pytest.FixtureRequest, tmp_path: Path, env: dict[str, str]) -> Iterator[Process]:
+    """A running instance of the shop, or the board."""
+    env |= {"FLASHSALE_BOARD_VIEWERS": "1"}
+    with Instance(tmp_path, env=env) if request.param == "shop" else Board(tmp_path, env=env) as server:
+        yield server
+
+
+@contextmanager
+def sent(server: Process, data: bytes) -> Iterator[socket.socket]:
+    """A connection on which this was sent, and nothing else will be."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_S) as client:
+        client.sendall(data)
+        yield client
+
+
+def answer(server: Process, data: bytes) -> tuple[int, str, dict[str, Any]]:
+    """Status, media type and document that whoever sends this gets, and nothing after it."""
+    with sent(server, data) as client, client.makefile("rb") as stream:
+        head, _, body = stream.read().partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    assert int(headers["content-length"]) == len(body)
+    return int(status.split()[1]), headers["content-type"], json.loads(body)
+
+
+def visitor(server: Process) -> closing[http.client.HTTPConnection]:
+    """Somebody who keeps his connection."""
+    return closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=DEADLINE_S))
+
+
+def ask(connection: http.client.HTTPConnection) -> socket.socket:
+    """Ask whether the server lives; the socket on which it said so."""
+    connection.request("GET", "/livez")
+    response = connection.getresponse()
+    response.read()
+    assert response.status == 200
+    return connection.sock
+
+
+def test_who_stops_sending_keeps_no_thread(server: Process) -> None:
+    """One byte on a connection for every thread stops nobody: after some seconds those are closed, without much ado."""
+    with ExitStack() as connections:
+        silent = [connections.enter_context(sent(server, b"P")) for _ in range(THREADS)]
+        with visitor(server) as other:
+            ask(other)
+        assert [client.recv(1) for client in silent] == [b""] * THREADS
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_who_is_silent_between_requests_stays(instance: Instance) -> None:
+    """A connection that is kept alive idles for longer than a request may pause, and serves the next one."""
+    with visitor(instance) as idle, sent(instance, b"P") as silent:
+        first = ask(idle)
+        assert silent.recv(1) == b""
+        assert ask(idle) is first
+
+
+@pytest.mark.parametrize(
+    ("begun", "status"),
+    [
+        (b"Content-Length: 10\r\n\r\n", 408),
+        (b"Content-Length: 10\r\n\r\n{", 408),
+        (b"Transfer-Encoding: chunked\r\n\r\nff\r\n{", 408),
+        (b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + b"x" * 20_000, 413),
+    ],
+)
+def test_a_body_that_does_not_come_is_answered(instance: Instance, begun: bytes, status: int) -> None:
+    """Who stops in the middle of a body is told so, or that it was too long anyway; nothing is sold."""
+    head = b"POST /stock/reduce HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    found, media_type, document = answer(instance, head + begun)
+    assert (found, media_type, document["instance"]) == (status, "application/problem+json", instance.name)
+    assert "Traceback" not in instance.log.read_text()
+    with visitor(instance) as other:
+        other.request("GET", "/stock")
+        assert json.load(other.getresponse())["orders"] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "advice"),
+    [
+        (b"GET /stock?" + b"x" * 5000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414, "JSON body"),
+        (b"GET /stock HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, "shorter"),
+        (b"this is no HTTP\r\n\r\n", 400, "no request"),
+        (b"POST /stock HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: magic\r\n\r\n", 501, "magic"),
+    ],
+)
+def test_what_is_no_request_is_a_problem_too(instance: Instance, data: bytes, status: int, advice: str) -> None:
+    """What gunicorn refuses by itself is answered in problem+json, with the instance's name, and never in HTML."""
+    found, media_type, document = answer(instance, data)
+    assert (found, media_type) == (status, "application/problem+json")
+    assert (document["status"], document["instance"]) == (status, instance.name)
+    assert advice in document["detail"]

@@ -13,11 +13,16 @@ from loadtest.report.sources import Bench, ReportError, Rush, Source, read
 from loadtest.reports import latest
 
 PAGE = "index.html"
+VERSUS = "versus.html"  # the page of two, which may not take the place of the page of one
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"Default: {PAGE} beside FILE; {VERSUS} for two.",
+)
 def report(files: Sequence[Path], output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark; of two of a kind, compare them side by side."""
     if len(files) > 2:
@@ -40,7 +45,8 @@ def draw(directory: Path, screen: Console) -> None:
 def write(files: Sequence[Path], output: Path | None = None) -> Path:
     """Make the page, and return where it was written; raises ReportError."""
     sources = [read(file) for file in files]
-    where = output or (files[0] if files[0].is_dir() else files[0].parent) / PAGE
+    directory = files[0] if files[0].is_dir() else files[0].parent
+    where = output or directory / (PAGE if len(files) == 1 else VERSUS)
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(page(sources), encoding="utf-8")
     return where

@@ -166,6 +166,16 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert not [row for row in page.rows if row[:1] == ["flask"]]
 
 
+def test_a_page_of_two_leaves_the_page_of_one_alone(tmp_path: Path) -> None:
+    """Beside the first of two runs, their page has a name of its own, and the command says which."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
+    alone = write([a]).read_text(encoding="utf-8")
+    done = make(a / "comparison.json", b / "comparison.json")
+    assert done.output == f"Report: {a}/versus.html\n"
+    assert "B took 2.50 times as long as A." in (a / "versus.html").read_text(encoding="utf-8")
+    assert (a / "index.html").read_text(encoding="utf-8") == alone
+
+
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
     record = Record.read(DATA / "rush-etcd.json")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
 
@@ -27,6 +28,10 @@ class Missed(Exception):
     """The scenario could not be played as it is meant: what it waited for did not happen."""
 
 
+class Untimely(Missed):
+    """The fault came too early or too late, as happens on a busy machine: that shows nothing, so it is played again."""
+
+
 @dataclass
 class Act:
     """What is at hand while a scenario is played.
@@ -35,7 +40,8 @@ class Act:
         exact: whether the guard promises exactness under every fault.
         uses_etcd: whether the guard's lock is in etcd.
         show: is told of every event as it happens.
-        failures: what the scenario insisted on in vain.
+        failures: what the scenario insisted on in vain, or missed.
+        missed: why the scenario could not be played as it is meant, if it could not.
     """
 
     arena: Arena
@@ -48,6 +54,7 @@ class Act:
     show: Callable[[str, float], None]
     events: list[Event] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    missed: Missed | None = None
 
     @property
     def uses_etcd(self) -> bool:
@@ -67,6 +74,15 @@ class Act:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
         if not kept:
             self.failures.append(text)
+
+    @contextmanager
+    def noting_misses(self) -> Iterator[None]:
+        """What is missed inside speaks against the run, which goes on."""
+        try:
+            yield
+        except Missed as missed:
+            self.failures.append(str(missed))
+            self.missed = missed
 
     def wait_for(self, what: str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
         """Wait until `happened()`; raises Missed."""
@@ -93,7 +109,7 @@ class Act:
         Thread(
             target=lambda: answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms)), daemon=True
         ).start()
-        self.wait_for("the victim's critical section", lambda: self._is_inside(VICTIM))
+        self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM))
         self.buyers.go_on()
         time.sleep(READ_S)
         self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
@@ -114,5 +130,6 @@ class Act:
         """Wait for longer than a lease lives."""
         time.sleep(self.arena.ttl_s + 0.6)
 
-    def _is_inside(self, buyer: str) -> bool:
+    def is_inside(self, buyer: str) -> bool:
+        """Whether the buyer's critical section has begun and is not over."""
         return any(visit.buyer == buyer and visit.left is None for visit in self.evidence.poll())

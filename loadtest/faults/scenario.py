@@ -48,4 +48,4 @@ class Scenario(ABC):
         """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises Missed."""
 
     def review(self, act: Act, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
-        """Insist on what the record, and what the audit found in it, have to show beyond the verdict."""
+        """Insist on what the record, and what the audit found in it, have to show beyond the verdict; raises Missed."""

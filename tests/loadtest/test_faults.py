@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,14 +21,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.guards import GUARDS as APP_GUARDS
+from loadtest.answer import Answer
 from loadtest.audit import audit
-from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.act import VICTIM, Act, Untimely
 from loadtest.faults.arena import Arena
 from loadtest.faults.command import GUARDS, faults
 from loadtest.faults.disturbances import KINDS, LONGEST_S, plan
 from loadtest.faults.glance import Glance
 from loadtest.faults.local import LocalArena
-from loadtest.faults.performance import Performance, Screen
+from loadtest.faults.performance import MOST_PLAYS, Performance, Screen
 from loadtest.faults.programme import BY_NAME
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.scenario import Expected, Scenario
@@ -89,6 +91,51 @@ def test_a_scenario_that_proves_nothing_fails(arena: Arena) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     result, _ = Performance(Nothing(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
+
+
+class Late(Nothing):
+    """Is late a number of times."""
+
+    unfenced = Expected.EXACT
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.plays = 0
+
+    def play(self, act: Act) -> None:
+        self.plays += 1
+        act.let_sell(1)
+        if self.plays <= self.times:
+            raise Untimely("too late")
+
+
+@pytest.mark.parametrize(
+    ("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS - 1, MOST_PLAYS, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])]
+)
+def test_an_untimely_fault_is_played_again(arena: Arena, late: int, plays: int, found: list[str]) -> None:
+    """A fault that missed its moment shows nothing and is not judged; but not for ever."""
+    scenario = Late(late)
+    result, _ = Performance(scenario, "etcd", arena, Deaf(), stock=5).run()
+    assert (scenario.plays, list(result.problems)) == (plays, found)
+
+
+def test_a_write_that_cannot_be_held_back_any_more_is_waited_for_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the line is cut only when the victim has written, as on a busy machine, there is another sale."""
+    inside, victims = Act.holder_inside, list[Act]()
+
+    def slow_at_first(act: Act, shop: int, *, think_ms: int) -> Future[Answer]:
+        victims.append(act)
+        answer = inside(act, shop, think_ms=think_ms)
+        if len(victims) == 1:
+            answer.result(30)
+        return answer
+
+    monkeypatch.setattr(Act, "holder_inside", slow_at_first)
+    result, _ = Performance(DelayedWrite(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    assert len(victims) >= 2
+    assert result.as_expected, result.problems
 
 
 def test_a_frozen_holder_oversells(arena: Arena) -> None:

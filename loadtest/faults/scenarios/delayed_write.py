@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from loadtest.audit import Audit
-from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.act import VICTIM, Act, Untimely
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.proxy import REQUESTS
 from loadtest.record import Record
+
+THINK_MS = 1000
 
 
 class DelayedWrite(Scenario):
@@ -24,10 +26,13 @@ class DelayedWrite(Scenario):
     def play(self, act: Act) -> None:
         shop = act.shops[0]
         act.let_sell(20)
-        answer = act.holder_inside(0, think_ms=500)
+        answer = act.holder_inside(0, think_ms=THINK_MS)
         shop.redis_line.stall(REQUESTS)
         self._stalled_ms = act.start.elapsed_ms()
-        act.wait_for("the write", lambda: VICTIM.encode() in shop.redis_line.held_back(REQUESTS))
+        act.wait_for("the write", lambda: self._is_held_back(act) or not act.is_inside(VICTIM))
+        if not self._is_held_back(act):
+            raise Untimely("the write was on its way before the line was cut")
+        self._seen_ms = act.start.elapsed_ms()
         for line in shop.etcd_lines:
             line.stall()
         act.say("shop-a has sent its write and is cut off from the network")
@@ -41,4 +46,10 @@ class DelayedWrite(Scenario):
 
     def review(self, act: Act, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
-        act.insist((section.commit_ms or 0.0) > self._stalled_ms, "the write was not the one that was held back")
+        thought_until = section.entered_ms + THINK_MS
+        if self._seen_ms < thought_until or (section.commit_ms or 0.0) < self._stalled_ms:
+            raise Untimely("it was not the write that was held back")
+
+    def _is_held_back(self, act: Act) -> bool:
+        """Whether something of the victim is under way to Redis: if he has thought, it is his write."""
+        return VICTIM.encode() in act.shops[0].redis_line.held_back(REQUESTS)

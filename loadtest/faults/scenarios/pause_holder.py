@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtest.answer import Outcome
 from loadtest.audit import Audit
-from loadtest.faults.act import VICTIM, Act
+from loadtest.faults.act import VICTIM, Act, Untimely
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.record import Record
 
@@ -39,4 +39,5 @@ class PauseHolder(Scenario):
     def review(self, act: Act, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
         read, commit = section.read_ms or 0.0, section.commit_ms or self._thawed_ms
-        act.insist(read < self._frozen_ms < self._thawed_ms <= commit, "it was not frozen between read and write")
+        if not read < self._frozen_ms < self._thawed_ms <= commit:
+            raise Untimely("it was not frozen between read and write")

@@ -16,8 +16,9 @@ from lock.endpoints import parse_endpoints
 from lock.errors import EtcdUnavailable, LeaseNotFound
 from lock.login import Login
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.observer import Observer
 from lock.stream import one_request
-from lock.transport import Endpoint, Observer, Tls, Transport, rpc
+from lock.transport import Endpoint, Tls, Transport, rpc
 from lock.watch import Watch
 
 
@@ -40,7 +41,7 @@ def connect(
         user: together with `password`, where etcd asks for them; an expired token is renewed by itself.
         password: see `user`.
         namespace: put in front of every key, so that several applications can share a cluster.
-        observer: told of every answer of etcd, for tracing and counting; see `lock.transport.Observer`.
+        observer: told of every answer of etcd, for tracing and counting; see `lock.observer.Observer`.
 
     Raises:
         ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, or half a login.

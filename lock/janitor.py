@@ -8,8 +8,8 @@ The lease is shared and kept alive, so a key that is forgotten blocks everyone b
 lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
 was dropped without a release.
 
-Error handling: what etcd did not confirm is tried again and again until it does. Where it refuses a group, each key is
-tried by itself, so that one that may not be deleted does not keep the others.
+Error handling: what etcd did not confirm, for whatever reason, is tried again and again until it does. Where it refuses
+a group, each key is tried by itself, so that one that may not be deleted does not keep the others.
 """
 
 from __future__ import annotations
@@ -97,10 +97,6 @@ class Janitor:
         while not self._closed.is_set():
             self._collect()
             group = self._due()
-            for litter in group:
-                if litter.first is not None:
-                    litter.first()
-                    litter.first = None
             if group:
                 self._delete(group)
         for litter in self._litter:
@@ -132,11 +128,16 @@ class Janitor:
     def _delete(self, group: list[_Litter]) -> None:
         in_doubt = threading.Event()  # an endpoint that did not answer may have deleted them for us
         try:
+            _prepare(group)
             there = self._client.delete_several(
                 [(litter.key, litter.create_revision) for litter in group], unanswered=in_doubt.set
             )
         except EtcdError as error:
             self._failed(group, error)
+            return
+        except Exception as error:
+            logger.exception("a deletion has failed")
+            self._failed(group, EtcdError(f"a deletion has failed: {error!r}"))
             return
         for litter, was_there in zip(group, there, strict=True):
             litter.outcome.put(was_there or in_doubt.is_set())
@@ -157,6 +158,13 @@ class Janitor:
     def _again(self, litter: _Litter, pause: float) -> None:
         litter.waits_for_company, litter.due = False, now() + pause
         self._litter.append(litter)
+
+
+def _prepare(group: list[_Litter]) -> None:
+    for litter in group:
+        if litter.first is not None:
+            litter.first()
+            litter.first = None
 
 
 def _stopped(key: str) -> EtcdUnavailable:

@@ -4,8 +4,8 @@ The local deadline is counted from the moment a renewal was *sent*, with the TTL
 from a later moment, so a lease that is valid here is valid there. (Go's client counts from the answer, and believes
 in its lease for a network delay too long.)
 
-Error handling: a renewal that fails is repeated until the deadline. A lease that is lost stays lost, even where etcd
-might still have extended it: holds were told, and others may rely on that.
+Error handling: a renewal that fails, for whatever reason, is repeated until the deadline. A lease that is lost stays
+lost, even where etcd might still have extended it: holds were told, and others may rely on that.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class KeptLease(Loss):
             pause = self._renew()
         except EtcdError as error:
             logger.info("lease %x was not renewed, %.1f s left: %s", self.id, self.remaining(), error)
+        except Exception:  # a machine that is out of threads or memory; whoever relies on the lease has to be told
+            logger.exception("lease %x was not renewed, %.1f s left", self.id, self.remaining())
         if self.remaining() <= 0.0:
             self._run_out()
         return pause
@@ -124,9 +126,15 @@ class KeptLease(Loss):
             self._look.clear()
             if self._stopping.is_set():
                 return
-            self._chores()
+            self._do_chores()
             pause = self.verify()
         self._give_back()
+
+    def _do_chores(self) -> None:
+        try:
+            self._chores()
+        except Exception:
+            logger.exception("what is done with each renewal of lease %x has failed", self.id)
 
     def _renew(self) -> float:
         """Renew it once; seconds until the next time."""
@@ -149,6 +157,8 @@ class KeptLease(Loss):
                 return
             except EtcdError as error:
                 logger.debug("lease %x was not revoked: %s", self.id, error)
+            except Exception:
+                logger.exception("lease %x was not revoked", self.id)
 
     def _run_out(self) -> None:
         self._lose(f"could not be kept alive for {self.ttl} s")

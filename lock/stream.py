@@ -1,4 +1,4 @@
-"""A watch's stream of answers, and the hook that is told of every answer of etcd."""
+"""A watch's stream of answers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ import grpc
 from lock.clock import now
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.grpc_errors import CLOSED, out_of_reach, translate
-
-Observer = Callable[[str, Any, Any, float], None]
-"""Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
-since the request was sent. Of a watch it is told each answer. It runs in the calling thread, so it should be quick.
-"""
-
-
-def call_name(request: Any) -> str:
-    """``Txn`` for a ``TxnRequest``."""
-    return str(request.DESCRIPTOR.name).removesuffix("Request")
+from lock.observer import Observer, tell
 
 
 def one_request(request: Any, over: threading.Event) -> Iterator[Any]:
@@ -36,7 +27,7 @@ class Stream:
         start: makes the gRPC call from an iterator of requests.
         request: the only one.
         failed: called with whether the endpoint is out of reach when the stream has failed, before the reader is told.
-        observer: see `Observer`.
+        observer: see `lock.observer.Observer`.
     """
 
     def __init__(
@@ -90,8 +81,7 @@ class Stream:
     def _answers(self) -> Iterator[Any]:
         sent = now()
         for response in self._call:
-            if self._observer is not None:
-                self._observer(call_name(self._request), self._request, response, now() - sent)
+            tell(self._observer, self._request, response, now() - sent)
             if response.canceled:
                 raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
             yield response

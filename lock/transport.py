@@ -21,14 +21,15 @@ from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
 from lock.grpc_errors import CLOSED, out_of_reach, token_expired, translate, words
 from lock.login import Login
+from lock.observer import Observer, tell
 from lock.shield import shielded
-from lock.stream import Observer, Stream, call_name
+from lock.stream import Stream
 
 protobuf_bridge.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Endpoint", "Observer", "Stream", "Tls", "Transport", "rpc"]
+__all__ = ["Endpoint", "Tls", "Transport", "rpc"]
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -184,8 +185,7 @@ class Transport:
     def _send(self, method: Callable[..., Any], request: Any, token: str | None, deadline: float) -> Any:
         sent = now()
         response = method(request, timeout=max(deadline - sent, 0.0), metadata=self._metadata(token))
-        if self._observer is not None:
-            self._observer(call_name(request), request, response, now() - sent)
+        tell(self._observer, request, response, now() - sent)
         return response
 
     def _token(self, endpoint: Endpoint, deadline: float) -> str | None:

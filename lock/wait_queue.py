@@ -4,13 +4,14 @@ The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC:
 a lease; the smallest create revision holds. Whoever becomes head learns it from the watch or, if the hold before was
 one of this very process, from its end. Nothing on that path costs more when the queue is longer.
 
-Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader), the queue is
-listed again and watched from there; meanwhile the keys keep their places in etcd. A waiter learns of nothing but its
-turn, the loss of its key or session, and its cancellation.
+Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an error that
+nobody expected), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
+waiter learns of nothing but its turn, the loss of its key or session, and its cancellation.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -40,7 +41,7 @@ class WaitQueue:
 
     def __init__(self, client: Client, prefix: str) -> None:
         self.prefix = prefix
-        self.trouble: EtcdError | None = None  # why the view may be out of date
+        self.trouble: Exception | None = None  # why the view may be out of date
         self._client = client
         self._view = QueueView()
         self._tickets: dict[str, Ticket] = {}
@@ -162,16 +163,20 @@ class WaitQueue:
 
     def _follow(self) -> None:
         while not self._closed.is_set():
-            watch = self._client.watch(self.prefix)
             try:
-                self._read(watch)
+                with contextlib.closing(self._client.watch(self.prefix)) as watch:
+                    self._read(watch)
             except EtcdError as error:
-                self.trouble = error
                 logger.info("following %s again after: %s", self.prefix, error)
-                self._closed.wait(_RETRY_S[min(self._failures, len(_RETRY_S) - 1)])
-                self._failures += 1
-            finally:
-                watch.close()
+                self._failed(error)
+            except Exception as error:
+                logger.exception("following %s again", self.prefix)
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = error
+        self._closed.wait(_RETRY_S[min(self._failures, len(_RETRY_S) - 1)])
+        self._failures += 1
 
     def _read(self, watch: Watch) -> None:
         with self._lock:

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from lock.client import Client, connect
-from lock.transport import Observer, Tls
+from lock.observer import Observer
+from lock.transport import Tls
 
 
 @dataclass(frozen=True)

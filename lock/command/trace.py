@@ -18,8 +18,8 @@ from lock.command.exits import errors_as_exit_codes
 from lock.command.explain import explain
 from lock.command.name import name_argument
 from lock.mutex import Mutex
+from lock.observer import Observer
 from lock.session import Session
-from lock.transport import Observer
 
 _TTL_S = 10
 

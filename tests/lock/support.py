@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from loadtest.servers import Etcd
 from lock import Client, Hold, Mutex
@@ -53,6 +53,11 @@ def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) 
 def lock_threads() -> list[str]:
     """The names of the library's threads that run in this process."""
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
+
+
+def out_of_threads(*_: object, **__: object) -> NoReturn:
+    """What gRPC does to a call on a machine that has no thread left."""
+    raise RuntimeError("can't start new thread")
 
 
 def seconds(call: Callable[[], object]) -> float:

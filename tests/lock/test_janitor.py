@@ -14,7 +14,7 @@ from loadtest.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, Mutex, NotHeld, Session, connect
 from lock.janitor import Janitor
-from tests.lock.support import WAIT_S, in_thread, keys, lock_threads, queue_up
+from tests.lock.support import WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
 from tests.waiting import wait_until
 
 
@@ -100,6 +100,34 @@ def test_a_timed_out_wait_without_etcd_is_made_up_for(
     assert len(keys(client, name)) == 2
     proxy.resume()
     wait_until(lambda: keys(client, name) == [hold.key])
+
+
+def test_a_deletion_that_fails_in_an_unexpected_way_is_repeated(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The janitor outlives errors that nobody has thought of; release() leaves the key to it."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "delete_several", out_of_threads)
+        hold.release()
+    assert keys(client, name) == [hold.key]
+    wait_until(is_gone(client, name))
+
+
+def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:
+    """It is called again, and keeps no other key from its deletion."""
+    for number in range(2):
+        client.create(f"{name}/{number}", b"", session.lease_id)
+    failures = [RuntimeError("first"), RuntimeError("second")]
+
+    def fail_twice() -> None:
+        if failures:
+            raise failures.pop()
+
+    session.sweep(f"{name}/0", first=fail_twice)
+    session.sweep(f"{name}/1")
+    wait_until(is_gone(client, name))
+    assert not failures
 
 
 def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, name: str) -> None:

@@ -11,7 +11,17 @@ import pytest
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
-from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_threads, queue_up, seconds
+from tests.lock.support import (
+    AT_ONCE_S,
+    WAIT_S,
+    Script,
+    in_thread,
+    keys,
+    lock_threads,
+    out_of_threads,
+    queue_up,
+    seconds,
+)
 from tests.waiting import wait_until
 
 
@@ -348,6 +358,31 @@ def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
         wait_until(lambda: not keys(client, name))
         script.process.send_signal(signal.SIGCONT)
         assert script.says() == "SessionLost"
+
+
+@pytest.mark.parametrize("chore", ["_close_idle_queues", "keep_alive"])
+def test_an_error_that_nobody_expected_ends_no_lease(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, chore: str
+) -> None:
+    """A machine that is out of threads for a moment costs a renewal, and the next one follows soon."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Session if chore.startswith("_") else client, chore, out_of_threads)
+        session = Session(client, ttl=1)
+        wait_until(lambda: "can't start new thread" in caplog.text)
+    with session:
+        assert not session.lost.wait(session.ttl + AT_ONCE_S)
+
+
+def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The deadline does not depend on an error that somebody has thought of; nor do its attempts become a rush."""
+    with Session(client, ttl=1) as session:
+        hold = Mutex(session, "session/unexpected").acquire(timeout=WAIT_S)
+        monkeypatch.setattr(client, "keep_alive", out_of_threads)
+        assert hold.lost.wait(session.ttl + AT_ONCE_S)
+        assert session.lost.is_set()
+    assert 1 <= caplog.text.count("RuntimeError") < 20
 
 
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])

@@ -14,7 +14,7 @@ from loadtest.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
 from lock.model import Event, KeyValue, Snapshot
 from lock.watch import Watch
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, queue_up
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, out_of_threads, queue_up
 from tests.waiting import wait_until
 
 
@@ -87,6 +87,19 @@ def test_compaction_while_waiting_is_not_noticed(
     etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
     hold.release()
     waiting.result(AT_ONCE_S).release()
+
+
+def test_an_error_that_nobody_expected_costs_no_place(
+    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has no thread left for a watch opens it later, and the turn comes as if nothing had happened."""
+    waiting = wait_behind(hold, client, far_session)
+    with monkeypatch.context() as patched:
+        patched.setattr(far, "watch", out_of_threads)
+        proxy.reset()
+        wait_until(lambda: isinstance(far_session._queues[f"{hold.name}/"].trouble, RuntimeError))
+    hold.release()
+    waiting.result(2 * AT_ONCE_S).release()  # the pauses between attempts grow to a second
 
 
 def test_a_paused_etcd_costs_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:

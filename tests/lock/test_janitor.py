@@ -5,15 +5,20 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loadtest.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, Mutex, NotHeld, Session, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect, janitor
 from lock.janitor import Janitor
+from lock.model import KeyValue
 from tests.lock.support import WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
 from tests.waiting import wait_until
 
@@ -138,16 +143,40 @@ def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, na
     wait_until(is_gone(client, name))
 
 
-def test_a_dropped_hold_whose_write_is_in_doubt_is_looked_after(client: Client, session: Session, name: str) -> None:
-    """A second write of its key that arrives when the first is deleted leaves no key."""
+@pytest.mark.parametrize(
+    "end", [Hold.__del__, Hold.release, lambda hold: hold._expire()], ids=["drop", "release", "expire"]
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_hold_whose_write_is_in_doubt_is_looked_after(
+    client: Client, session: Session, name: str, end: Callable[[Hold], None]
+) -> None:
+    """However it ends, writes of its key that arrive after it was deleted leave no key, and not only the first."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     hold._ticket.doubt()
-    key = hold.key
-    with pytest.warns(ResourceWarning, match=name):
-        del hold
+    end(hold)
+    for _ in range(2):
+        wait_until(is_gone(client, name))
+        client.create(hold.key, b"", session.lease_id)
     wait_until(is_gone(client, name))
-    client.create(key, b"", session.lease_id)
-    wait_until(is_gone(client, name))
+
+
+def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It found the lock taken when it was repeated; the write that was not answered may still arrive."""
+    attempted: list[str] = []
+    create_alone = session.client.create_alone
+
+    def repeated(prefix: str, key: str, *rest: Any, unanswered: Callable[[], None]) -> KeyValue | None:
+        attempted.append(key)
+        unanswered()
+        return create_alone(prefix, key, *rest, unanswered=unanswered)
+
+    monkeypatch.setattr(session.client, "create_alone", repeated)
+    with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
+        assert Mutex(session, name).try_acquire() is None
+        client.create(attempted[0], b"", session.lease_id)
+        wait_until(lambda: keys(client, name) == [hold.key])
 
 
 def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: Session, name: str) -> None:
@@ -168,8 +197,8 @@ def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: S
     wait_until(lambda: not queue._tickets)
 
 
-def test_what_cannot_be_deleted_does_not_hold_up_the_rest(client: Client, far: Client, proxy: Proxy, name: str) -> None:
-    """All keys that were left during an outage go after it."""
+def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Client, proxy: Proxy, name: str) -> None:
+    """All of it, however much."""
     with Session(client, ttl=600) as session:
         janitor = Janitor(far)
         kvs = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(5)]
@@ -182,6 +211,75 @@ def test_what_cannot_be_deleted_does_not_hold_up_the_rest(client: Client, far: C
         janitor.close()
 
 
+@contextmanager
+def busy(session: Session) -> Iterator[None]:
+    """Its janitor is held up: what it is asked for meanwhile goes together."""
+    begun, go_on = threading.Event(), threading.Event()
+    session.sweep("janitor/none", 1, first=lambda: begun.set() or go_on.wait(WAIT_S))
+    assert begun.wait(WAIT_S)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+def make_keys(client: Client, session: Session, name: str, count: int) -> list[KeyValue]:
+    """Keys that are bound to the session."""
+    made = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(count)]
+    return [kv for kv in made if kv is not None]
+
+
+def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
+    """Deletions that a busy janitor has been asked for."""
+    deletions = [in_thread(session.delete, kv.key, kv.create_revision) for kv in kvs]
+    wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
+    return deletions
+
+
+def test_an_outage_costs_a_group_one_deadline(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where etcd does not answer, the keys of a group are not tried one by one."""
+    caplog.set_level("INFO", logger="lock.janitor")
+    with busy(far_session):
+        deletions = delete_all(far_session, make_keys(client, far_session, name, 4))
+        proxy.refuse()
+    assert {type(deletion.exception(WAIT_S)) for deletion in deletions} == {EtcdUnavailable}
+    told = next(message for message in caplog.messages if name in message)
+    assert all(f"{name}/{number}" in told for number in range(4))
+    proxy.start()
+    wait_until(is_gone(client, name))
+
+
+def test_a_group_is_no_larger_than_etcd_takes(etcd: Etcd, client: Client, name: str) -> None:
+    """Three hundred keys that have gathered go in a few transactions, none of which is refused."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted) as session,
+    ):
+        kvs = make_keys(client, session, name, 300)
+        with busy(session):
+            for kv in kvs:
+                session.sweep(kv.key, kv.create_revision)
+        wait_until(is_gone(client, name))
+    assert calls["Txn"] <= 6
+
+
+def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for one is told as soon as the session is closed, and so is whoever comes too late."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", 60.0)
+    session = Session(client)
+    (kv,) = make_keys(client, session, name, 1)
+    waiting = in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
+    wait_until(lambda: session._janitor._litter)
+    session.close()
+    with pytest.raises(EtcdUnavailable, match="was closed"):
+        waiting.result(WAIT_S)
+    with pytest.raises(EtcdUnavailable, match="was closed"):
+        session.delete(kv.key, kv.create_revision, timeout=60.0)
+
+
 class StrictEtcd(Etcd):
     """An etcd that takes one operation in a transaction."""
 
@@ -192,19 +290,9 @@ class StrictEtcd(Etcd):
 def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Where the keys cannot go together, each goes by itself, at once and without a complaint."""
     caplog.set_level("INFO", logger="lock")
-    busy, gathered = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        busy.set()
-        gathered.wait(WAIT_S)
-
     with StrictEtcd(tmp_path) as etcd, connect(etcd.endpoint) as client, Session(client) as session:
-        kvs = [client.create(f"few/{number}", b"", session.lease_id) for number in range(4)]
-        session.sweep("few/none", first=wait)
-        assert busy.wait(WAIT_S)
-        deletions = [in_thread(session.delete, kv.key, kv.create_revision) for kv in kvs if kv is not None]
-        wait_until(lambda: session._janitor._inbox.qsize() == 4)
-        gathered.set()
+        with busy(session):
+            deletions = delete_all(session, make_keys(client, session, "few", 4))
         assert [deletion.result(WAIT_S) for deletion in deletions] == [True] * 4
         assert keys(client, "few") == []
     assert caplog.messages == []

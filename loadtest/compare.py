@@ -17,7 +17,7 @@ from loadtest import guardian
 from loadtest.comparison import GUARDS, Comparison
 from loadtest.report.command import draw
 from loadtest.reports import COMPARISON, REPORTS, new_report, point_latest
-from loadtest.sale import hosts_of
+from loadtest.shops import hosts_of
 from loadtest.terminal import console
 
 _REPOSITORY = Path(__file__).resolve().parent.parent

@@ -21,7 +21,7 @@ from loadtest.answer import Answer
 from loadtest.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.crowd import Crowd, Round
 from loadtest.rush import CLICK_TIMEOUT_S
-from loadtest.sale import hosts_of
+from loadtest.shops import hosts_of
 from loadtest.stage import Stage
 
 crowd = Crowd()

@@ -1,7 +1,7 @@
 """The rush, as Locust's master conducts it: a round for each guard, then the comparison.
 
-A round: let the buyers come to the barrier, reset the stock, open the barrier, wait for every answer, read the ledger,
-judge.
+A round: wait until the shops have done with whatever was before, let the buyers come to the barrier, reset the stock,
+open the barrier, wait for every answer, read the ledger, judge.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from loadtest.comparison import Comparison, Run
 from loadtest.evidence import EvidenceReader
 from loadtest.machine import about_machine
 from loadtest.record import Record, Sample
-from loadtest.sale import Glance, Sale, SaleError
+from loadtest.sale import Glance, Sale
+from loadtest.shops import SaleError
 from loadtest.verdict import judge
 
 ARRIVAL_TIMEOUT_S = 30.0
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 class Audience:
     """Who is told how the rush goes; every method may be left as it is."""
+
+    def waits(self, purchases: int) -> None: ...
 
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None: ...
 
@@ -61,6 +64,7 @@ class Rush:
     Attributes:
         comparison: the last test, or as much as there is yet of the one that runs.
         records: one for each run of it.
+        waiting: for how many purchases of an earlier rush the next round has to wait.
     """
 
     def __init__(self, runner: Any, audience: Audience) -> None:
@@ -68,6 +72,7 @@ class Rush:
         self._audience = audience
         self.comparison: Comparison | None = None
         self.records: list[Record] = []
+        self.waiting = 0
         self._number = 0
         self._arrived = 0
         self._answers: list[Answer] = []
@@ -93,6 +98,7 @@ class Rush:
         return self.comparison
 
     def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
+        self._let_others_end(sale)
         self._audience.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
         sale.reset(plan.stock)
@@ -112,6 +118,18 @@ class Rush:
         self.records.append(record)
         self._audience.round_ends(run)
         return run
+
+    def _let_others_end(self, sale: Sale) -> None:
+        """What is under way in the shops, as of a rush that was stopped, would sell from this round's stock."""
+        try:
+            sale.shops.wait_until_idle(self._wait_for_others)
+        finally:
+            self.waiting = 0
+
+    def _wait_for_others(self, purchases: int) -> None:
+        if not self.waiting:
+            self._audience.waits(purchases)
+        self.waiting = purchases
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""

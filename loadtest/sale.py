@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import platform
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from typing import Any
 
 import redis
 
+from loadtest.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 from loadtest.verdict import Order
 
-TIMEOUT_S = 10.0
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
 PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
 
@@ -35,10 +34,6 @@ class Glance:
     queued: int | None
 
 
-class SaleError(Exception):
-    """The sale cannot be set up or read; the message is one line that says what to do."""
-
-
 class Sale:
     """One sale behind several instances.
 
@@ -48,15 +43,17 @@ class Sale:
         etcd: HOST:PORT of an etcd member; it is only asked for its version.
         name: its id.
         admin_token: for `reset`, where the instances ask for one.
+
+    Attributes:
+        shops: the instances.
     """
 
     def __init__(self, hosts: Sequence[str], *, redis_url: str, etcd: str, name: str, admin_token: str) -> None:
-        self._hosts = hosts
+        self.shops = Shops(hosts, admin_token=admin_token)
         self._etcd = etcd
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
         self._prefix = f"sale:{{{name}}}:"
         self._queue = f"flash-sale/{name}/".encode()
-        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin_token}"}
 
     @classmethod
     def from_environment(cls, hosts: Sequence[str]) -> Sale:
@@ -71,11 +68,11 @@ class Sale:
 
     def promises(self) -> dict[str, str]:
         """What each guard promises, by its name; raises SaleError."""
-        return {guard["name"]: guard["promise"] for guard in self._ask("GET", "/guards")["guards"]}
+        return {guard["name"]: guard["promise"] for guard in self.shops.ask("GET", "/guards")["guards"]}
 
     def reset(self, stock: int) -> None:
         """Begin again with `stock` items and an empty ledger; raises SaleError."""
-        self._ask("POST", "/stock/reset", {"stock": stock})
+        self.shops.ask("POST", "/stock/reset", {"stock": stock})
 
     def ledger(self) -> tuple[list[Order], int]:
         """The orders as they were written, and what the counter says is left; raises SaleError."""
@@ -102,8 +99,8 @@ class Sale:
             pipe.get(self._prefix + "stock")
             pipe.llen(self._prefix + "orders")
             stock, orders = pipe.execute()
-        with contextlib.suppress(OSError, ValueError):
-            queued = int(_get_json(self._count_queue()).get("count", 0))
+        with contextlib.suppress(*UNANSWERED):
+            queued = int(get_json(self._count_queue()).get("count", 0))
         return Glance(None if stock is None else int(stock), orders, queued)
 
     def _count_queue(self) -> urllib.request.Request:
@@ -127,45 +124,10 @@ class Sale:
         with contextlib.suppress(redis.RedisError):
             about: Any = self._redis.info("server")
             found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            found["etcd"] = _get_json(f"http://{self._etcd}/version")["etcdserver"]
+        with contextlib.suppress(*UNANSWERED, KeyError):
+            found["etcd"] = get_json(f"http://{self._etcd}/version")["etcdserver"]
         return found
-
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer of the first instance that answers."""
-        data = None if body is None else json.dumps(body).encode()
-        for host in self._hosts:
-            request = urllib.request.Request(host + path, data=data, method=method, headers=self._headers)
-            try:
-                return _get_json(request)
-            except urllib.error.HTTPError as error:
-                with error:
-                    raise SaleError(f"{method} {host}{path} was refused: {_detail(error)}") from error
-            except (OSError, ValueError):
-                continue
-        raise SaleError(
-            f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
-            "or name its addresses with --host, separated by commas."
-        )
-
-
-def hosts_of(text: str) -> list[str]:
-    """Base URLs from a list with commas."""
-    return [host.strip().rstrip("/") for host in text.split(",") if host.strip()]
 
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _get_json(request: urllib.request.Request | str) -> Any:
-    """Raises OSError, of which urllib's errors are a kind, or ValueError."""
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-        return json.load(response)
-
-
-def _detail(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.load(error)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"{error.code} {error.reason}"

@@ -11,7 +11,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadtest.crowd import Crowd
 from loadtest.rush import Plan, Rush
-from loadtest.sale import SaleError, hosts_of
+from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import Terminal
 from loadtest.verdict_tab import VerdictTab
 

@@ -33,7 +33,7 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
         plain: only characters that every terminal and log has.
     """
     wide = width >= _WIDE
-    title = f"{comparison.buyers} buyers, {comparison.stock} items"
+    title = f"{counted(comparison.buyers, 'buyer')}, {counted(comparison.stock, 'item')}"
     if wide and not plain:
         drawn = Table(title=title, box=box.ROUNDED)
     else:
@@ -44,6 +44,11 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
     for run in comparison.runs:
         drawn.add_row(*(column.cell(run) for column in columns))
     return drawn
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun, which forms its plural with an s."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _columns(*, wide: bool, failures: bool) -> list[_Column]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from loadtest.comparison import Comparison, Run
 from loadtest.rush import Audience
 from loadtest.sale import Glance
-from loadtest.table import table
+from loadtest.table import counted, table
 
 # Where there is no terminal that has a width.
 _PLAIN_WIDTH = 120
@@ -35,9 +35,12 @@ class Terminal(Audience):
         self._guard = ""
         self._stock = self._answered = 0
 
+    def waits(self, purchases: int) -> None:
+        self._console.print(waiting_line(purchases))
+
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
         self._guard, self._stock, self._answered = guard, stock, 0
-        line = Text.assemble((f"{guard:<13}", "bold"), f" {buyers} buyers come to the barrier")
+        line = Text.assemble((f"{guard:<13}", "bold"), f" {counted(buyers, 'buyer')} on the way to the barrier")
         # Not more often: drawing takes time from the buyers, who are in this process.
         self._status = self._console.status(line, refresh_per_second=4)
         self._status.start()
@@ -72,6 +75,11 @@ class Terminal(Audience):
         if self._status:
             self._status.stop()
             self._status = None
+
+
+def waiting_line(purchases: int) -> str:
+    """Why nothing seems to happen."""
+    return f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
 
 
 def live_line(guard: str, stock: int, glance: Glance, answered: int) -> Text:

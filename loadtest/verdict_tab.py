@@ -23,9 +23,11 @@ from loadtest.report.sources import Rush as Kept
 from loadtest.reports import COMPARISON
 from loadtest.rush import Rush
 from loadtest.table import TITLES, cells
+from loadtest.terminal import waiting_line
 
 TAB = "verdict"
 _ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
+_VERDICT = f"c{TITLES.index('verdict')}"
 _BUSY = ("spawning", "running", "cleanup")
 _LINKS = """\
 <style>
@@ -75,7 +77,10 @@ class VerdictTab:
 
     def _rows(self) -> list[dict[str, str]]:
         runs = self._rush.comparison.runs if self._rush.comparison else []
-        return [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in runs]
+        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in runs]
+        if self._rush.waiting:
+            rows.append({_VERDICT: waiting_line(self._rush.waiting)})
+        return rows
 
     def comparison(self) -> Response:
         """``GET /comparison.json``: what is known so far; null before there is anything."""

@@ -20,7 +20,7 @@ from loadtest.bench.tables import Grid, grids
 from loadtest.process import scratch_directory
 from loadtest.report.command import write
 from loadtest.reports import BENCHMARK, new_report, point_latest
-from loadtest.sale import SaleError
+from loadtest.shops import SaleError
 from loadtest.stack import Stack
 
 _SETTINGS = {"FLASHSALE_EVIDENCE": ""}

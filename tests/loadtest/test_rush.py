@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import redis
 
 from loadtest.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.shops import in_progress
 from loadtest.stack import Stack
 from tests.loadtest.rushing import LOCUST, REPOSITORY, Finished, environment, page
 from tests.waiting import wait_until
@@ -71,10 +73,13 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
-    """Clicks at a killed shop are errors; what the other sells agrees with the ledger."""
-    with Stack(tmp_path, ports="free") as stack:
-        stack.instances[1].kill()
-        rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=redis-lua")
+    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger."""
+    with Stack(tmp_path, ports="free") as stack, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")
+        shop = stack.instances[1]
+        wait_until(lambda: in_progress(shop.url) == BUYERS // 2, timeout=60)
+        shop.kill()
+        rush = running.result()
     run = rush.runs()["redis-lua"]
     assert run.outcomes["error"] == BUYERS // 2
     assert (run.verdict, run.orders, rush.code) == ("EXACT", STOCK, 0)
@@ -93,6 +98,7 @@ def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) ->
     ("settings", "advice"),
     [
         ({"LOCUST_HOST": "http://127.0.0.1:1"}, "No shop answers at http://127.0.0.1:1: start it with make up"),
+        ({"LOCUST_HOST": "nowhere"}, "No shop answers at http://nowhere: start it with make up"),
         ({"FLASHSALE_SALE": "another"}, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, "The ledger cannot be read: "),
     ],
@@ -107,6 +113,15 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert rush.code == 2
     assert rush.comparison is None
     assert "Every promise was kept" not in rush.printed
+    assert "Traceback" not in rush.logged
+
+
+def test_a_shop_that_is_missing_is_no_broken_promise(stack: Stack, tmp_path: Path) -> None:
+    """Every shop is asked before the buyers come, and the one that does not answer is named."""
+    hosts = ",".join([*stack.urls, "http://127.0.0.1:1"])
+    rush = Finished(environment(stack, LOCUST_HOST=hosts), tmp_path, *SMALL, "--guards=etcd")
+    assert "Error: The shop at http://127.0.0.1:1 does not answer" in rush.printed
+    assert (rush.code, rush.comparison) == (2, None)
 
 
 def test_nobody_comes(stack: Stack, tmp_path: Path) -> None:
@@ -163,3 +178,16 @@ def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
         wait_until(shown.is_idle)
         runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
         assert_one_burst(runs["redis-lua"])
+
+
+def test_the_purchases_of_a_stopped_rush_are_waited_for(stack: Stack) -> None:
+    """They are still in the shops when the next rush starts; it says so, and sells its stock to its own buyers."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
+        wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
+        shown.post("/stop")
+        shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
+        wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
+        wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
+        (run,) = shown.comparison()["runs"]
+        assert (run["verdict"], run["orders"]) == ("EXACT", 11)

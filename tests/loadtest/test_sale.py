@@ -8,14 +8,10 @@ from dataclasses import asdict
 import pytest
 
 from loadtest.ports import free_port
-from loadtest.sale import Glance, Sale, SaleError, hosts_of
+from loadtest.sale import Glance, Sale
 from loadtest.servers import Redis
+from loadtest.shops import SaleError
 from loadtest.verdict import Order
-
-
-def test_hosts_are_separated_by_commas() -> None:
-    """Blanks and slashes at the end do not matter."""
-    assert hosts_of("http://a:1/, http://b:2,") == ["http://a:1", "http://b:2"]
 
 
 @pytest.fixture

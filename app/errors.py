@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 
 from app.answers import problem
 from app.parameters import LARGEST_BODY
-from app.refusals import AWAY
+from app.refusals import AWAY, sentence
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def _read_away() -> None:
 
 
 def _away(error: Exception) -> Response:
-    return problem(503, f"{str(error).rstrip('.')}. Try again in a moment.", kind="unavailable")
+    return problem(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
 
 
 def _defect(error: Exception) -> Response:

@@ -88,6 +88,12 @@ def refusal_of(error: BaseException) -> Refusal | None:
     return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
 
 
+def sentence(error: Exception) -> str:
+    """What the error says, with an end to it."""
+    said = str(error)
+    return said if said.endswith((".", "?", "!")) else f"{said}."
+
+
 def refuse(purchase: Purchase, error: Exception) -> Receipt:
     """The receipt for a purchase that one of `EXPECTED` ended; the purchase notes how its lock was lost, if it was."""
     refusal = refusal_of(error)
@@ -98,6 +104,6 @@ def refuse(purchase: Purchase, error: Exception) -> Receipt:
         refusal.outcome,
         purchase.guard,
         token=purchase.token,
-        detail=f"{str(error).rstrip('.')}. {refusal.advice}",
+        detail=f"{sentence(error)} {refusal.advice}",
         in_doubt=isinstance(error, InDoubt),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from flask.testing import FlaskClient
@@ -39,6 +40,9 @@ def test_not_ready_names_who_is_away(settings: Settings, away: str) -> None:
     assert [name for name in ("etcd", "redis") if ready.get_json()[name] != "ok"] == [away]
     assert (purchase.status_code, purchase.get_json()["outcome"]) == (503, "unavailable")
     assert purchase.get_json()["in_doubt"] is False
+    assert re.search(
+        r"[^.?][.?] Nothing was written; try again when (etcd|Redis) is back\.$", purchase.get_json()["detail"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,7 @@ def test_without_etcd_the_queue_is_not_shown(settings: Settings) -> None:
     """GET /lock answers 503 while etcd is away; guards that do not need etcd go on selling."""
     app = create_app(dataclasses.replace(settings, etcd_endpoints=f"127.0.0.1:{free_port()}"))
     browser = app.test_client()
-    answers = browser.get("/lock").status_code, browser.post("/stock/reduce?guard=redis-watch").status_code
+    lock, purchase = browser.get("/lock"), browser.post("/stock/reduce?guard=redis-watch")
     services.of(app).close()
-    assert answers == (503, 200)
+    assert (lock.status_code, purchase.status_code) == (503, 200)
+    assert lock.get_json()["detail"].endswith("is etcd running there? Try again in a moment.")

@@ -58,8 +58,11 @@ class InstanceLogger(Logger):  # type: ignore[misc]
 
 logger_class = InstanceLogger
 
-if settings.workers > 1:
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
+
+def on_starting(server: Any) -> None:
+    """Make the directory through which the workers count together; a reload, which reads this file again, keeps it."""
+    if settings.workers > 1:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
 
 
 def post_worker_init(worker: Any) -> None:

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from app import create_app, services
@@ -50,6 +51,11 @@ def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | Non
 def buy(instance: Instance, query: str) -> Answer:
     """One purchase."""
     return ask(instance, f"/stock/reduce?{query}", method="POST")
+
+
+def workers(instance: Instance) -> set[int]:
+    """The processes that answer for the instance."""
+    return {child.pid for child in psutil.Process(instance.pid).children()}
 
 
 def leases(mutex: Mutex) -> set[int]:
@@ -160,6 +166,21 @@ def test_the_metrics_directory_is_removed(tmp_path: Path, env: dict[str, str]) -
     temporary.mkdir()
     with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}):
         assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
+    assert not list(temporary.iterdir())
+
+
+def test_a_reload_goes_on_counting(tmp_path: Path, env: dict[str, str]) -> None:
+    """On SIGHUP new workers take over what the old ones have counted, and the directory they count in."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}) as instance:
+        assert buy(instance, "guard=none")[0] == 200
+        before = workers(instance)
+        os.kill(instance.pid, signal.SIGHUP)
+        wait_until(lambda: len(workers(instance)) == 2 and not workers(instance) & before, timeout=30)
+        with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+            assert 'flashsale_purchases_total{guard="none",outcome="sold"} 1.0' in response.read().decode()
+        assert len(list(temporary.iterdir())) == 1
     assert not list(temporary.iterdir())
 
 

@@ -43,7 +43,7 @@ class Stream:
         self._request = request
         self._observer = observer
         self._call: Any = None
-        self._lock = threading.Lock()
+        self._failure: EtcdError | None = None
 
     def __iter__(self) -> Iterator[Any]:
         """Every answer until `close`.
@@ -52,11 +52,8 @@ class Stream:
             EtcdError: the stream broke, or etcd ended it; `EtcdUnavailable` if it was the connection.
         """
         try:
-            with self._lock:
-                if self._closed.is_set():
-                    return
-                self._call = self._start(one_request(self._request, self._closed))
-            yield from self._answers()
+            if not self._closed.is_set():
+                yield from self._answers()
         except EtcdError:
             self._failed(False)
             raise
@@ -70,15 +67,21 @@ class Stream:
                 raise translate(error) from error
         finally:
             self.close()
+        if self._failure is not None:
+            raise self._failure
 
-    def close(self) -> None:
-        """End the stream; its reader stops."""
+    def close(self, failure: EtcdError | None = None) -> None:
+        """End the stream; its reader stops, or gets the failure. Never waits."""
+        if not self._closed.is_set():
+            self._failure = failure
         self._closed.set()
-        with self._lock:
-            if self._call is not None:
-                self._call.cancel()
+        if self._call is not None:
+            self._call.cancel()
 
     def _answers(self) -> Iterator[Any]:
+        self._call = self._start(one_request(self._request, self._closed))
+        if self._closed.is_set():  # while there was no call to be cancelled
+            self._call.cancel()
         sent = now()
         for response in self._call:
             tell(self._observer, self._request, response, now() - sent)

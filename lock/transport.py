@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -66,7 +67,7 @@ class Tls:
 
 
 class Endpoint:
-    """One address of the cluster, with its channel and stubs."""
+    """One address of the cluster, with its channel and stubs, and the streams that were opened there."""
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
         self.address = address
@@ -80,6 +81,7 @@ class Endpoint:
         self.watch = rpc.WatchStub(self.channel)
         self.auth = rpc.AuthStub(self.channel)
         self.maintenance = rpc.MaintenanceStub(self.channel)
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
 class Transport:
@@ -101,6 +103,7 @@ class Transport:
         credentials = tls.credentials() if tls else None
         self.endpoints = [Endpoint(address, credentials) for address in addresses]
         self._current = 0
+        self._fair_share = timeout / len(addresses) / 2  # in less, an endpoint that is merely slow may not answer
         self._lock = threading.Lock()
 
     def call(
@@ -112,6 +115,8 @@ class Transport:
     ) -> Any:
         """Ask one endpoint after the other, each for its share of the time that is left.
 
+        One that does not answer is left by all calls and streams, unless it had very little time.
+
         Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
         it yet. `unanswered` is called for each.
         """
@@ -120,15 +125,18 @@ class Transport:
         return shielded(lambda: self._call(select, request, deadline, unanswered))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
-        """A stream of answers to one request; it fails while it is read, not here."""
+        """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
         self.check_process()
-        position = self._current
-        endpoint = self.endpoints[position]
 
         def start(requests: Iterator[Any]) -> Any:
             return select(endpoint)(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
 
-        return Stream(start, request, partial(self._stream_failed, position), self._observer)
+        with self._lock:
+            position = self._current
+            endpoint = self.endpoints[position]
+            stream = Stream(start, request, partial(self._stream_failed, position), self._observer)
+            endpoint.streams.add(stream)
+        return stream
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
@@ -153,12 +161,13 @@ class Transport:
         unanswered: Callable[[], object] | None,
     ) -> Any:
         failures = []
-        for endpoints_left in range(len(self.endpoints), 0, -1):
-            position = self._current
+        first, count = self._current, len(self.endpoints)
+        for asked in range(count):
+            position = (first + asked) % count
             endpoint = self.endpoints[position]
-            share = now() + (deadline - now()) / endpoints_left
+            share = (deadline - now()) / (count - asked)
             try:
-                return self._ask(endpoint, select(endpoint), request, share)
+                return self._ask(endpoint, select(endpoint), request, now() + share)
             except grpc.RpcError as error:
                 if not out_of_reach(error):
                     raise translate(error) from error
@@ -169,7 +178,8 @@ class Transport:
                 failures.append(f"{endpoint.address}: {error}")
             except ValueError as error:  # gRPC's word for a closed channel
                 raise EtcdUnavailable(CLOSED) from error
-            self._leave(position)
+            if share >= self._fair_share:
+                self._leave(position)
         raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
     def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float) -> Any:
@@ -207,6 +217,12 @@ class Transport:
             self._login.forget()
 
     def _leave(self, position: int) -> None:
+        following = (position + 1) % len(self.endpoints)
         with self._lock:
-            if self._current == position:  # not if another thread has moved on already
-                self._current = (position + 1) % len(self.endpoints)
+            if self._current != position or position == following:  # another thread has left it, or there is no other
+                return
+            self._current = following
+            endpoint = self.endpoints[position]
+            streams = list(endpoint.streams)
+        for stream in streams:
+            stream.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))

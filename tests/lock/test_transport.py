@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -165,6 +166,19 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     assert unanswered == ["silent", "alone"]
 
 
+def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:
+    """Also where other threads move from one to the next in the meantime."""
+    with connect(f"{silent},{etcd.endpoint},{refused}", timeout=0.6) as client:
+
+        def others_move() -> None:
+            for position in (0, 1):
+                client._transport._leave(position)
+
+        kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
+        assert kv is not None
+        client.delete(kv.key, kv.create_revision)
+
+
 def test_a_member_without_a_quorum_is_out_of_reach(tmp_path: Path) -> None:
     """Whatever it says to that, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on."""
     with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
@@ -204,6 +218,54 @@ def test_a_watch_moves_to_another_endpoint(etcd: Etcd, client: Client, silent: s
                 return False
 
         wait_until(stands, timeout=3)
+
+
+@pytest.fixture
+def near(etcd: Etcd) -> Iterator[Proxy]:
+    """A network to the shared etcd, for the first of two endpoints."""
+    with Proxy(etcd.endpoint) as near:
+        yield near
+
+
+@pytest.fixture
+def both(etcd: Etcd, near: Proxy) -> Iterator[Client]:
+    """A client with an endpoint behind that network, and one that always answers."""
+    with connect(f"{near.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        yield both
+
+
+def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near: Proxy) -> None:
+    """The watch of a member that hangs would be silent, too, until gRPC finds that out for itself 13 s later."""
+    changes = iter(both.watch("transport/silent/"))
+    assert next(changes) == []
+    near.stall()
+    both.status()
+    with pytest.raises(EtcdUnavailable, match="another endpoint"):
+        next(changes)
+    assert next(iter(both.watch("transport/silent/"))) == []
+
+
+def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:
+    """It is not opened where nobody answers."""
+    watch = both.watch("transport/unread/")
+    near.stall()
+    both.status()
+    with pytest.raises(EtcdUnavailable, match="another endpoint"):
+        list(watch)
+
+
+def test_a_call_in_a_hurry_moves_nobody(both: Client, near: Proxy, client: Client) -> None:
+    """That an endpoint does not answer within milliseconds says little about it: calls and watches stay there."""
+    changes = iter(both.watch("transport/hurry/"))
+    assert next(changes) == []
+    near.stall()
+    with contextlib.suppress(EtcdUnavailable):
+        both.status(timeout=0.05)
+    near.resume()
+    kv = client.create("transport/hurry/a", b"", NO_LEASE)
+    assert kv is not None
+    assert [event.kv for event in next(changes)] == [kv]
+    client.delete(kv.key, kv.create_revision)
 
 
 def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:

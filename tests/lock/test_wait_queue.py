@@ -125,6 +125,18 @@ def test_a_watch_that_is_silently_dead_is_found_out(
         waiting.result(5).release()
 
 
+def test_a_waiter_moves_to_another_endpoint_with_the_calls(
+    hold: Hold, etcd: Etcd, client: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member hangs: the first call that finds it so, be it a renewal of the lease, takes the watch along."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=2) as session:
+        waiting = wait_behind(hold, client, session)
+        proxy.stall()
+        hold.release()
+        waiting.result(session.ttl + AT_ONCE_S).release()
+
+
 class DeafClient(Client):
     """A client whose watches do not tell of deletions, as etcd's own have failed to (etcd issues 17529, 18089)."""
 

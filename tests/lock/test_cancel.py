@@ -80,6 +80,37 @@ def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, session: 
     wait_until(lambda: keys(client, "cancel/storm") == [])
 
 
+def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
+    client: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
+    create_alone = session.client.create_alone
+
+    def drain_meanwhile(*args: Any, **options: Any) -> Any:
+        session.cancel_waiters()
+        return create_alone(*args, **options)
+
+    monkeypatch.setattr(session.client, "create_alone", drain_meanwhile)
+    with pytest.raises(LockCancelled):
+        Mutex(session, "cancel/try").try_acquire()
+    wait_until(lambda: not keys(client, "cancel/try"))
+
+
+def test_an_interrupt_while_withdrawing_leaves_no_key(
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait that is over deletes its key although Ctrl-C comes just then."""
+    with Mutex(stranger, "cancel/withdraw").acquire(timeout=WAIT_S) as hold:
+
+        def interrupted(*_: object, **__: object) -> bool:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(session, "delete", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Mutex(session, "cancel/withdraw").acquire(timeout=0.3)
+        wait_until(lambda: keys(client, "cancel/withdraw") == [hold.key])
+
+
 def test_an_interrupt_while_waiting_leaves_no_key(client: Client, session: Session, stranger: Session) -> None:
     """KeyboardInterrupt in the middle of a wait takes the key away; the holder is undisturbed (pitfall 18)."""
     mutex = Mutex(session, "cancel/interrupt")

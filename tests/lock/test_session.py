@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock.clock import now
 from tests.lock.support import (
     AT_ONCE_S,
     WAIT_S,
@@ -156,12 +158,15 @@ def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_away(
         heal(proxy)
 
 
-def test_a_release_of_a_lost_hold_says_so_although_etcd_is_away(proxy: Proxy, far: Client) -> None:
+def test_a_release_of_a_lost_hold_says_so_although_etcd_is_away(
+    proxy: Proxy, far: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was written under it may have been written unlocked: the end of `with` does not pass over that."""
     with Session(far, ttl=2) as session:
         hold = Mutex(session, "session/away-release").acquire(timeout=WAIT_S)
         proxy.stall()
         assert hold.lost.wait(WAIT_S)
+        monkeypatch.setattr(session, "delete", lambda *_, **__: pytest.fail("the key goes with the lease"))
         with pytest.raises(SessionLost):
             hold.release()
         heal(proxy)
@@ -188,6 +193,20 @@ def test_a_lost_lease_is_given_back(proxy: Proxy, far: Client, client: Client, n
         client.keep_alive(session.lease_id)
         proxy.resume()
         wait_until(lambda: not keys(client, name), timeout=AT_ONCE_S + 1.0)
+
+
+def test_a_renewal_that_is_answered_too_late_is_none(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease whose local deadline passed while the answer was out is lost, whatever the answer says."""
+    lease = session.lease
+
+    def answer_late(lease_id: int, **_: object) -> int:
+        lease._deadline = now() - 1
+        return lease.ttl
+
+    monkeypatch.setattr(session.client, "keep_alive", answer_late)
+    lease.verify()
+    assert session.lost.is_set()
+    assert session.remaining() == 0.0
 
 
 def test_a_session_that_is_lost_stays_lost(client: Client, name: str) -> None:
@@ -219,13 +238,18 @@ def test_closing_frees_everything_at_once(client: Client, stranger: Session, nam
     wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {name}/"]))
 
 
-def test_closing_again_does_nothing(client: Client) -> None:
+def test_closing_again_does_nothing(etcd: Etcd) -> None:
     """close() is idempotent, also from several threads at once, and `with` may close what was closed."""
-    with Session(client) as session:
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted) as session,
+    ):
         closings = [in_thread(session.close) for _ in range(5)]
         for closing in closings:
             closing.result(WAIT_S)
         session.close()
+    assert calls["LeaseRevoke"] == 1
 
 
 def test_closing_from_its_own_listener(client: Client) -> None:

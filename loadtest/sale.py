@@ -54,6 +54,7 @@ class Sale:
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
         self._prefix = f"sale:{{{name}}}:"
         self._queue = f"flash-sale/{name}/".encode()
+        self._generation: str | None = None
 
     @classmethod
     def from_environment(cls, hosts: Sequence[str]) -> Sale:
@@ -73,24 +74,40 @@ class Sale:
     def reset(self, stock: int) -> None:
         """Begin again with `stock` items and an empty ledger; raises SaleError."""
         self.shops.ask("POST", "/stock/reset", {"stock": stock})
+        _, _, self._generation = self._read()
 
     def ledger(self) -> tuple[list[Order], int]:
-        """The orders as they were written, and what the counter says is left; raises SaleError."""
+        """The orders as they were written, and what the counter says is left.
+
+        Raises:
+            SaleError: they cannot be read, or somebody else has reset the sale since `reset` did.
+        """
+        entries, stock_left, generation = self._read()
+        if self._generation not in (None, generation):
+            raise SaleError(
+                "The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+            )
+        return [Order.of(json.loads(entry)) for entry in entries], stock_left
+
+    def _read(self) -> tuple[list[str], int, str]:
+        """Ledger, counter and generation as of one moment."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.lrange(self._prefix + "orders", 0, -1)
-                pipe.get(self._prefix + "stock")
-                entries, stock_left = pipe.execute()
+                pipe.mget(self._prefix + "stock", self._prefix + "generation")
+                entries, (stock_left, generation) = pipe.execute()
         except redis.RedisError as error:
-            raise SaleError(
-                f"The ledger cannot be read: {error}. Set FLASHSALE_REDIS_URL to the sale's Redis."
-            ) from error
+            raise SaleError(f"The ledger cannot be read: {str(error).rstrip('.')}. {self._advice()}") from error
         if stock_left is None:
             raise SaleError(
                 "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
             )
-        orders = [json.loads(entry) for entry in entries]
-        return [Order.of(order) for order in orders], int(stock_left)
+        return entries, int(stock_left), generation
+
+    def _advice(self) -> str:
+        if self._generation is None:
+            return "Set FLASHSALE_REDIS_URL to the sale's Redis."
+        return "Redis was there when the sale was reset: see that it runs, and start again."
 
     def glance(self) -> Glance:
         """How it stands; cheap enough to be asked several times a second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from loadtest.comparison import DEFAULT_GUARDS, GUARDS
-from loadtest.shops import in_progress
+from loadtest.shops import Shops, in_progress
 from loadtest.stack import Stack
 from tests.loadtest.rushing import LOCUST, REPOSITORY, Finished, environment, page
 from tests.waiting import wait_until
@@ -122,6 +122,35 @@ def test_a_shop_that_is_missing_is_no_broken_promise(stack: Stack, tmp_path: Pat
     rush = Finished(environment(stack, LOCUST_HOST=hosts), tmp_path, *SMALL, "--guards=etcd")
     assert "Error: The shop at http://127.0.0.1:1 does not answer" in rush.printed
     assert (rush.code, rush.comparison) == (2, None)
+
+
+def disturbed(stack: Stack, directory: Path, disturb: Callable[[], object]) -> str:
+    """The one line of a rush that was disturbed while its buyers bought, and that ended without a comparison."""
+    with ThreadPoolExecutor(1) as threads:
+        rush = threads.submit(Finished, environment(stack), directory, *SMALL, "--guards=etcd", "--hold-ms=50")
+        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+        disturb()
+        done = rush.result()
+    assert (done.code, done.comparison) == (2, None)
+    (line,) = [line for line in done.printed.splitlines() if line.startswith("Error: ")]
+    return line
+
+
+def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_path: Path) -> None:
+    """Whether the board did it or another rush: no guard is blamed, and the line says what happened."""
+    line = disturbed(stack, tmp_path, lambda: Shops(stack.urls, admin_token="").ask("POST", "/stock/reset", {}))
+    assert line == (
+        "Error: The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+    )
+
+
+def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(tmp_path: Path) -> None:
+    """Who was there at the reset need not be looked for elsewhere."""
+    with Stack(tmp_path, ports="free") as stack:
+        line = disturbed(stack, tmp_path, stack.redis.kill)
+    assert "FLASHSALE_REDIS_URL" not in line
+    assert line.endswith(". Redis was there when the sale was reset: see that it runs, and start again.")
+    assert ".." not in line
 
 
 def test_nobody_comes(stack: Stack, tmp_path: Path) -> None:

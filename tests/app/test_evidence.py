@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.guards import GUARDS
 from app.purchase import Purchase
 from app.settings import Settings
 from lock import Mutex, Session, connect
+from tests.waiting import wait_until
 
 GUARD_NAMES = [guard.name for guard in GUARDS]
 
@@ -26,7 +28,7 @@ GUARD_NAMES = [guard.name for guard in GUARDS]
 @pytest.fixture
 def app(settings: Settings, tmp_path: Path) -> Iterator[Flask]:
     """A shop that records, under a name that is no file name."""
-    app = create_app(dataclasses.replace(settings, instance="shop/a", evidence=tmp_path / "evidence", lock_timeout=0.2))
+    app = create_app(dataclasses.replace(settings, instance="shop/a", evidence=tmp_path / "evidence"))
     app.test_client().post("/stock/reset")
     yield app
     services.of(app).close()
@@ -70,11 +72,15 @@ def test_a_replay_is_told_from_a_sale(app: Flask, tmp_path: Path, guard: str) ->
 def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, settings: Settings) -> None:
     """A purchase that waited in vain was in no critical section."""
     with (
+        ThreadPoolExecutor(1) as thread,
         connect(settings.etcd_endpoints) as client,
         Session(client, name="stranger") as session,
-        Mutex(session, f"flash-sale/{settings.sale}").acquire(timeout=5),
+        (mutex := Mutex(session, f"flash-sale/{settings.sale}")).acquire(timeout=20),
     ):
-        assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_timeout"
+        purchase = thread.submit(app.test_client().post, "/stock/reduce")
+        wait_until(lambda: len(mutex.contenders()) == 2)
+        services.of(app).drain()
+        assert purchase.result(20).get_json()["outcome"] == "unavailable"
     assert not (tmp_path / "evidence").exists()
 
 

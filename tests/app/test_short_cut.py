@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from flask import Flask
@@ -19,17 +19,12 @@ from app.purchase import Outcome, Purchase, Receipt
 from app.refusals import KeyReused
 from app.sale import Sale
 from app.settings import Settings
-from lock import Mutex, Session, connect
+from lock import Hold, Mutex, Session, connect
 from tests.waiting import wait_until
 
 GUARDS = ("etcd", "etcd-cohort", "etcd-batch")
+WAIT_S = 20.0  # far more than anything here takes
 each_guard = pytest.mark.parametrize("guard", GUARDS)
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Buyers who do not wait long: who needs the lock while a stranger has it is told so soon."""
-    return dataclasses.replace(settings, lock_timeout=0.3)
 
 
 @pytest.fixture
@@ -48,13 +43,18 @@ def stranger(settings: Settings) -> Iterator[Mutex]:
 
 
 @pytest.fixture
-def taken(browser: FlaskClient, other: FlaskClient, sale: Sale, stranger: Mutex) -> Iterator[None]:
-    """The lock, held by a stranger, after both instances have seen under it that the sale is sold out."""
+def seen(browser: FlaskClient, other: FlaskClient, sale: Sale) -> None:
+    """Both instances have seen under the lock that the sale is sold out."""
     sale.reset(0)
     for shop in (browser, other):
         assert buy(shop, "etcd") == "sold_out"
-    with stranger.acquire(timeout=5):
-        yield
+
+
+@pytest.fixture
+def crowd() -> Iterator[ThreadPoolExecutor]:
+    """Threads for buyers."""
+    with ThreadPoolExecutor(16) as threads:
+        yield threads
 
 
 def buy(shop: FlaskClient, guard: str, **query: str) -> str:
@@ -63,54 +63,76 @@ def buy(shop: FlaskClient, guard: str, **query: str) -> str:
     return str(answer.get_json()["outcome"])
 
 
+def queue_up(crowd: ThreadPoolExecutor, shop: FlaskClient, guard: str, *, behind: Mutex) -> Future[str]:
+    """A buyer who needs the lock: he stands in its queue when this returns."""
+    before = len(behind.contenders())
+    buyer = crowd.submit(buy, shop.application.test_client(), guard)
+    wait_until(lambda: len(behind.contenders()) > before)
+    return buyer
+
+
 @each_guard
-def test_the_first_one_needs_the_lock(browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str) -> None:
+def test_the_first_one_needs_the_lock(
+    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
+) -> None:
     """An instance that has not seen it under the lock does not answer "sold out" without the lock."""
     sale.reset(0)
-    with stranger.acquire(timeout=5):
-        assert buy(browser, guard) == "lock_timeout"
-    assert buy(browser, guard) == "sold_out"
+    with stranger.acquire(timeout=WAIT_S):
+        first = queue_up(crowd, browser, guard, behind=stranger)
+    assert first.result(WAIT_S) == "sold_out"
 
 
 @each_guard
-@pytest.mark.usefixtures("taken")
-def test_later_ones_do_not(browser: FlaskClient, guard: str) -> None:
+@pytest.mark.usefixtures("seen")
+def test_later_ones_do_not(browser: FlaskClient, stranger: Mutex, guard: str) -> None:
     """Once seen under any fenced guard, it is answered while somebody else has the lock; no token is claimed."""
-    answer = browser.post(f"/stock/reduce?guard={guard}")
+    with stranger.acquire(timeout=WAIT_S):
+        answer = browser.post(f"/stock/reduce?guard={guard}")
     body = answer.get_json()
     assert (answer.status_code, body["outcome"], body["stock"], body["token"]) == (409, "sold_out", 0, None)
     assert body["held_ms"] == 0
 
 
 @each_guard
-@pytest.mark.usefixtures("taken")
-def test_a_reset_ends_it_everywhere(browser: FlaskClient, other: FlaskClient, guard: str) -> None:
+@pytest.mark.usefixtures("seen")
+def test_a_reset_ends_it_everywhere(
+    crowd: ThreadPoolExecutor, browser: FlaskClient, other: FlaskClient, stranger: Mutex, guard: str
+) -> None:
     """After a reset by one instance, both go back to the lock; neither says "sold out" even once."""
-    assert browser.post("/stock/reset", json={"stock": 5}).status_code == 200
-    assert [buy(shop, guard) for shop in (browser, other)] == ["lock_timeout", "lock_timeout"]
+    with stranger.acquire(timeout=WAIT_S):
+        assert browser.post("/stock/reset", json={"stock": 5}).status_code == 200
+        buyers = [queue_up(crowd, shop, guard, behind=stranger) for shop in (browser, other)]
+    assert [buyer.result(WAIT_S) for buyer in buyers] == ["sold", "sold"]
 
 
 @each_guard
-@pytest.mark.usefixtures("taken")
-def test_a_delivery_ends_it_too(browser: FlaskClient, sale: Sale, guard: str) -> None:
+@pytest.mark.usefixtures("seen")
+def test_a_delivery_ends_it_too(
+    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
+) -> None:
     """Items that are put on the shelf by whatever means are sold, without anybody telling the instances."""
-    sale.client.incrby(sale.keys.stock, 1)
-    assert buy(browser, guard) == "lock_timeout"
+    with stranger.acquire(timeout=WAIT_S):
+        sale.client.incrby(sale.keys.stock, 1)
+        buyer = queue_up(crowd, browser, guard, behind=stranger)
+    assert buyer.result(WAIT_S) == "sold"
 
 
-@pytest.mark.usefixtures("taken")
-def test_what_ended_begins_again_under_the_lock(browser: FlaskClient, sale: Sale) -> None:
+@pytest.mark.usefixtures("seen")
+def test_what_ended_begins_again_under_the_lock(
+    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex
+) -> None:
     """After a delivery, a stock that is empty again has to be seen under the lock again."""
-    sale.client.set(sale.keys.stock, 1)
-    assert buy(browser, "etcd") == "lock_timeout"
-    sale.client.set(sale.keys.stock, 0)
-    assert buy(browser, "etcd") == "lock_timeout"
+    with stranger.acquire(timeout=WAIT_S):
+        buyers = []
+        for stock in (1, 0):
+            sale.client.set(sale.keys.stock, stock)
+            buyers.append(queue_up(crowd, browser, "etcd", behind=stranger))
+    assert [buyer.result(WAIT_S) for buyer in buyers] == ["sold_out", "sold_out"]
 
 
 @each_guard
-def test_no_stale_answer_after_a_reset(settings: Settings, app: Flask, other: FlaskClient, guard: str) -> None:
+def test_no_stale_answer_after_a_reset(app: Flask, other: FlaskClient, guard: str) -> None:
     """However many ask at two instances, nobody who asks after a reset was acknowledged hears of the sale before it."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
     resets: list[float] = []
     stop = threading.Event()
     answers: list[tuple[float, str]] = []
@@ -120,6 +142,10 @@ def test_no_stale_answer_after_a_reset(settings: Settings, app: Flask, other: Fl
             asked = time.monotonic()
             answers.append((asked, buy(shop, guard)))
 
+    def await_more() -> None:
+        seen = len(answers) + 8
+        wait_until(lambda: len(answers) >= seen)
+
     admin = app.test_client()
     shops = [app.test_client(), app.test_client(), other, other.application.test_client()]
     with ThreadPoolExecutor(len(shops)) as threads:
@@ -128,20 +154,15 @@ def test_no_stale_answer_after_a_reset(settings: Settings, app: Flask, other: Fl
         try:
             for _ in range(15):
                 admin.post("/stock/reset", json={"stock": 0})
-                seen = len(answers) + 8
-                while len(answers) < seen:
-                    time.sleep(0.001)
+                await_more()
                 admin.post("/stock/reset", json={"stock": 1_000_000})
                 resets.append(time.monotonic())
-                seen = len(answers) + 8
-                while len(answers) < seen:
-                    time.sleep(0.001)
+                await_more()
                 emptied = time.monotonic()
                 stale = [asked for asked, outcome in answers if resets[-1] < asked < emptied and outcome == "sold_out"]
                 assert stale == []
         finally:
             stop.set()
-    services.of(app).close()
     assert {outcome for _, outcome in answers} >= {"sold", "sold_out"}
 
 
@@ -152,7 +173,7 @@ def test_a_retry_finds_its_order(browser: FlaskClient, other: FlaskClient, stran
     first = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"}).get_json()
     for shop in (browser, other):
         assert buy(shop, guard) == "sold_out"
-    with stranger.acquire(timeout=5):
+    with stranger.acquire(timeout=WAIT_S):
         for shop in (browser, other):
             again = shop.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
             assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
@@ -168,7 +189,7 @@ def test_a_key_that_was_told_sold_out_is_told_so_again(
     """The answer without the lock is the first answer to its key: after a delivery it is given again."""
     sale.reset(0)
     assert buy(browser, guard) == "sold_out"
-    with stranger.acquire(timeout=5):
+    with stranger.acquire(timeout=WAIT_S):
         for replayed in (None, "true"):
             answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada", headers={"Idempotency-Key": "k"})
             assert (answer.status_code, answer.headers.get("Idempotency-Replayed")) == (409, replayed)
@@ -177,19 +198,17 @@ def test_a_key_that_was_told_sold_out_is_told_so_again(
     assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (409, "true")
 
 
-def test_a_whole_cohort_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
+def test_a_whole_cohort_is_woken_when_it_is_sold_out(
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
+) -> None:
     """With the last item gone, a cohort neither takes turns to be told so nor queues in etcd again."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
     cohort = services.of(app).coordination.cohort()
     sale.reset(1)
-    with ThreadPoolExecutor(8) as threads:
-        with stranger.acquire(timeout=5):
-            crowd = [threads.submit(buy, app.test_client(), "etcd-cohort") for _ in range(8)]
-            wait_until(lambda: len(cohort._waiters) == 8)
-        outcomes = [purchase.result(20) for purchase in crowd]
-    assert sorted(outcomes) == ["sold"] + ["sold_out"] * 7
+    with stranger.acquire(timeout=WAIT_S):
+        buyers = [crowd.submit(buy, app.test_client(), "etcd-cohort") for _ in range(8)]
+        wait_until(lambda: len(cohort._waiters) == 8)
+    assert sorted(buyer.result(WAIT_S) for buyer in buyers) == ["sold"] + ["sold_out"] * 7
     highest = str(sale.client.get(sale.keys.fence))
-    services.of(app).close()
     assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn
 
 
@@ -240,35 +259,41 @@ def test_a_retry_under_the_lock_leaves_the_look_of_others(
     assert inventory.short_cut(before) is not None
 
 
-def test_who_waits_is_woken_when_it_is_sold_out(settings: Settings, sale: Sale, stranger: Mutex) -> None:
+def test_who_waits_is_woken_when_it_is_sold_out(
+    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex
+) -> None:
     """When one buyer sees it under the lock, those who wait behind him in the same instance need no turn any more."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
     sale.reset(1)
-    with ThreadPoolExecutor(9) as threads:
-        with stranger.acquire(timeout=5):
-            first = [threads.submit(buy, app.test_client(), "etcd") for _ in range(2)]
-            wait_until(lambda: len(stranger.contenders()) == 3)
-            between = threads.submit(stranger.acquire, timeout=20)
-            wait_until(lambda: len(stranger.contenders()) == 4)
-            last = [threads.submit(buy, app.test_client(), "etcd") for _ in range(5)]
-            wait_until(lambda: len(stranger.contenders()) == 9)
-        with between.result(20):  # the last five cannot have had a turn
-            outcomes = [purchase.result(20) for purchase in first + last]
-    services.of(app).close()
+    with stranger.acquire(timeout=WAIT_S):
+        first = [queue_up(crowd, browser, "etcd", behind=stranger) for _ in range(2)]
+        between = crowd.submit(stranger.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(stranger.contenders()) == 4)
+        last = [queue_up(crowd, browser, "etcd", behind=stranger) for _ in range(5)]
+    with between.result(WAIT_S):  # the last five cannot have had a turn
+        outcomes = [buyer.result(WAIT_S) for buyer in first + last]
     assert sorted(outcomes) == ["sold"] + ["sold_out"] * 6
 
 
-def test_who_was_woken_for_nothing_queues_again(settings: Settings, sale: Sale, stranger: Mutex) -> None:
-    """A delivery that comes between the wake-up and the look is not missed: whoever was woken buys under the lock."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=20.0))
+def test_who_was_woken_for_nothing_queues_again(
+    crowd: ThreadPoolExecutor, app: Flask, stranger: Mutex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delivery between the wake-up and the look is not missed: who was woken buys, in the time that he still has."""
     guard = services.of(app).shop._guards["etcd"]
-    inventory = guard.tools.inventories["1"]
-    with ThreadPoolExecutor(2) as threads, stranger.acquire(timeout=5):
-        waiting = threads.submit(buy, app.test_client(), "etcd")
-        wait_until(lambda: len(stranger.contenders()) == 2)
+    inventory, mutex = guard.tools.inventories["1"], guard.tools.coordination.shared_mutex()
+    acquire, timeouts, waited_s = mutex.acquire, [], 0.2
+
+    def noted(*, timeout: float) -> Hold:
+        timeouts.append(timeout)
+        return acquire(timeout=timeout)
+
+    monkeypatch.setattr(mutex, "acquire", noted)
+    with stranger.acquire(timeout=WAIT_S):
+        waiting = queue_up(crowd, app.test_client(), "etcd", behind=stranger)
         first = stranger.contenders()[1].key
+        time.sleep(waited_s)
         inventory._sold_out = SoldOut(0.0, 0)  # as if somebody had seen it just before the delivery
-        guard.tools.coordination.shared_mutex().cancel()
+        mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
-    assert waiting.result(20) == "sold"
-    services.of(app).close()
+    assert waiting.result(WAIT_S) == "sold"
+    before, after = timeouts
+    assert after <= before - waited_s

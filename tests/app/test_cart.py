@@ -158,25 +158,38 @@ def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, sett
     assert all(0 in (answer["stock"].values() if isinstance(answer["stock"], dict) else [0]) for answer in refused)
 
 
-def test_a_cart_waits_for_each_of_its_locks(settings: Settings, sale: Sale, stranger: Session) -> None:
+def test_a_cart_waits_for_each_of_its_locks(
+    browser: FlaskClient, settings: Settings, sale: Sale, stranger: Session
+) -> None:
     """While somebody holds one of the locks, the cart gets lock_timeout and nothing; the other locks are free again."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=0.3))
-    with Mutex(stranger, f"flash-sale/{settings.sale}:3").acquire(timeout=5):
+    app = create_app(dataclasses.replace(settings, lock_timeout=1.0))
+    services.of(app).coordination.session()  # or its making would count
+    with Mutex(stranger, f"flash-sale/{settings.sale}:3").acquire(timeout=20):
         answer = buy(app.test_client(), 1, 3)
         assert (answer.status_code, answer.get_json()["outcome"]) == (503, "lock_timeout")
         assert "stranger" in answer.get_json()["detail"]
-        assert app.test_client().post("/stock/reduce?item=1").status_code == 200
+        assert browser.post("/stock/reduce?item=1").status_code == 200
     services.of(app).close()
     assert stocks(sale) == [9, 10, 10, 10]
 
 
 @pytest.mark.parametrize("item", ["1", "4"])
-def test_one_high_fence_refuses_the_whole_cart(app: Flask, sale: Sale, item: str) -> None:
-    """If a higher token was at one of the items, nothing of the cart is written, whichever item it is."""
+def test_one_high_fence_refuses_the_whole_cart(
+    app: Flask, sale: Sale, item: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a higher token was at one of the items, nothing of the cart is written; the answer tells that item's token."""
+    carts = services.of(app).shop._carts
+    commit, tokens = carts._commit, dict[str, Any]()
+
+    def noted(purchase: Purchase, held: Any) -> Any:
+        tokens.update(held)
+        return commit(purchase, held)
+
+    monkeypatch.setattr(carts, "_commit", noted)
     sale.client.set(sale.keys_of[item].fence, f"{2**62:020d}")
     answer = buy(app.test_client(), 1, 2, 4)
     assert (answer.status_code, answer.get_json()["outcome"]) == (503, "lock_lost")
-    assert "was here before" in answer.get_json()["detail"]
+    assert f"token {tokens[item]} is fenced off, {2**62} was here before" in answer.get_json()["detail"]
     assert stocks(sale) == [10, 10, 10, 10]
     assert sale.client.get(sale.keys_of["2"].fence) == "0"
 

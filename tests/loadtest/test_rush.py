@@ -198,7 +198,7 @@ def test_the_page_rushes_again_and_again(stack: Stack, workers: int) -> None:
 def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
     """After Stop in the middle of a rush, and after a guard that does not exist, the next rush is a whole one."""
     with page(environment(stack)) as shown:
-        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
+        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
         wait_until(lambda: (shown.comparison() or {"runs": []})["runs"])
         shown.post("/stop")
         assert len(shown.comparison()["runs"]) == 1

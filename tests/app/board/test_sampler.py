@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from app.board import sampler
+from app.board.queue import Queue, read_queue
 from app.board.record import record_of
 from app.board.settings import BoardSettings
 from app.sale import Sale, Snapshot
@@ -136,16 +140,35 @@ def test_redis_away_and_back(board_settings: BoardSettings, tmp_path: Path, watc
         watcher.wait(lambda now: now["away"]["redis"] is None)
 
 
-def test_etcd_frozen(board_settings: BoardSettings, fresh_etcd: Etcd, shop: FlaskClient, watch: Watch) -> None:
-    """An etcd that takes questions and does not answer holds nobody up: orders are seen as they come."""
+def test_etcd_frozen(board_settings: BoardSettings, fresh_etcd: Etcd, watch: Watch) -> None:
+    """An etcd that takes questions and does not answer is away, until it answers again."""
     shop_settings = replace(board_settings.shop, etcd_endpoints=fresh_etcd.endpoint)
     watcher = watch(replace(board_settings, shop=shop_settings))
     watcher.wait(lambda now: now["queue"])
     fresh_etcd.pause()
-    buy(shop, "redis-lua", "ada")
-    watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1, timeout=1.0)
     watcher.wait(lambda now: now["away"]["etcd"])
     fresh_etcd.resume()
+    watcher.wait(lambda now: now["away"]["etcd"] is None)
+
+
+def test_a_slow_etcd_holds_nobody_up(
+    board_settings: BoardSettings, shop: FlaskClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the board waits for etcd's answer, however long, orders are seen as they come."""
+    arrived = threading.Event()
+
+    def late(*question: Any) -> Queue:
+        answer = read_queue(*question)
+        arrived.wait(60)
+        return answer
+
+    monkeypatch.setattr(sampler, "read_queue", late)
+    watcher = watch(board_settings)
+    buy(shop, "redis-lua", "ada")
+    now = watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1)
+    assert now["queue"] is None
+    arrived.set()
+    watcher.wait(lambda now: now["queue"])
 
 
 @pytest.mark.parametrize(

@@ -207,21 +207,45 @@ def test_a_dead_process_overlaps_with_nobody() -> None:
     assert result.unfinished == [record.sections[0]]
 
 
-def test_asking_again_resolves_a_doubt() -> None:
-    """A buyer whose answer was lost and who learns of the order later is acknowledged; one who does not is in doubt."""
+@pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])
+def test_asking_again_resolves_a_doubt(place: int) -> None:
+    """A buyer whose answer was lost and who learns of the order later is acknowledged; one who does not is in doubt.
+
+    What counts is when he asked, not where in the record it stands.
+    """
     record = sale(3, 3)
     lost = replace(record.answers[1], outcome="error", order=None, status=0, in_doubt=True)
     record.answers[1] = lost
     assert [row.order for row in audit(record).unacknowledged] == ["order-1"]
-    record.answers.append(replace(answer(1), sent_ms=1000.0, answered_ms=1001.0))
+    record.answers.insert(place, replace(answer(1), sent_ms=1000.0, answered_ms=1001.0))
     result = audit(record)
     assert (result.unacknowledged, result.findings()) == ([], [])
+
+
+def test_a_stranger_may_buy_twice() -> None:
+    """Somebody who is not of the rush may buy as often as he likes; a buyer of the rush may not."""
+    record = sale(3, 1)
+    record.ledger += [replace(entry(number), buyer="anonymous") for number in (7, 8)]
+    assert audit(record).duplicates == []
+    second = replace(entry(9), buyer="buyer-0")
+    record.ledger.append(second)
+    assert audit(record).duplicates == [second]
+
+
+def test_one_order_told_to_two_buyers_is_missing_once() -> None:
+    """An order belongs to one buyer; the other was told of an order that is not his."""
+    record = sale(2, 2)
+    other = replace(answer(1), buyer="buyer-9", order="order-0")
+    record.answers.append(other)
+    assert audit(record).missing == [other]
 
 
 def test_the_longest_stall() -> None:
     """The longest time without a sale, from the first request on; what comes after the last sale is none."""
     answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
-    assert longest_stall(answers) == 481.0
+    assert longest_stall(answers) == longest_stall(answers[::-1]) == 481.0
+    late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
+    assert longest_stall(late) == longest_stall(late[::-1]) == 1009.0
     assert longest_stall([]) == 0.0
 
 

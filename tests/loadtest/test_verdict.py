@@ -63,6 +63,12 @@ def test_what_nobody_wanted_is_not_undersold() -> None:
     assert rush(stock=300, orders=200, buyers=200).exact
 
 
+def test_as_many_buyers_as_items_want_them_all() -> None:
+    """With one click for each item, every item that is left over was wanted, however its buyer was refused."""
+    answers = [sold(0), refused(1, Outcome.LOCK_TIMEOUT)]
+    assert judge(stock=2, stock_left=1, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 1"
+
+
 def test_sold_out_with_items_left_is_undersold() -> None:
     """A buyer told "sold out" while there were items is an item undersold, also where demand was small."""
     answers = [sold(0), refused(1), refused(2, Outcome.LOCK_TIMEOUT)]

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -15,10 +15,13 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
-from app.guards import GUARDS, Promise
+from app.guards import GUARDS, Promise, redis_lock
 from app.inventory import Inventory
 from app.sale import Sale
 from app.settings import Settings
+from loadtest.ports import LOOPBACK
+from loadtest.proxy import Proxy
+from loadtest.servers import Redis
 from lock import Mutex, Session, connect
 from tests.waiting import wait_until
 
@@ -234,6 +237,25 @@ def test_an_unfenced_holder_writes_although_its_lock_is_gone(
     assert (purchase.result()["outcome"], sale.snapshot().orders) == ("sold", 1)
     lost = f'flashsale_locks_lost_total{{cause="released_late",guard="{guard}"}} 1.0'
     assert lost in app.test_client().get("/metrics").text
+
+
+@pytest.mark.parametrize("fail", [Proxy.refuse, Proxy.stall])
+def test_a_redis_lock_that_cannot_be_released_was_still_held(
+    settings: Settings, sale: Sale, redis_server: Redis, monkeypatch: pytest.MonkeyPatch, fail: Callable[[Proxy], None]
+) -> None:
+    """If Redis goes away between the write and the release, the answer is sold: the lock is left to expire."""
+    release = redis_lock._release
+    with Proxy(f"{LOOPBACK}:{redis_server.port}") as proxy:
+
+        def cut_off(*held: Any) -> None:
+            fail(proxy)
+            release(*held)
+
+        monkeypatch.setattr(redis_lock, "_release", cut_off)
+        app = create_app(dataclasses.replace(settings, redis_url=f"redis://{proxy.endpoint}/0"))
+        answer = app.test_client().post("/stock/reduce?guard=redis-lock")
+        services.of(app).close()
+    assert (answer.status_code, sale.snapshot().orders) == (200, 1)
 
 
 def test_a_redis_lock_has_no_token(app: Flask) -> None:

@@ -113,8 +113,12 @@ class Hold(Releasable):
         return self._queue.length() > 1
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
         self._ticket.on_lost(callback)
+
+    def link(self, listener: Callable[[], object]) -> None:
+        """For the recipes: see `Loss.link`."""
+        self._ticket.link(listener)
 
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.

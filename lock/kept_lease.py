@@ -18,6 +18,7 @@ from lock.client import Client
 from lock.clock import now
 from lock.errors import EtcdError, LeaseNotFound, SessionLost
 from lock.loss import Loss
+from lock.messenger import Messenger
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class KeptLease(Loss):
         taken_over: a lease to keep alive instead of a new one, or None.
         owner: who is named in the message when it is lost.
         chores: called before each renewal.
+        messenger: calls the users' callbacks when it is lost.
 
     Attributes:
         id: the lease in etcd.
@@ -43,9 +45,16 @@ class KeptLease(Loss):
     """
 
     def __init__(
-        self, client: Client, ttl: int, taken_over: int | None, *, owner: str, chores: Callable[[], None]
+        self,
+        client: Client,
+        ttl: int,
+        taken_over: int | None,
+        *,
+        owner: str,
+        chores: Callable[[], None],
+        messenger: Messenger,
     ) -> None:
-        super().__init__()
+        super().__init__(messenger)
         sent = now()
         if taken_over is None:
             self.id, self.ttl = client.grant(ttl)

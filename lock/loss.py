@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from lock.errors import LockError
-
-logger = logging.getLogger(__name__)
+from lock.messenger import Messenger, call
 
 
 class Loss:
     """Whether something is lost, and why. Thread-safe.
+
+    Args:
+        messenger: calls the users' callbacks.
 
     Attributes:
         lost: set when it is lost.
         failure: why, else None; the first reason stands.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, messenger: Messenger) -> None:
         self.lost = threading.Event()
         self.failure: LockError | None = None
         self._listeners: list[Callable[[], object]] = []
+        self._messenger = messenger
         self._lock = threading.Lock()
 
     def fail(self, failure: LockError) -> bool:
@@ -33,13 +36,15 @@ class Loss:
             self._tell()
         return first
 
-    def on_lost(self, listener: Callable[[], object]) -> None:
-        """Call `listener` once when it is lost; at once if it is already."""
-        with self._lock:
-            if self.failure is None:
-                self._listeners.append(listener)
-                return
-        _notify(listener)
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
+        if not self._listen(partial(self._messenger.send, callback)):
+            call(callback)
+
+    def link(self, listener: Callable[[], object]) -> None:
+        """Call `listener`, which is quick and does not raise, in the moment in which it is lost."""
+        if not self._listen(listener):
+            listener()
 
     def again(self) -> LockError | None:
         """The reason as a new exception, for each thread that raises it; None if it is not lost."""
@@ -63,11 +68,12 @@ class Loss:
         with self._lock:
             listeners, self._listeners = self._listeners, []
         for listener in listeners:
-            _notify(listener)
+            listener()
 
-
-def _notify(listener: Callable[[], object]) -> None:
-    try:
-        listener()
-    except Exception:
-        logger.exception("a listener for a loss failed")
+    def _listen(self, listener: Callable[[], object]) -> bool:
+        """Whether it is not lost yet."""
+        with self._lock:
+            if self.failure is not None:
+                return False
+            self._listeners.append(listener)
+            return True

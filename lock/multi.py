@@ -21,6 +21,7 @@ from lock.contender import Contender
 from lock.errors import InvalidName, LockLost, NotHeld
 from lock.hold import Hold, Releasable
 from lock.loss import Loss
+from lock.messenger import Messenger
 from lock.mutex import Mutex
 from lock.names import queue_prefix
 from lock.session import Session
@@ -40,6 +41,7 @@ class MultiLock:
 
     def __init__(self, session: Session, names: Iterable[str]) -> None:
         self.names = _in_order(names)
+        self._session = session
         self._mutexes = [Mutex(session, name) for name in self.names]
         self._waiting: set[_Attempt] = set()
 
@@ -80,7 +82,7 @@ class MultiLock:
     def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
         for hold in holds:
             hold.ensure()  # the first may be lost since
-        return MultiHold(holds, taken.pop_all())
+        return MultiHold(holds, taken.pop_all(), self._session.messenger)
 
 
 class _Attempt:
@@ -118,16 +120,16 @@ class MultiHold(Releasable):
         lost: a threading.Event, set as soon as it is known that one of them is lost.
     """
 
-    def __init__(self, holds: list[Hold], stack: ExitStack) -> None:
+    def __init__(self, holds: list[Hold], stack: ExitStack, messenger: Messenger) -> None:
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
         self._stack = stack
         self._released = False
-        self._loss = Loss()
+        self._loss = Loss(messenger)
         self.lost = self._loss.lost
         one_lost = partial(_one_lost, self._loss, ", ".join(self.tokens))
         for hold in holds:
-            hold.on_lost(one_lost)
+            hold.link(one_lost)
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""

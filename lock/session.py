@@ -21,6 +21,7 @@ from lock.contender import identity
 from lock.errors import LockCancelled, LockError, SessionLost
 from lock.janitor import Janitor
 from lock.kept_lease import KeptLease
+from lock.messenger import Messenger
 from lock.shield import shielded
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
@@ -57,7 +58,10 @@ class Session:
             raise ValueError(f"ttl is a whole number of seconds, 1 or more; got {ttl!r}")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.lease = KeptLease(client, ttl, lease_id, owner=self.name, chores=self._close_idle_queues)
+        self.messenger = Messenger()
+        self.lease = KeptLease(
+            client, ttl, lease_id, owner=self.name, chores=self._close_idle_queues, messenger=self.messenger
+        )
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
         self._queues: dict[str, WaitQueue] = {}
@@ -66,7 +70,8 @@ class Session:
         self._lock = threading.Lock()
         self.alarms = Alarms()
         self._janitor = Janitor(client)
-        self.lease.on_lost(self._close_queues)  # before any listener that takes its time
+        self.messenger.start()
+        self.lease.link(self._close_queues)
         self.lease.start()
         _open.add(self)
 
@@ -85,7 +90,10 @@ class Session:
         self.lease.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already."""
+        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already.
+
+        It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
+        """
         self.lease.on_lost(callback)
 
     def cancel_waiters(self) -> None:
@@ -113,7 +121,7 @@ class Session:
         Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
         10756).
         """
-        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}")
+        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", self.messenger)
 
     def enlist(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it.
@@ -125,7 +133,7 @@ class Session:
         self.ensure()
         if self.draining:
             raise self._cancelled()
-        ticket.on_lost(self.lease.look)  # a key that is gone may mean that the lease is
+        ticket.link(self.lease.look)  # a key that is gone may mean that the lease is
         queue = shielded(lambda: self._join_queue(prefix, ticket))
         if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
@@ -183,7 +191,10 @@ class Session:
             return list(self._queues.values())
 
     def _close_queues(self) -> None:
-        for queue in self._followed():
+        queues = self._followed()
+        for queue in queues:
+            queue.lose(self._lost_again)
+        for queue in queues:  # which may take its time
             queue.close(self._lost_again)
 
     def _close_idle_queues(self) -> None:
@@ -198,6 +209,7 @@ class Session:
         for queue in self._followed():
             queue.join(self.client.timeout)
         self.lease.join(self.client.timeout)
+        self.messenger.close(self.client.timeout)
 
 
 @atexit.register

@@ -6,6 +6,7 @@ import threading
 
 from lock.errors import LockError
 from lock.loss import Loss
+from lock.messenger import Messenger
 
 
 class Ticket(Loss):
@@ -19,8 +20,8 @@ class Ticket(Loss):
         in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
     """
 
-    def __init__(self, key: str) -> None:
-        super().__init__()
+    def __init__(self, key: str, messenger: Messenger) -> None:
+        super().__init__(messenger)
         self.key = key
         self.written_at: int | None = None
         self.token: int | None = None

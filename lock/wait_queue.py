@@ -97,6 +97,13 @@ class WaitQueue:
         for ticket in waiting:
             ticket.cancel(failure())
 
+    def lose(self, failure: Callable[[], LockError]) -> None:
+        """Every ticket fails, at once."""
+        with self._lock:
+            tickets, self._tickets = list(self._tickets.values()), {}
+        for ticket in tickets:
+            ticket.fail(failure())
+
     # Looking
 
     def holder(self) -> KeyValue | None:
@@ -147,14 +154,12 @@ class WaitQueue:
     def close(self, failure: Callable[[], LockError]) -> None:
         """Stop following; every ticket fails. Does not wait for the thread: see `join`."""
         self._closed.set()
+        self.lose(failure)
         with self._lock:
-            tickets, self._tickets = list(self._tickets.values()), {}
             watch = self._watch
             self._changed.notify_all()
         if watch is not None:
             watch.close()
-        for ticket in tickets:
-            ticket.fail(failure())
 
     def join(self, timeout: float) -> None:
         """Wait for the thread to end; `timeout` in seconds."""

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from lock.acquisition import Acquisition
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockError, SessionLost
 from lock.hold import Hold
+from lock.messenger import Messenger
 from lock.model import Event, KeyValue, LeaseStatus, Snapshot
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
@@ -249,7 +250,7 @@ class Process:
 
     def new_ticket(self, prefix: str) -> Ticket:
         """A ticket with a key of its own."""
-        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}"))
+        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", Messenger()))
         return self.tickets[-1]
 
     def enlist(self, prefix: str, ticket: Ticket) -> WaitQueue:

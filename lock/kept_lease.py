@@ -23,6 +23,7 @@ from lock.messenger import Messenger
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.2
+_CHORES_S = 1.0  # also the longest sleep: a machine that was suspended learns soon after that its lease is over
 
 
 class KeptLease(Loss):
@@ -33,7 +34,7 @@ class KeptLease(Loss):
         ttl: seconds to ask for.
         taken_over: a lease to keep alive instead of a new one, or None.
         owner: who is named in the message when it is lost.
-        chores: called before each renewal.
+        chores: called about every second, from the thread that renews.
         messenger: calls the users' callbacks when it is lost.
 
     Attributes:
@@ -129,21 +130,23 @@ class KeptLease(Loss):
             self._thread.join(timeout)
 
     def _keep_alive(self) -> None:
-        pause = self.ttl / 3
+        due = now() + self.ttl / 3
         while not self.lost.is_set():
-            self._look.wait(min(pause, self.remaining()))
+            wanted = self._look.wait(max(min(_CHORES_S, due - now(), self.remaining()), 0.0))
             self._look.clear()
             if self._stopping.is_set():
                 return
             self._do_chores()
-            pause = self.verify()
+            if wanted or now() >= due or self.remaining() <= 0.0:
+                pause = self.verify()
+                due = now() + pause
         self._give_back()
 
     def _do_chores(self) -> None:
         try:
             self._chores()
         except Exception:
-            logger.exception("what is done with each renewal of lease %x has failed", self.id)
+            logger.exception("what is done from time to time beside renewing lease %x has failed", self.id)
 
     def _renew(self) -> float:
         """Renew it once; seconds until the next time."""

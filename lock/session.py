@@ -28,6 +28,9 @@ from lock.wait_queue import WaitQueue
 
 logger = logging.getLogger(__name__)
 
+_IDLE_S = 5.0  # how long a queue is followed after its last ticket, for the next one is often soon
+_IDLE_QUEUES = 64  # how many such queues are followed at most: each costs two threads here and a watch in etcd
+
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
@@ -143,11 +146,14 @@ class Session:
 
     def _join_queue(self, prefix: str, ticket: Ticket) -> WaitQueue:
         with self._lock:
-            queue = self._queues.get(prefix)
-            if queue is None:
-                queue = self._queues[prefix] = WaitQueue(self.client, prefix)
+            is_new = prefix not in self._queues
+            if is_new:
+                self._queues[prefix] = WaitQueue(self.client, prefix)
+            queue = self._queues[prefix]
             queue.enlist(ticket)
-            return queue
+        if is_new:
+            self._close_idle_queues()
+        return queue
 
     def identity(self) -> bytes:
         """What stands in a key of this session and thread."""
@@ -199,10 +205,10 @@ class Session:
 
     def _close_idle_queues(self) -> None:
         with self._lock:
-            idle = [(prefix, queue) for prefix, queue in self._queues.items() if queue.idle()]
-            for prefix, _ in idle:
-                del self._queues[prefix]
-        for _, queue in idle:
+            idle = sorted((idle_s, prefix) for prefix, queue in self._queues.items() if (idle_s := queue.idle_s()) > 0)
+            old = [prefix for place, (idle_s, prefix) in enumerate(idle) if idle_s > _IDLE_S or place >= _IDLE_QUEUES]
+            queues = [self._queues.pop(prefix) for prefix in old]
+        for queue in queues:
             queue.close(self._lost_again)
 
     def _join(self) -> None:

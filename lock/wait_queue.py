@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 _AUDIT_S = 5.0  # how often those who wait check the view against a list
 _GLANCE_S = 1.0
 _GLANCES_PER_S = 20.0  # of all who wait, where there are many
-_IDLE_S = 5.0  # how long a queue is followed after its last ticket, for the next one is often soon
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -144,10 +143,10 @@ class WaitQueue:
         """Seconds a waiting thread may sleep until it looks whether an audit is due: the longer, the more there are."""
         return min(max(_GLANCE_S, len(self._tickets) / _GLANCES_PER_S), _AUDIT_S)
 
-    def idle(self) -> bool:
-        """Whether nobody of this process has stood in this queue for some time."""
+    def idle_s(self) -> float:
+        """Seconds for which nobody of this process has stood in this queue; 0.0 while somebody does."""
         with self._lock:
-            return not self._tickets and now() - self._idle_since > _IDLE_S
+            return 0.0 if self._tickets else now() - self._idle_since
 
     # Following
 

@@ -11,7 +11,7 @@ import pytest
 
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect, kept_lease
 from lock.clock import now
 from tests.lock.support import (
     AT_ONCE_S,
@@ -88,6 +88,32 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
         proxy.resume()
         renewal.result(WAIT_S)
         assert session.remaining() <= 30 - 0.8
+
+
+def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
+    etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
+        Session(client, ttl=600) as session,
+    ):
+        chores: list[float] = []
+        monkeypatch.setattr(session.lease, "_chores", lambda: chores.append(session.remaining()))
+        wait_until(lambda: len(chores) > 20)
+        assert calls == {"LeaseGrant": 1}
+
+
+def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: str) -> None:
+    """The clock has gone on while no timer ran: the loss is known in a second or two, not at the next renewal."""
+    with Session(client, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        session.lease._deadline = 0.0
+        assert hold.lost.wait(kept_lease._CHORES_S + AT_ONCE_S)
+        with pytest.raises(SessionLost, match="kept alive"):
+            hold.release()
 
 
 def test_a_revoked_lease_is_known_at_once(client: Client, session: Session, stranger: Session) -> None:

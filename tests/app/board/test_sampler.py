@@ -36,7 +36,9 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(
     """The sale's counters, the order, and its critical section, which carry the same order id."""
     watcher = watch(board_settings)
     buy(shop, "etcd", "ada", "<b>bob</b>")
-    now = watcher.wait(lambda now: len(now["orders"]) == 2 and all(each["left_ms"] for each in now["sections"]))
+    now = watcher.wait(
+        lambda now: len(now["orders"]) == 2 and [bool(each["left_ms"]) for each in now["sections"]] == [True] * 2
+    )
     assert now["sale"]["orders"] == 2
     assert now["sale"]["verdict"] == "EXACT"
     assert [order["buyer"] for order in now["orders"]] == ["ada", "<b>bob</b>"]

@@ -135,6 +135,7 @@ class WaitQueue:
         except EtcdError as error:
             self.trouble = error
             return
+        self.trouble = None
         if self._take(snapshot) and self._watch is not None:
             logger.debug("the watch of %s was behind: watching anew", self.prefix)
             self._watch.close()

@@ -138,6 +138,22 @@ def test_a_waiter_moves_to_another_endpoint_with_the_calls(
         waiting.result(session.ttl + AT_ONCE_S).release()
 
 
+def test_an_audit_that_succeeds_ends_the_trouble(
+    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the next one comes, the view is not out of date any more."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
+    waiting = wait_behind(hold, client, far_session)
+    queue = far_session._queues[f"{hold.name}/"]
+    with monkeypatch.context() as patched:
+        patched.setattr(far, "watch", out_of_threads)
+        proxy.reset()
+        wait_until(lambda: queue.trouble is not None)
+        wait_until(lambda: queue.trouble is None)
+    hold.release()
+    waiting.result(2 * AT_ONCE_S).release()
+
+
 class DeafClient(Client):
     """A client whose watches do not tell of deletions, as etcd's own have failed to (etcd issues 17529, 18089)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -10,6 +11,8 @@ import time
 from dataclasses import dataclass
 
 from lock.client import Client
+from lock.clock import now
+from lock.errors import EtcdUnavailable
 from lock.model import KeyValue
 
 _OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
@@ -23,10 +26,11 @@ class Contender:
         key: its name in etcd.
         token: its create revision: its place in the queue, and the fencing token once it holds.
         lease_id: the lease it is bound to, 0 for none.
-        owner: the session's name, host, process and thread; for a key of another client, what little it tells.
+        owner: the session's name, host, process and thread; for a key of another client, what little it tells. Of
+            what a stranger wrote it shows the beginning, and what is not printable as an escape, as `session` does.
         session: the session's name alone, None for a key of another client.
         queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
-        ttl_s: seconds until its lease ends if it is not renewed, None where that was not asked for.
+        ttl_s: seconds until its lease ends if it is not renewed, None where etcd was not asked or did not say in time.
     """
 
     key: str
@@ -58,9 +62,10 @@ def describe(kv: KeyValue, ttl_s: int | None = None) -> Contender:
     """A queue key as a contender, whichever client wrote it."""
     try:
         who = json.loads(kv.value)
-        owner = f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"
+        owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
+        session = printable(_cut(str(who["session"])))
         queued_s = max(time.time() - float(who["since"]), 0.0)
-        return Contender(kv.key, kv.create_revision, kv.lease_id, _cut(owner), str(who["session"]), queued_s, ttl_s)
+        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # what a stranger writes may be anything
         value = kv.value.decode("utf-8", "replace")
         owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
@@ -71,8 +76,20 @@ def _cut(text: str) -> str:
     return text if len(text) <= _OWNER_LENGTH else f"{text[:_OWNER_LENGTH]}..."
 
 
+def printable(text: str) -> str:
+    """What is safe to show on a terminal: a stranger may have written orders to it."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def contenders_of(client: Client, prefix: str) -> list[Contender]:
-    """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd."""
+    """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd.
+
+    Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked.
+    """
+    deadline = now() + client.timeout
     keys = client.get_prefix(prefix).keys
-    ttls = {lease: client.time_to_live(lease).ttl for lease in {kv.lease_id for kv in keys} if lease}
+    ttls: dict[int, int] = {}
+    with contextlib.suppress(EtcdUnavailable):
+        for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
+            ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
     return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]

@@ -7,7 +7,7 @@ import click
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import errors_as_exit_codes
 from lock.command.name import name_argument
-from lock.contender import Contender, contenders_of
+from lock.contender import Contender, contenders_of, printable
 from lock.names import queue_prefix
 
 _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")
@@ -36,4 +36,4 @@ def _row(place: int, contender: Contender) -> tuple[str, ...]:
     role = "holds" if place == 0 else f"waits, {place}."
     queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
     ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
-    return role, str(contender.token), queued, ttl, contender.key, contender.owner
+    return role, str(contender.token), queued, ttl, printable(contender.key), contender.owner

@@ -347,6 +347,16 @@ def test_contenders_lists_the_queue(client: Client, session: Session, stranger: 
     assert "nobody holds" in run("contenders", "command/queue").stdout
 
 
+def test_contenders_gives_a_terminal_no_orders(client: Client, run: Run) -> None:
+    """Who puts a key with escapes into the queue does not decide how the list of it looks."""
+    kv = client.create("command/escapes/\x1b[2J", b"\x1b[31m", 0)
+    assert kv is not None
+    shown = run("contenders", "command/escapes").stdout
+    client.delete(kv.key, kv.create_revision)
+    assert r"command/escapes/\x1b[2J" in shown
+    assert "\x1b" not in shown
+
+
 def test_options_before_the_subcommand(run: Run, etcd: Etcd, etcdctl_env: dict[str, str]) -> None:
     """Connection options may stand before or behind the subcommand, and win over the environment."""
     elsewhere = {**etcdctl_env, "ETCDCTL_ENDPOINTS": "127.0.0.1:9"}

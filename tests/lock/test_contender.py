@@ -50,6 +50,18 @@ def test_text_of_another_client_is_shown() -> None:
     assert "'host-7'" in describe(key(b"host-7")).owner
 
 
+@pytest.mark.parametrize("lock_of", ["ours", "another client's"])
+def test_orders_to_a_terminal_are_shown_and_not_given(lock_of: str) -> None:
+    """A stranger's escapes neither paint the log nor set a title; letters of all languages stay as they are."""
+    session = "lager-\x1b[31mgrün\x1b]0;title\x07\u202e\udcff"
+    ours = json.dumps(json.loads(identity("")) | {"session": session}).encode()
+    value = {"ours": ours, "another client's": session.encode("utf-8", "replace")}[lock_of]
+    contender = describe(key(value))
+    assert str(contender).isprintable()
+    assert r"lager-\x1b[31mgrün" in contender.owner
+    assert (contender.session or "").isprintable()
+
+
 def test_a_line_for_people_names_owner_key_lease_and_ttl() -> None:
     """What a timeout's message shows; the lease in hexadecimal, as etcdctl takes it."""
     line = str(describe(key(identity("shop-8080")), ttl_s=5))
@@ -91,3 +103,7 @@ def test_no_value_whatsoever_is_an_error(value: bytes) -> None:
 def test_a_long_value_is_cut(size: int) -> None:
     """A megabyte in a stranger's key is not copied into every message and log line."""
     assert len(str(describe(key(b"x" * size)))) < 300
+    named = describe(key(identity("x" * size)))
+    assert named.session is not None
+    assert len(named.session) < 300
+    assert len(str(named)) < 300

@@ -183,6 +183,25 @@ def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session
     mine.release()
 
 
+def test_contenders_are_told_within_one_deadline(
+    client: Client, far: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """Over a slow network the TTLs of the first ones are told, and nobody waits for those of a long queue."""
+    leases = [client.grant(60).id for _ in range(30)]
+    for number, lease in enumerate(leases):
+        client.create(f"{name}/{number}", b"", lease)
+    proxy.delay_s = 0.05
+    started = time.monotonic()
+    contenders = Mutex(far_session, name).contenders()
+    assert time.monotonic() - started < far.timeout + AT_ONCE_S
+    assert [contender.lease_id for contender in contenders] == leases
+    ttls = [contender.ttl_s is not None for contender in contenders]
+    assert ttls == sorted(ttls, reverse=True)
+    assert set(ttls) == {True, False}
+    for lease in leases:
+        client.revoke(lease)
+
+
 def test_contenders_are_listed_holder_first(client: Client, session: Session, stranger: Session, name: str) -> None:
     """Who holds and who waits, in order, with readable owners, the TTLs of their leases, and since when."""
     with Mutex(session, name).acquire(timeout=WAIT_S) as hold:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -21,7 +21,7 @@ class Connection:
     endpoints: str
     tls: Tls | None
     user: str | None
-    password: str | None
+    password: str | None = field(repr=False)
 
     def open(self, observer: Observer | None = None) -> Client:
         """A client; raises click.UsageError where the options make no sense."""
@@ -82,6 +82,8 @@ def _tls(endpoints: str, cacert: str | None, cert: str | None, key: str | None) 
 
 def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:
     if user is None:
+        if password is not None:
+            raise click.UsageError("a password needs a user: give --user NAME, or ETCDCTL_USER")
         return None, None
     name, _, inline = user.partition(":")
     secret = inline or password

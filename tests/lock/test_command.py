@@ -19,6 +19,7 @@ from loadtest import programs
 from loadtest.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
+from lock.command.connection import Connection
 from lock.command.exits import Exit
 from tests.lock.secured import Certificates, TlsEtcd
 from tests.lock.support import keys
@@ -355,6 +356,19 @@ def test_contenders_gives_a_terminal_no_orders(client: Client, run: Run) -> None
     client.delete(kv.key, kv.create_revision)
     assert r"command/escapes/\x1b[2J" in shown
     assert "\x1b" not in shown
+
+
+def test_a_password_without_a_user_is_wrong_usage(run: Run, etcdctl_env: dict[str, str]) -> None:
+    """It would be left out without a word, wherever it was given."""
+    for args, env in ((["--password", "secret"], {}), ([], {"ETCDCTL_PASSWORD": "secret"})):
+        done = run("contenders", "command/password", *args, env={**etcdctl_env, **env})
+        assert done.returncode == 2
+        assert "--user" in done.stderr
+
+
+def test_a_password_is_not_shown() -> None:
+    """Not where a connection comes up in a traceback or a log."""
+    assert "secret" not in repr(Connection("127.0.0.1:2379", None, "root", "secret"))
 
 
 def test_options_before_the_subcommand(run: Run, etcd: Etcd, etcdctl_env: dict[str, str]) -> None:

@@ -40,7 +40,8 @@ def connect(
         tls: certificates, where etcd speaks TLS.
         user: together with `password`, where etcd asks for them; an expired token is renewed by itself.
         password: see `user`.
-        namespace: put in front of every key, so that several applications can share a cluster.
+        namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
+            slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
         observer: told of every answer of etcd, for tracing and counting; see `lock.observer.Observer`.
 
     Raises:
@@ -252,7 +253,7 @@ class Client:
 
     def _range(self, prefix: str) -> tuple[bytes, bytes]:
         start = self._encode(prefix)
-        return start, start[:-1] + bytes([start[-1] + 1])  # every prefix ends with "/"
+        return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
 
     def _encode(self, key: str) -> bytes:
         return self._namespace + key.encode("utf-8", "surrogateescape")

@@ -47,7 +47,11 @@ _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then say
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files: the authority that signed the server, and the client's own certificate with its key."""
+    """Paths of PEM files: the authority that signed the server, and the client's own certificate with its key.
+
+    They are read once, by `connect`: for certificates that were renewed since, make a new client, before the old ones
+    expire.
+    """
 
     ca_cert: str
     cert: str | None = None

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gunicorn import util  # type: ignore[import-untyped]
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 RECEIVE_TIMEOUT_S = 5
 SEND_TIMEOUT_S = 20
+LINGER_S = 2
 STATUS = {LimitRequestLine: 414, LimitRequestHeaders: 431, ExpectationFailed: 417, UnsupportedTransferCoding: 501}
 ADVICE = {
     414: "The address is too long: send parameters as the members of a JSON body.",
@@ -53,17 +56,35 @@ class ClientSocket(socket.socket):
         except BlockingIOError:
             if not self.getblocking():
                 raise
-            self.shutdown(socket.SHUT_RD)  # or closing would wait, on the main thread, for more to come
+            self.shutdown(socket.SHUT_RD)  # or whoever closes it would wait for more to come
             return b""
+
+    def finish(self) -> None:
+        """Let the client read its answer and hang up; a connection that is closed before may lose the answer."""
+        until = time.monotonic() + LINGER_S
+        with suppress(OSError):
+            self.shutdown(socket.SHUT_WR)
+            while (left := until - time.monotonic()) > 0:
+                self.settimeout(left)
+                if not self.recv(4096):
+                    break
+        with suppress(OSError):
+            self.shutdown(socket.SHUT_RD)
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]
-    """Loses no thread to a client that stops sending or reading, and answers every error as a problem."""
+    """Loses no thread to a client that stops sending, reading or hanging up, and answers every error as a problem."""
 
     def enqueue_req(self, conn: TConn) -> None:
-        if not isinstance(conn.sock, ClientSocket):
+        if type(conn.sock) is socket.socket:
             conn.sock = ClientSocket.of(conn.sock)
         super().enqueue_req(conn)
+
+    def handle(self, conn: TConn) -> Any:
+        goes_on = super().handle(conn)
+        if not goes_on and isinstance(conn.sock, ClientSocket):
+            conn.sock.finish()  # here, because the main thread would wait for one client after the other
+        return goes_on
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer what did not come as far as the application, or went wrong outside of it."""

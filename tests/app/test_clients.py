@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -36,10 +37,16 @@ def sent(server: Process, data: bytes) -> Iterator[socket.socket]:
         yield client
 
 
+def read_all(client: socket.socket) -> bytes:
+    """What the server says until it has nothing more to say."""
+    with client.makefile("rb") as stream:
+        return stream.read()
+
+
 def answer(server: Process, data: bytes) -> tuple[int, str, dict[str, Any]]:
     """Status, media type and document that whoever sends this gets, and nothing after it."""
-    with sent(server, data) as client, client.makefile("rb") as stream:
-        head, _, body = stream.read().partition(b"\r\n\r\n")
+    with sent(server, data) as client:
+        head, _, body = read_all(client).partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
     assert int(headers["content-length"]) == len(body)
@@ -68,6 +75,16 @@ def test_who_stops_sending_keeps_no_thread(server: Process) -> None:
             ask(other)
         assert [client.recv(1) for client in silent] == [b""] * THREADS
     assert "Traceback" not in server.log.read_text()
+
+
+def test_who_does_not_hang_up_holds_up_nobody(server: Process) -> None:
+    """Those who got their last answer and stay on the line are waited for all at once, not one after the other."""
+    began = time.monotonic()
+    with ExitStack() as connections:
+        last = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        clients = [connections.enter_context(sent(server, last)) for _ in range(THREADS)]
+        assert all(read_all(client).startswith(b"HTTP/1.1 200") for client in clients)
+    assert time.monotonic() - began < DEADLINE_S
 
 
 def test_who_is_silent_between_requests_stays(instance: Instance) -> None:

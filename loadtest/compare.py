@@ -53,11 +53,12 @@ def rush_options(command: F) -> F:
 def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts: str) -> None:
     """Run the rush under several guards against a stack that runs already.
 
-    Exits with 0 if every guard kept its promise. FLASHSALE_REDIS_URL says where the ledger is.
+    Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict, because
+    somebody else bought as well. FLASHSALE_REDIS_URL says where the ledger is.
     """
     comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts_of(hosts))
     draw(report, console())
-    sys.exit(0 if comparison.kept else 1)
+    sys.exit(comparison.exit_code)
 
 
 def run_rush(

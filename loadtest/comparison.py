@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.answer import Answer, Outcome
-from loadtest.verdict import Verdict
+from loadtest.verdict import NO_VERDICT, Verdict
 
 # Names and promises are the shop's; that this list is complete is tested.
 GUARDS = (
@@ -53,6 +53,7 @@ class Run:
 
     Attributes:
         promise: in the shop's words; "none" promises nothing, and so always keeps it.
+        kept_promise: None where there is no verdict.
         outcomes: how many clicks ended how; outcomes that did not occur are 0.
         orders: entries of the ledger.
         wall_s: seconds from the first click to the last answer.
@@ -72,7 +73,7 @@ class Run:
     lost_updates: int
     duplicates: int
     verdict: str
-    kept_promise: bool
+    kept_promise: bool | None
     wall_s: float
     requests_per_s: float
     send_spread_ms: float
@@ -98,7 +99,7 @@ class Run:
             lost_updates=verdict.lost_updates,
             duplicates=verdict.duplicates,
             verdict=verdict.sentence,
-            kept_promise=promise == NO_PROMISE or verdict.exact,
+            kept_promise=None if verdict.strangers else promise == NO_PROMISE or verdict.exact,
             wall_s=round(wall_s, 3),
             requests_per_s=round(len(answers) / max(wall_s, 0.001), 1),
             send_spread_ms=round((max(sent) - min(sent)) * 1000, 1),
@@ -145,13 +146,25 @@ class Comparison:
         return all(run.kept_promise for run in self.runs)
 
     @property
+    def exit_code(self) -> int:
+        """That of a command: 0 if every guard kept its promise, 1 if one did not, 2 if one has no verdict."""
+        return 2 if self._disturbed else 0 if self.kept else 1
+
+    @property
+    def _disturbed(self) -> list[str]:
+        return [run.guard for run in self.runs if run.kept_promise is None]
+
+    @property
     def baseline_oversold(self) -> int:
         """By how many items the unlocked sale oversold; 0 if it did not, or did not run."""
-        return max((run.oversold for run in self.runs if run.guard == BASELINE), default=0)
+        return max((run.oversold for run in self.runs if run.guard == BASELINE and run.kept_promise), default=0)
 
     @property
     def sentence(self) -> str:
         """What it all comes to, in words."""
+        if self._disturbed:
+            disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
+            return f"{disturbed}. Start again and let nobody else use this stack meanwhile."
         broken = [f"{run.guard} ({run.verdict})" for run in self.runs if not run.kept_promise]
         promises = f"Promise broken: {', '.join(broken)}." if broken else "Every promise was kept."
         if self.baseline_oversold:

@@ -48,7 +48,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
             raise
         with screen.status("stopping everything"):
             stack.stop()
-    sys.exit(0 if comparison.kept and comparison.baseline_oversold else 1)
+    sys.exit(comparison.exit_code or (0 if comparison.baseline_oversold else 1))
 
 
 def _stack(directory: Path, *, keep: bool) -> Stack:

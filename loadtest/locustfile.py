@@ -5,7 +5,8 @@
     locust --headful                    the same from Locust's page on http://127.0.0.1:8089, as often as you like
     locust --processes 2                the same with two processes of buyers
 
-The other defaults are in pyproject.toml. The exit code is 0 if every guard kept its promise, and 1 if one did not.
+The other defaults are in pyproject.toml. The exit code is 0 if every guard kept its promise, 1 if one did not, and 2 if
+there is no verdict.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import Terminal
 from loadtest.verdict_tab import VerdictTab
 
-BROKEN_PROMISE, NO_RESULT = 1, 2
+NO_RESULT = 2
 
 
 class Stage:
@@ -30,6 +30,7 @@ class Stage:
         self._rush: Rush | None = None
         self._terminal = Terminal()
         self._conductor: gevent.Greenlet | None = None
+        self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
@@ -46,6 +47,7 @@ class Stage:
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         environment.process_exit_code = NO_RESULT  # until there is one
+        self._complete = False
         self._crowd.disperse()
 
     def _on_spawning_complete(self, **_: Any) -> None:
@@ -62,7 +64,8 @@ class Stage:
             self._terminal.fail(str(error))
             environment.runner.log_exception("master", str(error), str(error))
         else:
-            environment.process_exit_code = 0 if comparison.kept else BROKEN_PROMISE
+            self._complete = True
+            environment.process_exit_code = comparison.exit_code
             if environment.parsed_options.report:
                 report = Path(environment.parsed_options.report)
                 comparison.write(report)
@@ -93,8 +96,7 @@ class Stage:
         """The comparison, as the last thing on the screen."""
         self._terminal.end_status()
         if self._rush and self._rush.comparison and self._rush.comparison.runs:
-            complete = self._environment.process_exit_code != NO_RESULT
-            self._terminal.show(self._rush.comparison, complete=complete)
+            self._terminal.show(self._rush.comparison, complete=self._complete)
 
 
 def _is_no_spawn_warning(record: logging.LogRecord) -> bool:

@@ -71,6 +71,8 @@ def _verdict(run: Run) -> Text:
 
 
 def _promise(run: Run) -> Text:
+    if run.kept_promise is None:
+        return Text("unknown", _BAD)
     if run.promise == NO_PROMISE:
         return Text("none", _QUIET)
     return Text("kept", _GOOD) if run.kept_promise else Text("BROKEN", _BAD)

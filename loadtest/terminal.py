@@ -56,7 +56,7 @@ class Terminal(Audience):
         self.end_status()
         style = "green" if run.verdict.startswith("EXACT") else "bold red"
         told = f": {run.orders} sold in {run.wall_s:.2f} s, all clicks within {run.send_spread_ms:.0f} ms"
-        self._console.print(Text.assemble((f"{run.guard:<14} ", "bold"), (run.verdict, style), told))
+        self._console.print(Text.assemble((f"{run.guard:<14} ", "bold"), (run.verdict, style), told), soft_wrap=True)
 
     def fail(self, message: str) -> None:
         """Say why there is no comparison."""
@@ -68,7 +68,8 @@ class Terminal(Audience):
         self._console.print()
         self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
         style = "bold green" if complete and comparison.kept else "bold red"
-        self._console.print(comparison.sentence if complete else "Not complete.", style=style, markup=False)
+        sentence = comparison.sentence if complete else "Not complete."
+        self._console.print(sentence, style=style, markup=False, soft_wrap=True)
 
     def end_status(self) -> None:
         """Take the live line away."""

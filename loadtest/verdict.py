@@ -12,6 +12,8 @@ from typing import Any
 
 from loadtest.answer import Answer, Outcome, Token
 
+NO_VERDICT = "disturbed by somebody else's purchases: no verdict"
+
 
 @dataclass(frozen=True)
 class Order:
@@ -49,6 +51,7 @@ class Verdict:
         missing: buyers who were told "sold" and are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
         in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
+        strangers: orders of buyers who are not of the rush: what they did to the stock, no guard is to blame for.
     """
 
     sold: int
@@ -59,15 +62,18 @@ class Verdict:
     missing: int
     contradicted: int
     in_doubt: int
+    strangers: int = 0
 
     @property
     def exact(self) -> bool:
         """Every item was sold once, to whom it was promised, and the counter agrees."""
-        return not any(count for count, _ in self._flaws())
+        return not self.strangers and not any(count for count, _ in self._flaws())
 
     @property
     def sentence(self) -> str:
         """The one sentence that terminal, JSON, page and exit code share, such as ``EXACT`` or ``OVERSOLD by 12``."""
+        if self.strangers:
+            return NO_VERDICT
         flaws = [text for count, text in self._flaws() if count] or ["EXACT"]
         return ", ".join([*flaws, f"{self.in_doubt} in doubt"] if self.in_doubt else flaws)
 
@@ -95,19 +101,20 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
     """
     acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
     entries = {(entry.order, entry.buyer) for entry in ledger}
+    buyers = {answer.buyer for answer in answers}
     uncertain = {answer.buyer for answer in answers if answer.in_doubt}
-    certain = {answer.buyer for answer in answers} - uncertain
-    unacknowledged = entries - acknowledged
-    contradicted = sum(buyer in certain for _, buyer in unacknowledged)
+    certain = buyers - uncertain
+    unacknowledged = [buyer for _, buyer in entries - acknowledged]
     return Verdict(
         sold=len(ledger),
         oversold=max(0, len(ledger) - stock),
         undersold=_undersold(stock, stock_left, len(ledger), answers),
         lost_updates=max(0, len(ledger) + stock_left - stock),
-        duplicates=_duplicates(ledger, {answer.buyer for answer in answers}),
+        duplicates=_duplicates(ledger),
         missing=sum(pair not in entries for pair in acknowledged),
-        contradicted=contradicted,
-        in_doubt=len(unacknowledged) - contradicted,
+        contradicted=sum(buyer in certain for buyer in unacknowledged),
+        in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
+        strangers=sum(entry.buyer not in buyers for entry in ledger),
     )
 
 
@@ -120,8 +127,7 @@ def _undersold(stock: int, stock_left: int, sold: int, answers: Sequence[Answer]
     return max(wanted, vanished, 0)
 
 
-def _duplicates(ledger: Sequence[Order], buyers: set[str]) -> int:
-    # Strangers who buy during the rush may do so as often as they like.
-    bought = {(entry.buyer, entry.order) for entry in ledger if entry.buyer in buyers}
+def _duplicates(ledger: Sequence[Order]) -> int:
+    bought = {(entry.buyer, entry.order) for entry in ledger}
     repeated = len(ledger) - len({entry.order for entry in ledger})
     return repeated + len(bought) - len({buyer for buyer, _ in bought})

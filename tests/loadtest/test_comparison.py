@@ -12,6 +12,7 @@ from app.guards import GUARDS as SHOP_GUARDS
 from app.guards import Promise
 from loadtest.answer import Answer, Outcome
 from loadtest.comparison import BASELINE, GUARDS, NO_PROMISE, Comparison, Percentiles, Run
+from loadtest.table import cells
 from loadtest.verdict import Order, judge
 
 BROKEN = "sold but denied"
@@ -92,6 +93,29 @@ def test_the_sentence_names_the_broken_promise() -> None:
         "Promise broken: redis-lock (UNDERSOLD by 1)."
     )
     assert compared(a_run()).sentence == "Every promise was kept."
+
+
+def disturbed(guard: str, promise: str) -> Run:
+    """A rush in which somebody else has bought one item more than there was."""
+    answers = [Answer("buyer-0", Outcome.SOLD, "shop", "order-0", received=1.0)]
+    ledger = [Order("order-0", "buyer-0"), Order("order-1", "anonymous")]
+    verdict = judge(stock=1, stock_left=0, ledger=ledger, answers=answers)
+    return Run.of(guard, promise, verdict, stock_left=0, answers=answers)
+
+
+def test_without_a_verdict_no_promise_is_kept_or_broken(tmp_path: Path) -> None:
+    """What somebody else has done proves nothing, and blames nobody: the exit code is another one."""
+    comparison = compared(disturbed("none", "none"), a_run(), disturbed("etcd-batch", "exact"))
+    assert comparison.sentence == (
+        "none, etcd-batch disturbed by somebody else's purchases: no verdict. "
+        "Start again and let nobody else use this stack meanwhile."
+    )
+    assert [run.kept_promise for run in comparison.runs] == [None, True, None]
+    assert (comparison.kept, comparison.baseline_oversold, comparison.exit_code) == (False, 0, 2)
+    assert [cells(run)[-1] for run in comparison.runs] == ["unknown", "kept", "unknown"]
+    assert (compared(a_run()).exit_code, compared(a_run(orders=3)).exit_code) == (0, 1)
+    comparison.write(tmp_path / "comparison.json")
+    assert Comparison.read(tmp_path / "comparison.json") == comparison
 
 
 def test_a_baseline_that_does_not_oversell_proves_nothing() -> None:

@@ -124,22 +124,39 @@ def test_a_shop_that_is_missing_is_no_broken_promise(stack: Stack, tmp_path: Pat
     assert (rush.code, rush.comparison) == (2, None)
 
 
-def disturbed(stack: Stack, directory: Path, disturb: Callable[[], object]) -> str:
-    """The one line of a rush that was disturbed while its buyers bought, and that ended without a comparison."""
+def disturbed(stack: Stack, directory: Path, disturb: Callable[[], object]) -> Finished:
+    """A rush that was disturbed while its buyers bought."""
     with ThreadPoolExecutor(1) as threads:
         rush = threads.submit(Finished, environment(stack), directory, *SMALL, "--guards=etcd", "--hold-ms=50")
         wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
         disturb()
-        done = rush.result()
-    assert (done.code, done.comparison) == (2, None)
-    (line,) = [line for line in done.printed.splitlines() if line.startswith("Error: ")]
+        return rush.result()
+
+
+def the_error(rush: Finished) -> str:
+    """The one line of a rush that ended without a comparison."""
+    assert (rush.code, rush.comparison) == (2, None)
+    (line,) = [line for line in rush.printed.splitlines() if line.startswith("Error: ")]
     return line
+
+
+def test_a_stranger_who_buys_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
+    """No guard is blamed for somebody else's purchase: the same words on the screen and in the file, exit code 2."""
+    shops = Shops(stack.urls, admin_token="")
+    rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
+    words = "disturbed by somebody else's purchases: no verdict"
+    assert (rush.runs()["etcd"].verdict, rush.code) == (words, 2)
+    assert rush.comparison
+    assert f"{rush.comparison.sentence}\n" in rush.printed
+    assert rush.comparison.sentence.startswith(f"etcd {words}.")
+    assert rush.printed.count(words) == 2
 
 
 def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_path: Path) -> None:
     """Whether the board did it or another rush: no guard is blamed, and the line says what happened."""
-    line = disturbed(stack, tmp_path, lambda: Shops(stack.urls, admin_token="").ask("POST", "/stock/reset", {}))
-    assert line == (
+    shops = Shops(stack.urls, admin_token="")
+    rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reset", {}))
+    assert the_error(rush) == (
         "Error: The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
     )
 
@@ -147,7 +164,7 @@ def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_pa
 def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(tmp_path: Path) -> None:
     """Who was there at the reset need not be looked for elsewhere."""
     with Stack(tmp_path, ports="free") as stack:
-        line = disturbed(stack, tmp_path, stack.redis.kill)
+        line = the_error(disturbed(stack, tmp_path, stack.redis.kill))
     assert "FLASHSALE_REDIS_URL" not in line
     assert line.endswith(". Redis was there when the sale was reset: see that it runs, and start again.")
     assert ".." not in line

@@ -138,11 +138,14 @@ def test_no_order_twice() -> None:
         assert not verdict.exact
 
 
-def test_a_stranger_may_buy_twice() -> None:
-    """Somebody who is not of the rush may buy as often as he likes; his orders are unacknowledged to us."""
-    ledger = [Order("a", "anonymous"), Order("b", "anonymous")]
-    verdict = judge(stock=2, stock_left=0, ledger=ledger, answers=[])
-    assert (verdict.duplicates, verdict.in_doubt) == (0, 2)
+@pytest.mark.parametrize("left", [0, 1])
+def test_strangers_leave_nothing_to_judge(left: int) -> None:
+    """Where somebody who is not of the rush has bought, there is neither EXACT nor a flaw to blame a guard for."""
+    ledger = [entry(0), Order("a", "anonymous"), Order("b", "anonymous")]
+    verdict = judge(stock=2, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
+    assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
+    assert verdict.sentence == "disturbed by somebody else's purchases: no verdict"
+    assert not verdict.exact
 
 
 @given(stock=st.integers(0, 40), orders=st.integers(0, 60), refusals=st.integers(0, 60))

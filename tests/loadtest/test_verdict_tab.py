@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from loadtest.record import Record
+from loadtest.shops import Shops, in_progress
 from loadtest.stack import Stack
 from loadtest.table import TITLES
+from loadtest.verdict import NO_VERDICT
 from tests.loadtest.parsed import Page as Parsed
 from tests.loadtest.rushing import Page, environment, page
 from tests.waiting import wait_until
@@ -65,6 +67,21 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
             assert set(rows[0]) == set(TITLES)
             assert (rows[-1]["sold"], rows[-1]["verdict"], rows[-1]["promise"]) == (str(stock), "EXACT", "kept")
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
+
+
+def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
+    """Where somebody else bought as well, tab and report say so, and neither that the promise was kept nor broken."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
+        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+        Shops(stack.urls, admin_token="").ask("POST", "/stock/reduce?guard=redis-lua")
+        wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
+        wait_until(shown.is_idle, timeout=100)
+        (row,) = verdicts(shown)
+        assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
+        report = Parsed(shown.get("/report/"))
+        assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
+        assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
 
 
 def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path: Path) -> None:

@@ -72,11 +72,11 @@ class Hold(Releasable):
         self._session = session
         self._queue = queue
         self._ticket = ticket
-        self._released = False
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
         self._alarm = None if max_hold is None else session.alarms.set(self._expires, self._expire)
+        self._released = False
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless somebody deletes its key; 0.0 once it is lost."""
@@ -141,7 +141,7 @@ class Hold(Releasable):
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
         except BaseException:  # KeyboardInterrupt in the middle
-            self._session.sweep(self.key, self._ticket.sure(self.token))
+            self._sweep()
             raise
         self._session.lease.check()
         self._ticket.check()
@@ -162,13 +162,20 @@ class Hold(Releasable):
         if self._released:
             raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
 
+    def drop(self) -> None:
+        """Have the janitor release it, if it is not released; takes no lock."""
+        if not self._released:
+            self._released = True
+            self._sweep()
+
+    def _sweep(self) -> None:
+        leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
+        self._session.sweep(self.key, self._ticket.sure(self.token), first=leave)
+
     def __del__(self) -> None:
         if getattr(self, "_released", True) or self._session.client.forked():
             return
-        self._released = True
-        # The garbage collector may run in a thread that is inside one of our locks: nothing here may take one.
-        leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
-        self._session.sweep(self.key, self._ticket.sure(self.token), first=leave)
+        self.drop()  # the garbage collector may run in a thread that is inside one of our locks: it takes none
         warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 

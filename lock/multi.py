@@ -158,7 +158,11 @@ class MultiHold(Releasable):
         if self._released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
         self._released = True
-        self._stack.close()
+        try:
+            self._stack.close()
+        finally:  # an interrupt may have kept some of them from it
+            for hold in self._holds:
+                hold.drop()
 
 
 def _one_lost(loss: Loss, names: str) -> None:

@@ -9,6 +9,7 @@ Error handling: as `Mutex`. A thread whose hold is lost gets `LockLost` where it
 from __future__ import annotations
 
 import threading
+import weakref
 from functools import partial
 from typing import Any
 
@@ -88,12 +89,12 @@ class ReentrantMutex(Mutex):
         return Acquisition(self.session, self.name, self._prefix, partial(ReentrantHold, max_hold=self.max_hold))
 
     def _enter_again(self) -> ReentrantHold | None:
-        hold: ReentrantHold | None = getattr(self._own, "hold", None)
+        hold: ReentrantHold | None = getattr(self._own, "hold", lambda: None)()
         if hold is None or hold.entries == 0:
             return None
         hold.enter()
         return hold
 
     def _remember(self, hold: ReentrantHold) -> ReentrantHold:
-        self._own.hold = hold
+        self._own.hold = weakref.ref(hold)  # whoever holds has it; else an interrupted release would leave it held
         return hold

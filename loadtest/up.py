@@ -11,10 +11,10 @@ import click
 
 from loadtest.places import places
 from loadtest.process import PortOccupied, Process, scratch_directory
-from loadtest.stack import Stack
+from loadtest.stack import Instance, Stack
 
 _POLL_S = 0.1
-_OTHER_PORTS = "python -m loadtest up --free-ports, or --port-offset 1000"
+_OTHER_PORTS = "make up ARGS=--free-ports, or python -m loadtest up --port-offset 1000"
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 
@@ -47,6 +47,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _advice(process: Process) -> str:
+    """What to do when it has ended by itself."""
+    return "the board can start it again" if isinstance(process, Instance) else "Ctrl-C, and start again"
+
+
 def _welcome(stack: Stack) -> None:
     click.echo("\nThe sale is open. Ctrl-C stops everything.")
     for name, place in places(stack).items():
@@ -77,7 +82,7 @@ class Logs:
                     self._ended.discard(process)  # started again from the board
                 elif process not in self._ended:
                     self._ended.add(process)
-                    self.say(process, f"ended with code {process.returncode}")
+                    self.say(process, f"ended with code {process.returncode}: {_advice(process)}")
             time.sleep(_POLL_S)
 
     def show_new(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -115,4 +116,19 @@ def test_up_names_an_occupied_port(redis_server: Redis) -> None:
     assert answer.stdout == ""
     (line,) = answer.stderr.splitlines()
     assert f"already in use: port {redis_server.port} (redis)" in line
-    assert "--free-ports" in line
+    assert "make up ARGS=--free-ports" in line
+
+
+@pytest.mark.parametrize(
+    ("server", "advice"), [("redis", "Ctrl-C, and start again"), ("instance-", "the board can start it again")]
+)
+def test_up_says_what_to_do_when_a_server_has_ended(server: str, advice: str) -> None:
+    """The rest runs on, and the line with the exit code tells how to get it back."""
+    with running_up() as (up, children, printed):
+        assert up.stdout is not None
+        (port, *_) = re.findall(rf"^{server}\S* +\| ready on port (\d+)$", printed, re.MULTILINE)
+        leaders = [child for child in children if os.getpgid(child.pid) == child.pid]
+        next(each for each in leaders if int(port) in {line.laddr.port for line in each.net_connections()}).kill()
+        while " ended with code -9: " not in (line := up.stdout.readline()):
+            assert line, "it ended early"
+        assert re.match(rf"{server}\d* +\| ended with code -9: {advice}$", line)

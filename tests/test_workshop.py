@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from loadtest.__main__ import cli
+from loadtest.cli import cli
 from loadtest.faults.programme import BY_NAME
 from loadtest.faults.result import Result
 from loadtest.faults.scenario import Expected

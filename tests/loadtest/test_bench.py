@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from loadtest.__main__ import cli
 from loadtest.answer import Answer, Outcome
 from loadtest.bench import crowd as crowd_module
 from loadtest.bench.crowd import Click, Crowd, Unanswered
@@ -25,6 +24,7 @@ from loadtest.bench.performance import performance
 from loadtest.bench.result import Case, Result, Row, Run
 from loadtest.bench.runs import Bench
 from loadtest.bench.tables import COLUMNS, grids
+from loadtest.cli import cli
 from loadtest.comparison import GUARDS
 from loadtest.stack import Stack
 from tests.waiting import wait_until

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from loadtest.__main__ import cli
 from loadtest.bench import viewers
 from loadtest.bench.result import Case
 from loadtest.bench.viewers import Pair, measure
+from loadtest.cli import cli
 
 
 @pytest.mark.slow  # a whole stack, and a process that has to import it all

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
 from loadtest import guardian
 from loadtest.comparison import GUARDS, Comparison
 from loadtest.report.command import draw
-from loadtest.reports import COMPARISON, REPORTS, new_report, point_latest
+from loadtest.reports import COMPARISON, point_latest, report_under_way
 from loadtest.shops import hosts_of
 from loadtest.terminal import console
 
@@ -56,38 +58,50 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts:
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict, because
     somebody else bought as well. FLASHSALE_REDIS_URL says where the ledger is.
     """
-    comparison, report = run_rush(RushOptions(guards or GUARDS, buyers, stock, hold_ms), hosts=hosts_of(hosts))
-    draw(report, console())
+    with report_under_way() as report:
+        options = RushOptions(guards or GUARDS, buyers, stock, hold_ms)
+        comparison = run_rush(options, report, hosts=hosts_of(hosts))
+        draw(report, console())
     sys.exit(comparison.exit_code)
 
 
 def run_rush(
-    options: RushOptions, *, hosts: Sequence[str], env: Mapping[str, str] | None = None
-) -> tuple[Comparison, Path]:
-    """Let Locust run the comparison and show it; returns it, and the directory of its report.
+    options: RushOptions, report: Path, *, hosts: Sequence[str], env: Mapping[str, str] | None = None
+) -> Comparison:
+    """Let Locust run the comparison and show it.
 
     Args:
         options: what to compare.
+        report: the directory in which it is kept.
         hosts: base URLs of the instances.
         env: FLASHSALE_* settings that say where Redis and etcd are, over those of the environment.
 
     Raises:
         click.ClickException: there is no complete comparison; Locust said why.
+        BrokenPipeError: nor is there anybody who would read it.
     """
-    directory = new_report(REPORTS)
-    with _running(_locust(options, hosts, directory), env or {}) as locust:
+    with _running(_locust(options, hosts, report), env or {}) as locust:
         code = locust.wait()
     try:
-        comparison = Comparison.read(directory / COMPARISON)
+        comparison = Comparison.read(report / COMPARISON)
     except (OSError, ValueError):
+        if _nobody_reads(sys.stdout):
+            raise BrokenPipeError(errno.EPIPE, "nobody reads what is written") from None
         raise click.ClickException(
-            f"Locust ended with code {code} and no comparison; see {directory}/locust.log"
+            f"Locust ended with code {code} and no comparison; see {report}/locust.log"
         ) from None
-    point_latest(directory)
-    return comparison, directory
+    point_latest(report)
+    return comparison
 
 
-def _locust(options: RushOptions, hosts: Sequence[str], directory: Path) -> list[str]:
+def _nobody_reads(output: TextIO) -> bool:
+    """Whether it is a pipe whose other end is closed."""
+    look = select.poll()
+    look.register(output, 0)
+    return any(seen & select.POLLERR for _, seen in look.poll(0))
+
+
+def _locust(options: RushOptions, hosts: Sequence[str], report: Path) -> list[str]:
     words = {
         "--locustfile": _REPOSITORY / "loadtest/locustfile.py",
         "--host": ",".join(hosts),
@@ -95,9 +109,9 @@ def _locust(options: RushOptions, hosts: Sequence[str], directory: Path) -> list
         "--spawn-rate": options.buyers,
         "--stock": options.stock,
         "--hold-ms": options.hold_ms,
-        "--report": (directory / COMPARISON).resolve(),
-        "--json-file": (directory / "statistics").resolve(),  # also keeps Locust's own tables off the screen
-        "--logfile": (directory / "locust.log").resolve(),
+        "--report": (report / COMPARISON).resolve(),
+        "--json-file": (report / "statistics").resolve(),  # also keeps Locust's own tables off the screen
+        "--logfile": (report / "locust.log").resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]
     return [sys.executable, "-m", "locust", "--headless", *flat, "--guards", *options.guards]

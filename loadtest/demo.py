@@ -19,6 +19,7 @@ from loadtest.places import directions, places
 from loadtest.ports import is_occupied
 from loadtest.process import Process, scratch_directory
 from loadtest.report.command import draw
+from loadtest.reports import report_under_way
 from loadtest.stack import Stack
 from loadtest.terminal import console
 
@@ -34,11 +35,11 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
     signal.signal(signal.SIGTERM, _interrupt)
     screen = console()
     options = RushOptions(_with_baseline(guards or GUARDS), buyers, stock, hold_ms)
-    with scratch_directory() as directory:
+    with report_under_way() as report, scratch_directory() as directory:
         stack = _stack(directory, keep=keep)
         try:
             _start(stack, screen)
-            comparison, report = run_rush(options, hosts=stack.urls, env=directions(stack))
+            comparison = run_rush(options, report, hosts=stack.urls, env=directions(stack))
             draw(report, screen)
             if keep:
                 _keep(stack, screen)

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from types import FrameType
 
 import click
+from rich.console import Console
 
 from loadtest.faults.programme import BY_NAME, WITH_DOCKER, Programme
 from loadtest.faults.table import table
 from loadtest.report.command import draw
-from loadtest.reports import new_report, point_latest
+from loadtest.reports import point_latest, report_under_way
 from loadtest.terminal import console
 
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
@@ -52,14 +53,23 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
         raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
     signal.signal(signal.SIGTERM, _interrupt)
-    screen, report = console(), new_report()
-    began = time.monotonic()
     seed = secrets.randbelow(10**6) if seed is None else seed
-    programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
+    screen = console()
+    with report_under_way() as report:
+        programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
+        _play(programme, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
+        draw(report, screen)
+        point_latest(report)
+    sys.exit(0 if all(result.as_expected for result in programme.results) else 1)
+
+
+def _play(programme: Programme, scenarios: Sequence[str], guards: Sequence[str], screen: Console) -> None:
+    """Play all, and show what came of them: also of those that were played before it was stopped."""
+    began = time.monotonic()
     try:
-        for name in scenarios or (WITH_DOCKER if compose else BY_NAME):
-            programme.play(BY_NAME[name], guards or DEFAULT_GUARDS)
-    finally:  # also of what was played before it was stopped
+        for name in scenarios:
+            programme.play(BY_NAME[name], guards)
+    finally:
         if programme.results:
             screen.print()
             screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
@@ -67,9 +77,6 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
             screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in programme.results)
     screen.print(_summary(len(programme.results), unexpected, time.monotonic() - began))
-    draw(report, screen)
-    point_latest(report)
-    sys.exit(1 if unexpected else 0)
 
 
 def _summary(runs: int, unexpected: int, seconds: float) -> str:

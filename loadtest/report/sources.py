@@ -13,9 +13,7 @@ from loadtest.bench.result import Result
 from loadtest.comparison import Comparison
 from loadtest.record import FORMAT as RECORD
 from loadtest.record import Record, RecordError
-from loadtest.reports import BENCHMARK, COMPARISON
-
-RECORDS = "records"
+from loadtest.reports import BENCHMARK, COMPARISON, RECORDS
 
 
 class ReportError(ValueError):

@@ -11,11 +11,13 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import psutil
 import pytest
 
+from loadtest.__main__ import main
 from loadtest.comparison import Comparison
 from loadtest.stack import Stack
 from tests.loadtest.rushing import REPOSITORY, environment
@@ -136,6 +138,52 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signa
     with demo_under_way(tmp_path) as (demo, children):
         assert any("locust" in " ".join(child.cmdline()) for child in children)
         demo.send_signal(number)
-        assert demo.wait(30) != 0
+        rest, _ = demo.communicate(timeout=30)
         wait_until(lambda: all(map(has_ended, children)))
-    assert not (tmp_path / "reports/latest").exists()
+    if number == signal.SIGKILL:
+        assert not (tmp_path / "reports/latest").exists()
+    else:
+        assert demo.returncode == 130
+        assert rest.endswith("\nInterrupted: everything is stopped.\n")
+        assert list((tmp_path / "reports").iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["demo"], ["faults", "kill-holder"], ["compare"]])
+def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: list[str]) -> None:
+    """Before anything is started, one line names the directory and the reason."""
+    (tmp_path / "reports").write_text("mine")
+    done = run(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is no directory\n"
+
+
+def test_who_reads_no_further_is_not_told_of_a_failure(tmp_path: Path) -> None:
+    """`demo | head -1` ends with the pipe, and blames nobody."""
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command("demo", *SMALL), cwd=tmp_path, env=env, **pipes) as demo:  # type: ignore[call-overload]
+        try:
+            assert demo.stdout.readline().startswith(b"Ready: ")
+            demo.stdout.close()
+            assert demo.wait(50) == 1
+            assert demo.stderr.read() == b""
+        finally:
+            demo.kill()
+
+
+def test_an_interrupt_at_the_very_beginning_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C while the commands are still being imported has the same words and the same code as later."""
+
+    class Interrupted(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == "loadtest.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "loadtest.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted: everything is stopped.\n"

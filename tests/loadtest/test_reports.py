@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from loadtest.reports import new_report, point_latest
+from loadtest.reports import RESULTS, ReportsError, new_report, point_latest, report_under_way
 
 
 def test_every_report_has_a_directory_of_its_own(tmp_path: Path) -> None:
@@ -36,3 +38,59 @@ def test_latest_is_a_file_where_links_cannot_be(tmp_path: Path, monkeypatch: pyt
     directory = new_report(tmp_path)
     point_latest(directory)
     assert (tmp_path / "latest").read_text() == directory.name + "\n"
+
+
+def a_file(reports: Path) -> None:
+    """Something else has the name."""
+    reports.write_text("mine")
+
+
+def a_link_to_nowhere(reports: Path) -> None:
+    """It leads to a disk that is not there."""
+    reports.symlink_to("nowhere/reports")
+
+
+def below_a_file(reports: Path) -> None:
+    """What leads there is no directory."""
+    reports.parent.rmdir()
+    reports.parent.write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (a_file, "it is no directory"),
+        (a_link_to_nowhere, "it is a link that leads nowhere"),
+        (below_a_file, "Not a directory"),
+    ],
+)
+def test_reports_that_cannot_be_kept_are_one_line(tmp_path: Path, make: Callable[[Path], None], reason: str) -> None:
+    """Whatever is in the way: the error names the directory and the reason."""
+    reports = tmp_path / "kept" / "reports"
+    reports.parent.mkdir()
+    make(reports)
+    with pytest.raises(ReportsError) as refused:
+        new_report(reports)
+    assert str(refused.value) == f"no report can be kept in {reports}: {reason}"
+
+
+def ended_by(error: BaseException, reports: Path, *names: str) -> Path:
+    """A report with files of these names, which ended with this error."""
+    with suppress(type(error)), report_under_way(reports) as report:
+        for name in names:
+            (report / name).write_text("")
+        raise error
+    return report
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_an_interrupted_report_stays_if_it_has_a_result(tmp_path: Path, result: str) -> None:
+    """A comparison, a benchmark or records are worth keeping; a log alone is not."""
+    assert ended_by(KeyboardInterrupt(), tmp_path, "locust.log", result).exists()
+    assert not ended_by(KeyboardInterrupt(), tmp_path, "locust.log").exists()
+
+
+def test_a_report_that_fails_stays_unless_it_is_empty(tmp_path: Path) -> None:
+    """A log may say why; an empty directory says nothing."""
+    assert ended_by(ValueError(), tmp_path, "locust.log").exists()
+    assert not ended_by(ValueError(), tmp_path).exists()

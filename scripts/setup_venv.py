@@ -4,6 +4,7 @@ Runs on any Python 3.6, so that a Python that is too old gets an answer, and nee
 nothing when the last set-up is still good. PYTHON names the interpreter to use; without it the newest one on PATH is.
 """
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 OLDEST = (3, 10)
@@ -39,6 +41,18 @@ def main() -> None:
     print(f"Installing {requirements.name} into .venv (the first time takes about half a minute) ...", flush=True)
     install(requirements)
     stamp.write_text(fingerprint)
+
+
+@contextmanager
+def alone():
+    """Let one set-up at a time in; who has waited for another one usually finds everything done."""
+    with Path(__file__).open() as script:  # what stands for the whole checkout, and is there before anything else
+        try:
+            fcntl.flock(script, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another set-up is under way: waiting for it ...", flush=True)
+            fcntl.flock(script, fcntl.LOCK_EX)
+        yield
 
 
 def fingerprint_of(requirements: Path) -> str:
@@ -156,6 +170,7 @@ def failure(message: str) -> SystemExit:
 
 if __name__ == "__main__":
     try:
-        main()
+        with alone():
+            main()
     except KeyboardInterrupt:
         sys.exit("set-up: interrupted, the next one takes it up again")

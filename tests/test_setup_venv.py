@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,20 @@ def test_second_set_up_does_nothing(used_checkout: Path) -> None:
     (used_checkout / "requirements-dev.txt").write_text("# changed\n")
     assert "Installing requirements-dev.txt" in set_up(used_checkout, "dev").stdout
     assert (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns == made
+
+
+def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
+    """From two terminals at once: the second one says that it waits, and then finds everything done."""
+    script = used_checkout / "scripts/setup_venv.py"
+    assert set_up(used_checkout, "dev").returncode == 0
+    with ExitStack() as other:
+        fcntl.flock(other.enter_context(script.open()), fcntl.LOCK_EX)
+        with subprocess.Popen([sys.executable, script, "dev"], stdout=subprocess.PIPE, text=True) as waiting:
+            assert waiting.stdout is not None
+            assert waiting.stdout.readline() == "Another set-up is under way: waiting for it ...\n"
+            other.close()
+            assert waiting.communicate(timeout=60) == ("", None)
+    assert waiting.returncode == 0
 
 
 def test_moved_checkout_is_set_up_anew(checkout: Path) -> None:

@@ -112,7 +112,7 @@ class Looker:
     def runs(self) -> dict[str, tuple[str, str]]:
         """The last run of each guard: sold, verdict."""
         rows: list[list[str]] = self.page.evaluate(
-            "() => [...document.querySelectorAll('#runs tr')].map((row) => ['th', '.track b', '.word']"
+            "() => [...document.querySelectorAll('#runs tr')].map((row) => ['th', '.number', '.word']"
             ".map((part) => row.querySelector(part).textContent))"
         )
         return {guard: (sold, verdict) for guard, sold, verdict in rows}

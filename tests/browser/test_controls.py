@@ -65,6 +65,22 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
     assert looker("#no-locust").is_hidden()
 
 
+def test_a_rush_is_not_reset_by_accident(look: Look, locust: LocustPage) -> None:
+    """While a rush runs, both buttons say why they cannot be pressed; afterwards they can."""
+    looker = look()
+    open_controls(looker)
+    looker.page.select_option("#rush-form [name=guards]", "etcd")
+    looker.page.fill("#rush-form [name=buyers]", "40")
+    looker.page.fill("#rush-form [name=stock]", "40")
+    looker.page.fill("#rush-form [name=hold_ms]", "100")
+    looker.page.click("#rush-form button:enabled")
+    for form in ("#rush-form", "#reset-form"):
+        looker.page.wait_for_selector(f"{form} button:disabled[title^='A rush is running: ']")
+    for form in ("#rush-form", "#reset-form"):
+        looker.page.wait_for_selector(f"{form} button:enabled[title='']")
+    assert looker.figure("sold") == 40
+
+
 def test_two_guards_side_by_side(look: Look, sales: Sales, locust: LocustPage) -> None:
     """One press runs the sale without a lock and then with it, and keeps both verdicts to be compared and opened."""
     looker = look()

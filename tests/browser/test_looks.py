@@ -103,6 +103,34 @@ def test_nine_guards_find_room(look: Look, sales: Sales, width: int, height: int
     assert_readable(looker.page)
 
 
+TOUCHING = """
+() => [...document.querySelectorAll("#runs tr")].filter((row) => {
+  const line = row.querySelector(".limit").getBoundingClientRect();
+  const words = document.createRange();
+  words.selectNodeContents(row.querySelector(".number"));
+  const box = words.getBoundingClientRect();
+  return box.right > line.left && box.left < line.right && box.bottom > line.top && box.top < line.bottom;
+}).map((row) => row.textContent)
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_sales_of_another_size_stand_side_by_side(look: Look, sales: Sales, width: int) -> None:
+    """Wherever the line of the stock is, it crosses out no number; and a sale that ended early is not called exact."""
+    looker = look(viewport={"width": width, "height": 800})
+    for guard, stock, buyers in (("none", 5, 12), ("etcd", 1500, 12), ("redis-lua", 300, 300), ("etcd-batch", 40, 50)):
+        sales.reset(stock)
+        sales.buy(guard, buyers=buyers)
+        looker.wait_text("#runs", guard)
+        looker.wait_figure("sold", min(stock, buyers))
+    runs = looker.runs()
+    assert [runs[guard] for guard in ("etcd", "redis-lua")] == [("12", "12 of 1,500 sold"), ("300", "EXACT")]
+    tones = {guard: looker(f"#runs tr[data-key={guard}]").get_attribute("data-tone") for guard in runs}
+    assert (tones["etcd"], tones["redis-lua"]) == ("ready", "exact")
+    assert looker.page.evaluate(TOUCHING) == []
+    assert_readable(looker.page)
+
+
 def test_a_record_is_read_as_well(look: Look) -> None:
     """The recorded run with its player fits on the projector, too."""
     looker = look()

@@ -2,6 +2,8 @@
 
 import { $, el, say } from "./dom.js";
 
+const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
+
 export class Controls {
   #setup = null;
 
@@ -30,9 +32,10 @@ export class Controls {
   }
 
   show({ locust }) {
+    const rush = BUSY.includes(locust) ? "A rush is running: wait for its end, or stop it in Locust's page." : "";
     $("no-locust").hidden = locust != null;
-    const button = $("rush-form").querySelector("button");
-    button.disabled = locust == null || ["spawning", "running", "stopping", "cleanup"].includes(locust);
+    offer("rush-form", locust == null ? "Locust is not running." : rush);
+    offer("reset-form", rush);
   }
 
   async #submit(event) {
@@ -57,4 +60,11 @@ export class Controls {
       $("said").dataset.ok = false;
     }
   }
+}
+
+// The button of a form, unless there is a reason against it.
+function offer(form, reason) {
+  const button = $(form).querySelector("button");
+  button.disabled = Boolean(reason);
+  button.title = reason;
 }

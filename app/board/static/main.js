@@ -27,10 +27,14 @@ function showSoon() {
   asked = requestAnimationFrame(() => show(recorded ? recordedView() : liveView(live.model)));
 }
 
+// Over, without having come to a verdict: there were items left to be sold too often.
+const isStopped = ({ verdict, stock }) => verdict === "EXACT" && stock > 0;
+
 // A run that the board has kept stands among the others that it has kept.
 function recordedView() {
   const view = { ...recorded.at(at), begin: recorded.begin, end: recorded.end };
   if (recorded.choose || !live.model || !recorded.kept) return view;
+  view.runs[0].stopped = view.over && isStopped(view.sale);
   const others = liveView(live.model).runs.filter((run) => run.guard !== view.guard);
   return { ...view, runs: inOrder([...others.map((run) => ({ ...run, current: false })), ...view.runs]) };
 }
@@ -40,7 +44,8 @@ function liveView(model) {
   const guard = guards.length > 1 ? "mixed" : guards[0];
   const { sale, orders } = model;
   const current = guard ? [{ ...sale, guard, selling_ms: orders.at(-1).at_ms - orders[0].at_ms, current: true, going: sale.stock > 0 && sale.verdict === "EXACT" }] : [];
-  const runs = [...model.ended.filter((run) => run.guard !== guard), ...current];
+  const ended = model.ended.filter((run) => run.guard !== guard).map((run) => ({ ...run, stopped: isStopped(run) }));
+  const runs = [...ended, ...current];
   return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.stock <= 0, events: [], answers: [] };
 }
 

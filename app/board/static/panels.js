@@ -44,21 +44,27 @@ export function showRuns(runs, open) {
   $("no-runs").hidden = runs.length > 0;
   $("main").dataset.runs = runs.length <= FEW_RUNS ? "few" : runs.length < MANY_RUNS ? "some" : "many";
   keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
-    const tone = toneOf(run.verdict);
+    const tone = run.stopped ? "ready" : toneOf(run.verdict);
     row.className = run.current ? "current" : "";
     row.dataset.tone = tone;
-    const [name, bar, verdict, time] = row.children;
+    const [name, number, bar, verdict, time] = row.children;
     if (run.current) name.firstChild.setAttribute("aria-current", "true");
     else name.firstChild.removeAttribute("aria-current");
-    const [sold, over, end, number] = bar.firstChild.children;
+    const [sold, over, end] = bar.firstChild.children;
     sold.style.width = `${(100 * Math.min(run.orders, run.initial)) / widest}%`;
     over.style.left = end.style.left = `${(100 * run.initial) / widest}%`;
     over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
     say(number, count(run.orders));
     setAll(verdict.firstChild.firstChild, { d: markOf(tone) });
-    say(verdict.lastChild, run.going ? `${run.verdict} so far` : run.verdict);
+    say(verdict.lastChild, sentenceOf(run));
     say(time, duration(run.selling_ms));
   });
+}
+
+// Of a run that ended with items left, nobody knows whether it would have been exact.
+function sentenceOf({ verdict, going, stopped, orders, initial }) {
+  if (stopped) return `${count(orders)} of ${count(initial)} sold`;
+  return going ? `${verdict} so far` : verdict;
 }
 
 function runRow(guard, open) {
@@ -66,8 +72,8 @@ function runRow(guard, open) {
   name.addEventListener("click", () => open(guard));
   const mark = svgEl("svg", { viewBox: "0 0 24 24", class: "mark", "aria-hidden": "true" });
   mark.append(svgEl("path"));
-  const bar = el("div", { className: "track" }, el("i", { className: "fill" }), el("i", { className: "beyond" }), el("i", { className: "limit" }), el("b"));
-  return el("tr", {}, el("th", { scope: "row" }, name), el("td", { className: "bar-cell" }, bar), el("td", { className: "word" }, mark, el("span")), el("td", { className: "time" }));
+  const bar = el("div", { className: "track" }, el("i", { className: "fill" }), el("i", { className: "beyond" }), el("i", { className: "limit" }));
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", { className: "number" }), el("td", { className: "bar-cell" }, bar), el("td", { className: "word" }, mark, el("span")), el("td", { className: "time" }));
 }
 
 export function showQueue(view) {

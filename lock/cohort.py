@@ -81,7 +81,7 @@ class CohortMutex:
         self._waiters: deque[_Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
         self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
-        self._outage: EtcdUnavailable | None = None  # why the last leader got no key
+        self._outage: EtcdUnavailable | None = None  # why the last leader got no place in the queue
         self._hold: Hold | None = None
         self._held_since = 0.0
         self._turns = 0
@@ -133,22 +133,26 @@ class CohortMutex:
             if waiter.leads and self._acquisition is None:
                 self._acquisition = self._mutex.new_acquisition()
             acquisition = self._acquisition
-            outage = self._outage
-        if acquisition is None and outage is not None:
-            raise EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
-        if acquisition is None:
-            raise LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
-        if not waiter.leads:
-            raise acquisition.timed_out()
+        if not waiter.leads or acquisition is None:
+            raise self._timed_out(acquisition)
         return self._lead(waiter, acquisition, until)
+
+    def _timed_out(self, acquisition: Acquisition[Hold] | None) -> LockError:
+        outage = self._outage
+        if outage is not None:
+            return EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
+        if acquisition is not None:
+            return acquisition.timed_out()
+        return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
 
     def _lead(self, waiter: _Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
         """Wait for the key on behalf of all threads of the process, and take the first turn."""
         try:
             acquisition.join(until)
+            self._outage = None
             hold = acquisition.wait(until)
             with self._lock:
-                self._hold, self._held_since, self._turns, self._outage = hold, now(), 0, None
+                self._hold, self._held_since, self._turns = hold, now(), 0
                 self._waiters.remove(waiter)
                 return self._next_turn(waiter, hold)
         except LockTimeout:

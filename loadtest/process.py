@@ -11,14 +11,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from loadtest import guardian
+from loadtest.lifetime import Lifetime
 from loadtest.ports import free_port, is_occupied
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _POLL_S = 0.02
 
@@ -35,7 +31,7 @@ class StartFailed(ServerError):
     """The process ended, or stayed silent, before it was ready."""
 
 
-class Process:
+class Process(Lifetime):
     """One process, leader of its own session; its output goes to DIRECTORY/NAME.log.
 
     As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
@@ -134,6 +130,9 @@ class Process:
             self._popen.wait(timeout)
         self.kill()
 
+    def abort(self) -> None:
+        self.kill()
+
     def kill(self) -> None:
         """SIGKILL to it and all its children at once; idempotent."""
         if self._popen is None or self._group is None:
@@ -158,19 +157,6 @@ class Process:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
             os.killpg(self._group, number)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def require_free_ports(processes: Iterable[Process]) -> None:

@@ -7,17 +7,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 import redis
 
 from loadtest import programs
+from loadtest.lifetime import Lifetime
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.process import Process
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _PROBE_TIMEOUT_S = 1.0
 
@@ -85,7 +81,7 @@ class Etcd(Process):
         return answers_ok(f"http://{self.endpoint}/health")
 
 
-class EtcdCluster:
+class EtcdCluster(Lifetime):
     """Several etcd members that form one cluster, each on ports of its own."""
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
@@ -109,19 +105,6 @@ class EtcdCluster:
         """Kill all members: asked to end, each would spend seconds on handing leadership to another that ends too."""
         for member in self.members:
             member.kill()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 class Redis(Process):

@@ -7,19 +7,16 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from loadtest.board import BOARD_PORT, Board
 from loadtest.control import Control
+from loadtest.lifetime import Lifetime
 from loadtest.places import LOCUST_PORT, rush_command
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.process import Process, require_free_ports
 from loadtest.reports import REPORTS
 from loadtest.servers import Etcd, Redis, answers_ok
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 ETCD_PORT = 2379
 REDIS_PORT = 6379
@@ -57,7 +54,7 @@ class Instance(Process):
         return answers_ok(f"{self.url}/readyz")
 
 
-class Stack:
+class Stack(Lifetime):
     """etcd, Redis and `instances` shops, with data and logs in `directory`.
 
     Args:
@@ -144,16 +141,3 @@ class Stack:
             list(threads.map(Instance.stop, self.instances))
         self.redis.stop()
         self.etcd.stop()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -9,19 +9,14 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from loadtest import guardian
 from loadtest.faults.arena import LOCK_TIMEOUT_S, THREADS, TTL_S, Shop
+from loadtest.lifetime import Lifetime
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.process import ServerError
 from loadtest.servers import answers_ok, redis_answers
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _FILES = ("docker-compose.yml", "docker-compose.faults.yml")
@@ -112,7 +107,7 @@ class RedisContainer(Container):
         super().__init__("redis", port, lambda: redis_answers(self.url))
 
 
-class ComposeArena:
+class ComposeArena(Lifetime):
     """The stack of docker-compose.yml, without lines that could be cut.
 
     Args:
@@ -138,28 +133,17 @@ class ComposeArena:
         for container in self._containers:
             container.wait_ready()
 
-    def __enter__(self) -> Self:
-        with ExitStack() as undo:
-            undo.callback(self._down)
-            self._up()
-            self.heal()
-            undo.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._down()
-
-    def _up(self) -> None:
+    def start(self) -> None:
+        """Build and start everything; raises ServerError."""
         self.evidence.mkdir()
         self.evidence.chmod(0o777)  # the shops are another user in there
         guardian.watch("project", self._project)
         self._compose("up", "--detach", "--build", "--wait", "--quiet-pull", *_SERVICES, timeout=_UP_TIMEOUT_S)
         for container in self._containers:
             container.id = self._compose("ps", "--all", "--quiet", container.name).strip()
+        self.heal()
 
-    def _down(self) -> None:
+    def stop(self) -> None:
         """Remove everything, frozen or not: nothing in there is to be kept."""
         guardian.remove_project(self._project)
         guardian.forget("project", self._project)

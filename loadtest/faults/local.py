@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from loadtest.faults.arena import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
+from loadtest.lifetime import Lifetime
 from loadtest.ports import LOOPBACK
 from loadtest.process import Process
 from loadtest.proxy import Proxy
 from loadtest.servers import EtcdCluster, Redis
 from loadtest.stack import Instance
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
-
-class LocalArena:
+class LocalArena(Lifetime):
     """etcd with one member or more, Redis that has every write on disk, and two shops.
 
     Args:
@@ -74,19 +69,11 @@ class LocalArena:
         for process in self._processes:
             process.wait_ready()
 
-    def __enter__(self) -> Self:
-        with ExitStack() as undo:
-            undo.callback(self._stop)
-            self.heal()
-            undo.pop_all()
-        return self
+    def start(self) -> None:
+        """Everything is as after `heal`."""
+        self.heal()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """Kill everything: nothing in here is to be kept."""
         for process in self._processes:
             process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -134,6 +135,15 @@ def test_occupied_port_is_named(redis_server: Redis, tmp_path: Path) -> None:
     """Starting on a port where somebody listens fails at once, with the port and whom it was for."""
     with pytest.raises(PortOccupied, match=rf"already in use: port {redis_server.port} \(etcd\)$"):
         Etcd(tmp_path, redis_server.port).start()
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    """If one member of a cluster cannot start, ``with`` is not entered, and those that have started are gone."""
+    cluster = EtcdCluster(tmp_path)
+    first, _, last = cluster.members
+    with socket.create_server((ports.LOOPBACK, last.port)), pytest.raises(PortOccupied), cluster:
+        pytest.fail("was entered")
+    assert first.returncode == -signal.SIGKILL
 
 
 def test_failed_start_quotes_the_log(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Protocol
 from loadtest.proxy import Proxy
 
 SALE = "demo"
+CHILD = f"flash-sale/{SALE}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
 THREADS = 24  # a connection to Redis each, and each a burden for the line
@@ -58,6 +60,19 @@ class EtcdServers(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def leader_of(etcd: EtcdServers) -> Member | None:
+    """The member that leads, as it says itself."""
+    return next(filter(_leads, etcd.members), None)
+
+
+def _leads(member: Member) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
+            return b"\netcd_server_is_leader 1\n" in metrics.read()
+    except OSError:
+        return False
 
 
 class RedisServer(Server, Protocol):

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from loadtest.faults.act import Act
-from loadtest.faults.arena import TTL_S, Shop
-from loadtest.faults.scenarios.etcd_member import leader_of
-from loadtest.faults.scenarios.nested_name import CHILD
+from loadtest.faults.arena import CHILD, TTL_S, Shop, leader_of
 from loadtest.process import ServerError
 from loadtest.proxy import ANSWERS, REQUESTS
 from lock import LockError, Mutex, Session, connect

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import urllib.request
-
 from loadtest.faults.act import Act, Missed
-from loadtest.faults.arena import EtcdServers, Member
+from loadtest.faults.arena import leader_of
 from loadtest.faults.scenario import Scenario
 
 
@@ -26,16 +24,3 @@ class EtcdMember(Scenario):
         act.let_sell(20)
         leader.start()
         act.say(f"{leader.name} is back")
-
-
-def leader_of(etcd: EtcdServers) -> Member | None:
-    """The member that leads, as it says itself."""
-    return next(filter(_leads, etcd.members), None)
-
-
-def _leads(member: Member) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
-            return b"\netcd_server_is_leader 1\n" in metrics.read()
-    except OSError:
-        return False

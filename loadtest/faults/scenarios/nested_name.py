@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from loadtest.answer import Outcome
 from loadtest.faults.act import Act
-from loadtest.faults.arena import LOCK_TIMEOUT_S, SALE
+from loadtest.faults.arena import CHILD, LOCK_TIMEOUT_S
 from loadtest.faults.scenario import Scenario
 from lock import Mutex, Session, connect
-
-CHILD = f"flash-sale/{SALE}/child"
 
 
 class NestedName(Scenario):

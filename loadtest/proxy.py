@@ -8,7 +8,7 @@
         proxy.reset()      # connections that exist are reset, new ones are fine
         proxy.refuse()     # nobody listens any more
 
-Every fault can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
+A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 import time
@@ -177,3 +178,20 @@ def test_a_delay_slows_each_direction(proxy: Proxy) -> None:
         before = time.monotonic()
         assert ask(connection, b"slow") == b"slow"
         assert time.monotonic() - before >= 0.2
+
+
+def test_jitter_slows_each_piece_by_a_time_of_its_own(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On top of the delay, what is sent is kept back for a random time up to the jitter; so is what comes back."""
+    drawn = []
+
+    def longest(least: float, most: float) -> float:
+        drawn.append((least, most))
+        return most
+
+    monkeypatch.setattr(random, "uniform", longest)
+    proxy.delay_s, proxy.jitter_s = 0.05, 0.1
+    with dial(proxy) as connection:
+        before = time.monotonic()
+        assert ask(connection, b"slow") == b"slow"
+        assert time.monotonic() - before >= 0.3
+    assert drawn[:2] == [(0, 0.1)] * 2

@@ -7,18 +7,26 @@ from pathlib import Path
 
 import pytest
 
+import lock
 from loadtest.stack import Stack
 
 ROOT = Path(__file__).parents[1]
 
 
-def imports(path: Path) -> set[str]:
-    """The top-level packages that a file imports, wherever in it."""
+def names(path: Path) -> set[str]:
+    """All that a file imports, wherever in it, by its full name."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return {name.partition(".")[0] for name in plain} | {
-        str(node.module).partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0
+    return {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names} | {
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+        for alias in node.names
     }
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level packages that a file imports."""
+    return {name.partition(".")[0] for name in names(path)}
 
 
 def importers(package: str, *modules: str) -> list[str]:
@@ -38,6 +46,12 @@ def importers(package: str, *modules: str) -> list[str]:
 def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...]) -> None:
     """What a package must not know of, none of its files imports."""
     assert importers(package, *forbidden) == []
+
+
+def test_loadtest_knows_the_public_names_of_lock_alone() -> None:
+    """What measures and disturbs the locks uses them as any other program would."""
+    taken = {name for path in (ROOT / "loadtest").rglob("*.py") for name in names(path) if name.startswith("lock.")}
+    assert "lock.Mutex" in taken <= {f"lock.{name}" for name in lock.__all__}
 
 
 def test_one_module_speaks_to_etcd3() -> None:

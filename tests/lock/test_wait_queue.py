@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,9 +44,11 @@ def test_a_broken_connection_costs_no_place(hold: Hold, client: Client, far_sess
     """After a reset the queue is watched again, and the turn comes as if nothing had happened."""
     waiting = wait_behind(hold, client, far_session)
     before = keys(client, hold.name)
+    queue = far_session._queues[f"{hold.name}/"]
     for _ in range(3):
+        broken = queue._watch
         proxy.reset()
-        wait_until(lambda: watches(far_session, hold.name))
+        wait_until(lambda broken=broken: queue._watch is not broken and watches(far_session, hold.name))
     assert keys(client, hold.name) == before
     hold.release()
     with waiting.result(AT_ONCE_S) as mine:
@@ -183,12 +187,30 @@ def deaf(etcd: Etcd) -> Iterator[Client]:
 def test_a_lost_deletion_is_found_by_an_audit(
     hold: Hold, client: Client, deaf: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it."""
+    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
     with Session(deaf, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
+        queue = session._queues[f"{hold.name}/"]
+        deaf_watch = queue._watch
         hold.release()
         waiting.result(2 * AT_ONCE_S + wait_queue._AUDIT_S).release()
+        wait_until(lambda: queue._watch is not deaf_watch)
+
+
+def test_those_who_wait_share_one_audit(etcd: Etcd, name: str) -> None:
+    """However many of them find that it is due, etcd is asked once."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted, ttl=600) as session,
+        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
+    ):
+        hold._queue._audited_at = -math.inf
+        before = calls["Range"]
+        for _ in range(5):
+            hold._queue.audit(timeout=WAIT_S)
+        assert calls["Range"] == before + 1
 
 
 def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Client, deaf: Client, name: str) -> None:

@@ -5,8 +5,7 @@ Fenced (`fenced_read`, `fenced_write`): the same, refused to whoever has a lower
 Group (`fenced_group`): many purchases under one token, read and written in one script.
 Atomic (`sell`): one script.
 
-Once an item was seen sold out, `short_cut` answers without a lock for as long as that is true. One look at the stock is
-enough for all whose request had come before it.
+Once a fenced read or a group has seen the item sold out, `short_cut` says so without a lock.
 
 The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
 order: a retry finds both or neither, and nothing is bought twice.
@@ -30,6 +29,7 @@ from app.fencing import fence_text
 from app.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.refusals import KeyReused, SaleReset
 from app.sale import Sale
+from app.short_cut import ShortCut
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,6 @@ class Reading:
     receipt: Receipt | None = None
     stock: int = 0
     generation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SoldOut:
-    """A look at the stock that found nothing.
-
-    Attributes:
-        asked: when it was sent, in the seconds of `time.monotonic`.
-        stock: what it found: 0, or less after an unprotected sale.
-    """
-
-    asked: float
-    stock: int
 
 
 class Inventory:
@@ -66,9 +53,8 @@ class Inventory:
         self._fenced_read = sale.script("fenced_read", k.stock, k.fence, k.generation, k.answers)
         self._fenced_write = sale.script("fenced_write", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
         self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
-        self._sold_out_still = sale.script("sold_out", k.stock, k.generation, k.answers)
         self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.generation, k.answers)
-        self._sold_out: SoldOut | None = None  # the last look by this process, the first of them under the lock
+        self.short_cut = ShortCut(sale, instance=instance, item=item)
 
     def read(self, purchase: Purchase, pipe: Pipeline | None = None) -> Reading:
         """The plain read, through a pipeline that watches where one is given.
@@ -151,7 +137,7 @@ class Inventory:
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
         if status == "sold_out":
-            self._note(asked, found[0])
+            self.short_cut.open(asked, found[0])
         return Reading(settled(purchase, status, found[0]))
 
     def fenced_write(self, purchase: Purchase, reading: Reading) -> Receipt:
@@ -199,35 +185,8 @@ class Inventory:
             return self.fenced_group(purchases)
         left = dict(zip(found[::2], found[1::2], strict=True)).get("sold_out")
         if left is not None:
-            self._note(asked, left)
+            self.short_cut.open(asked, left)
         return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
-
-    def short_cut(self, purchase: Purchase) -> Receipt | None:
-        """Say "sold out" without a lock, if it was seen under the lock before and Redis says that it is still so.
-
-        Nothing is remembered that a reset or a delivery would have to take back: the stock itself is asked. What was
-        seen tells whether asking is worth while; and whoever had clicked before somebody else asked need not ask again,
-        for that answer was true at a moment when he waited for his. (One who brings an idempotency key asks for
-        himself, because the answer has to be kept.)
-        """
-        seen = self._sold_out
-        if seen is None:
-            return None
-        if purchase.arrived < seen.asked and not purchase.key:
-            return decided(purchase, Outcome.SOLD_OUT, seen.stock)
-        asked = time.monotonic()
-        with purchase.timing("read"):
-            status, *found = self._sold_out_still(purchase.key or "", purchase.entry(self._instance))
-        if status == "open":
-            self._sold_out = None
-            return None
-        if status == "sold_out":
-            self._note(asked, found[0])
-        return settled(purchase, status, found[0])
-
-    def _note(self, asked: float, left: str) -> None:
-        """A look at the stock, sent at `asked`, has found nothing."""
-        self._sold_out = SoldOut(asked, int(left))
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one atomic script.

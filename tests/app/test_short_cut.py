@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.arrival import arrived_at
-from app.inventory import Inventory, SoldOut
+from app.inventory import Inventory
 from app.purchase import Outcome, Purchase, Receipt
 from app.refusals import KeyReused
 from app.sale import Sale
@@ -220,17 +220,17 @@ def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
     inventory = Inventory(sale, instance="shop-a")
     before, keyed = Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
     clicked = time.monotonic()
-    assert inventory.short_cut(before) is None, "nobody has looked yet"
+    assert inventory.short_cut.take(before) is None, "nobody has looked yet"
     looking = Purchase("bob", "etcd", token=1)
     assert inventory.fenced_read(looking).receipt is not None
     sale.client.set(sale.keys.stock, 5)
-    told = inventory.short_cut(before)
+    told = inventory.short_cut.take(before)
     assert told is not None
     assert (told.outcome, told.stock, told.token) == (Outcome.SOLD_OUT, 0, None)
     with arrived_at(clicked):  # and only now a thread has time for him
-        assert inventory.short_cut(Purchase("fay", "etcd")) is not None
-    assert inventory.short_cut(keyed) is None
-    assert inventory.short_cut(Purchase("dan", "etcd")) is None
+        assert inventory.short_cut.take(Purchase("fay", "etcd")) is not None
+    assert inventory.short_cut.take(keyed) is None
+    assert inventory.short_cut.take(Purchase("dan", "etcd")) is None
 
 
 def retried_alone(inventory: Inventory) -> Receipt | KeyReused | None:
@@ -256,7 +256,7 @@ def test_a_retry_under_the_lock_leaves_the_look_of_others(
     again = retry(inventory)
     assert isinstance(again, Receipt)
     assert again.order == first.order
-    assert inventory.short_cut(before) is not None
+    assert inventory.short_cut.take(before) is not None
 
 
 def test_who_waits_is_woken_when_it_is_sold_out(
@@ -291,7 +291,7 @@ def test_who_was_woken_for_nothing_queues_again(
         waiting = queue_up(crowd, app.test_client(), "etcd", behind=stranger)
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
-        inventory._sold_out = SoldOut(0.0, 0)  # as if somebody had seen it just before the delivery
+        inventory.short_cut.open(0.0, "0")  # as if somebody had seen it just before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert waiting.result(WAIT_S) == "sold"

@@ -39,6 +39,7 @@ class Answer:
         held_ms: inside the critical section, likewise.
         status: HTTP's; 0 for no answer at all.
         token: the fencing token under which it was decided, if the guard has one.
+        detail: of an error, what the shop says of it, if it says anything.
     """
 
     buyer: str
@@ -52,6 +53,7 @@ class Answer:
     held_ms: float | None = None
     status: int = 0
     token: Token | None = None
+    detail: str = ""
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
@@ -61,8 +63,16 @@ class Answer:
             outcome = Outcome(told["outcome"])
         except (ValueError, KeyError, TypeError):
             # A request that the shop refused for its form was not carried out; a broken answer leaves it open.
-            in_doubt = not 400 <= status < 500
-            return cls(buyer, Outcome.ERROR, host, in_doubt=in_doubt, sent=sent, received=received, status=status)
+            return cls(
+                buyer,
+                Outcome.ERROR,
+                host,
+                in_doubt=not 400 <= status < 500,
+                sent=sent,
+                received=received,
+                status=status,
+                detail=detail_of(body),
+            )
         return cls(
             buyer,
             outcome,
@@ -81,3 +91,11 @@ class Answer:
     def purchase_ms(self) -> float:
         """From the click to its answer, as the buyer saw it."""
         return (self.received - self.sent) * 1000
+
+
+def detail_of(body: bytes | None) -> str:
+    """What the document of an error says in words, if it is one."""
+    try:
+        return str(json.loads(body or b"")["detail"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -16,7 +16,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from loadtest import guardian
-from loadtest.comparison import GUARDS, Comparison
+from loadtest.comparison import GUARDS, NO_RESULT, Comparison
 from loadtest.report.command import draw
 from loadtest.reports import COMPARISON, point_latest, report_under_way
 from loadtest.shops import hosts_of
@@ -25,6 +25,12 @@ from loadtest.terminal import console
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _STOP_TIMEOUT_S = 10.0
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NoComparison(click.ClickException):
+    """The rush was stopped or could not begin; Locust said why."""
+
+    exit_code = NO_RESULT
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class RushOptions:
 def rush_options(command: F) -> F:
     """The options of every command that runs a comparison."""
     for option in (
-        click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), help="Think time inside the lock; 0."),
+        click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), show_default=True, help="Think time, ms."),
         click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
         click.option("--buyers", default=500, type=click.IntRange(1), show_default=True, help="Each clicks once."),
         click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help="Repeatable; default: all."),
@@ -55,8 +61,8 @@ def rush_options(command: F) -> F:
 def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts: str) -> None:
     """Run the rush under several guards against a stack that runs already.
 
-    Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict, because
-    somebody else bought as well. FLASHSALE_REDIS_URL says where the ledger is.
+    Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
+    FLASHSALE_REDIS_URL says where the ledger is.
     """
     with report_under_way() as report:
         options = RushOptions(guards or GUARDS, buyers, stock, hold_ms)
@@ -77,7 +83,7 @@ def run_rush(
         env: FLASHSALE_* settings that say where Redis and etcd are, over those of the environment.
 
     Raises:
-        click.ClickException: there is no complete comparison; Locust said why.
+        NoComparison: there is no complete comparison.
         BrokenPipeError: nor is there anybody who would read it.
     """
     with _running(_locust(options, hosts, report), env or {}) as locust:
@@ -87,9 +93,7 @@ def run_rush(
     except (OSError, ValueError):
         if _nobody_reads(sys.stdout):
             raise BrokenPipeError(errno.EPIPE, "nobody reads what is written") from None
-        raise click.ClickException(
-            f"Locust ended with code {code} and no comparison; see {report}/locust.log"
-        ) from None
+        raise NoComparison(f"Locust ended with code {code} and no comparison; see {report}/locust.log") from None
     point_latest(report)
     return comparison
 

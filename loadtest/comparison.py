@@ -28,6 +28,7 @@ GUARDS = (
 DEFAULT_GUARDS = ["none", "etcd"]
 BASELINE = "none"
 NO_PROMISE = "none"
+BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """That of a command: 0 if every guard kept its promise, 1 if one did not, 2 if one has no verdict."""
-        return 2 if self._disturbed else 0 if self.kept else 1
+        """That of a command: 0 if every guard kept its promise."""
+        return NO_RESULT if self._disturbed else 0 if self.kept else BROKEN_PROMISE
 
     @property
     def _disturbed(self) -> list[str]:

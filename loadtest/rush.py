@@ -25,6 +25,7 @@ from loadtest.sale import Glance, Sale
 from loadtest.shops import SaleError
 from loadtest.verdict import judge
 
+LONGEST_HOLD_MS = 60_000  # the shop's
 ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
 # The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
@@ -57,6 +58,13 @@ class Plan:
     hold_ms: int
     hosts: Sequence[str]
 
+    def check(self) -> None:
+        """Refuse what no shop could do; raises SaleError."""
+        if self.stock < 0:
+            raise SaleError(f"--stock is {self.stock}: give a number from 0.")
+        if not 0 <= self.hold_ms <= LONGEST_HOLD_MS:
+            raise SaleError(f"--hold-ms is {self.hold_ms}: give a number from 0 to {LONGEST_HOLD_MS}.")
+
 
 class Rush:
     """Conducts the rounds of a test. `runner` is Locust's local or master runner.
@@ -83,7 +91,8 @@ class Rush:
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers; raises SaleError."""
         self.comparison, self.records = None, []
-        if not buyers:
+        plan.check()
+        if buyers < 1:
             raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts)
         promises = sale.promises()
@@ -143,6 +152,9 @@ class Rush:
         self._runner.send_message("open", {"number": self._number})
         if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
             raise SaleError(f"Only {len(self._answers)} of {buyers} answers came within {ANSWERS_TIMEOUT_S:g} s.")
+        for answer in self._answers:
+            if answer.status == 400:
+                raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
         return self._answers
 
     def _look(self, sale: Sale, start: Start, samples: list[Sample]) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from typing import Any
 
+from loadtest.answer import detail_of
+
 TIMEOUT_S = 10.0
 LOOK_S = 0.2
 # The longest that a purchase may take: ten seconds for its turn (FLASHSALE_LOCK_TIMEOUT) and a minute of think time.
@@ -43,7 +45,8 @@ class Shops:
                 return get_json(urllib.request.Request(host + path, data, self._headers, method=method))
             except urllib.error.HTTPError as error:
                 with error:
-                    raise SaleError(f"{method} {host}{path} was refused: {_detail(error)}") from error
+                    told = detail_of(error.read()) or f"{error.code} {error.reason}"
+                raise SaleError(f"{method} {host}{path} was refused: {told}") from error
             except UNANSWERED:
                 continue
         raise SaleError(
@@ -102,10 +105,3 @@ def get_json(request: urllib.request.Request | str) -> Any:
 def _get(request: urllib.request.Request | str) -> bytes:
     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
         return bytes(response.read())
-
-
-def _detail(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.load(error)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"{error.code} {error.reason}"

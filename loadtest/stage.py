@@ -9,13 +9,12 @@ from typing import Any
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
 
+from loadtest.comparison import NO_RESULT
 from loadtest.crowd import Crowd
 from loadtest.rush import Plan, Rush
 from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import Terminal
 from loadtest.verdict_tab import VerdictTab
-
-NO_RESULT = 2
 
 
 class Stage:

@@ -79,7 +79,7 @@ def test_compare_uses_a_running_stack(tmp_path: Path) -> None:
 def test_compare_without_a_stack_says_what_to_do(tmp_path: Path) -> None:
     """No shop, no comparison, no report: one line says how to start one."""
     done = run(tmp_path, "compare", "--hosts=http://127.0.0.1:1")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "No shop answers at http://127.0.0.1:1: start it with make up" in done.stdout
     assert not (tmp_path / "reports/latest").exists()
 

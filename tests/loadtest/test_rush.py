@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -114,6 +117,55 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert rush.comparison is None
     assert "Every promise was kept" not in rush.printed
     assert "Traceback" not in rush.logged
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--hold-ms=-3", "--hold-ms is -3: give a number from 0 to 60000."),
+        ("--hold-ms=60001", "--hold-ms is 60001: give a number from 0 to 60000."),
+        ("--stock=-1", "--stock is -1: give a number from 0."),
+    ],
+)
+def test_what_no_shop_could_do_is_refused(stack: Stack, tmp_path: Path, option: str, advice: str) -> None:
+    """Nobody clicks, and one line names the option and its range."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, option)
+    assert the_error(rush) == f"Error: {advice}"
+    assert rush.requests() == {}
+
+
+class Stickler(BaseHTTPRequestHandler):
+    """A shop of another version, which finds fault with every purchase."""
+
+    def do_GET(self) -> None:
+        told = {
+            "/guards": json.dumps({"guards": [{"name": "etcd", "promise": "exact"}]}),
+            "/metrics": "flashsale_purchases_in_progress 0.0\n",
+        }
+        self.tell(200, told.get(self.path, ""))
+
+    def do_POST(self) -> None:
+        if self.path == "/stock/reset":
+            self.tell(200, "{}")
+        else:
+            self.tell(400, json.dumps({"detail": "The moon is not full: wait for it."}))
+
+    def tell(self, status: int, body: str) -> None:
+        """Answer."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+def test_a_purchase_that_is_refused_for_its_form_ends_the_rush(stack: Stack, tmp_path: Path) -> None:
+    """What the shop says of it is the one line, and no guard is blamed."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stickler) as shop:
+        threading.Thread(target=shop.serve_forever, args=(0.05,)).start()
+        url = f"http://127.0.0.1:{shop.server_port}"
+        rush = Finished(environment(stack, LOCUST_HOST=url), tmp_path, *SMALL, "--guards=etcd")
+        shop.shutdown()
+    assert the_error(rush) == f"Error: {url} refused a purchase: The moon is not full: wait for it."
 
 
 def test_a_shop_that_is_missing_is_no_broken_promise(stack: Stack, tmp_path: Path) -> None:

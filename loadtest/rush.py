@@ -88,6 +88,11 @@ class Rush:
         runner.register_message("arrived", self._on_arrived)
         runner.register_message("answers", self._on_answers)
 
+    @property
+    def verdicts(self) -> list[Run]:
+        """The runs of `comparison`, as many as there are yet."""
+        return self.comparison.runs if self.comparison else []
+
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers; raises SaleError."""
         self.comparison, self.records = None, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadtest.comparison import NO_RESULT
 from loadtest.crowd import Crowd
+from loadtest.ports import is_occupied
 from loadtest.rush import Plan, Rush
 from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import Terminal
@@ -42,10 +44,18 @@ class Stage:
             self._rush = Rush(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui and self._rush:
+            self._insist_on_port(environment.parsed_options.web_port)
             VerdictTab(environment, self._rush)
 
+    def _insist_on_port(self, port: int) -> None:
+        """Locust itself would say in forty lines that its page cannot be shown."""
+        if is_occupied(port):
+            self._terminal.fail(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
+            sys.exit(NO_RESULT)
+
     def _on_test_start(self, environment: Any, **_: Any) -> None:
-        environment.process_exit_code = NO_RESULT  # until there is one
+        if self._rush:  # a worker has no result of its own
+            environment.process_exit_code = NO_RESULT  # until there is one
         self._complete = False
         self._crowd.disperse()
 
@@ -81,9 +91,12 @@ class Stage:
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
-        if self._conductor and self._conductor is not gevent.getcurrent():
+        interrupted = self._conductor is not gevent.getcurrent()
+        if self._conductor and interrupted:
             self._conductor.kill(block=False)
         self._conductor = None
+        if self._rush and interrupted and not self._rush.verdicts:
+            self._terminal.stopped()
         if not environment.parsed_options.headless:
             self._show()
 
@@ -94,7 +107,7 @@ class Stage:
     def _show(self) -> None:
         """The comparison, as the last thing on the screen."""
         self._terminal.end_status()
-        if self._rush and self._rush.comparison and self._rush.comparison.runs:
+        if self._rush and self._rush.comparison and self._rush.verdicts:
             self._terminal.show(self._rush.comparison, complete=self._complete)
 
 

@@ -63,6 +63,11 @@ class Terminal(Audience):
         self.end_status()
         self._console.print(f"Error: {message}", style="bold red", markup=False, soft_wrap=True)
 
+    def stopped(self) -> None:
+        """Say that nothing was found out."""
+        self.end_status()
+        self._console.print("Stopped before the first verdict.", style="bold red")
+
     def show(self, comparison: Comparison, *, complete: bool) -> None:
         """The comparison as a table, and what it comes to if it is complete."""
         self._console.print()

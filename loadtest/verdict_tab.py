@@ -76,8 +76,7 @@ class VerdictTab:
         return response
 
     def _rows(self) -> list[dict[str, str]]:
-        runs = self._rush.comparison.runs if self._rush.comparison else []
-        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in runs]
+        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._rush.verdicts]
         if self._rush.waiting:
             rows.append({_VERDICT: waiting_line(self._rush.waiting)})
         return rows

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -51,6 +52,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, pr
     for run in runs.values():
         assert_one_burst(run)
     assert "Every promise was kept. Without a lock, " in rush.printed
+    assert "ERROR" not in rush.logged
 
 
 def test_sold_and_sold_out_are_successes_with_names(stack: Stack, tmp_path: Path) -> None:
@@ -237,17 +239,29 @@ def test_an_unknown_guard_is_refused_with_the_choices(stack: Stack, tmp_path: Pa
 
 
 def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
-    """Ctrl-C before the comparison is complete is exit code 2."""
+    """Ctrl-C before the comparison is complete is exit code 2, and the screen says that there is no verdict."""
     options = [*SMALL, "--guards", "etcd", "--hold-ms=100", "--loglevel=INFO"]
-    with subprocess.Popen(
-        [*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), stderr=subprocess.PIPE, text=True
-    ) as locust:
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), **streams) as locust:
         assert locust.stderr is not None
         while "All users spawned" not in locust.stderr.readline():
             assert locust.poll() is None
         locust.send_signal(signal.SIGINT)
-        locust.communicate(timeout=20)
+        printed, _ = locust.communicate(timeout=20)
         assert locust.returncode == 2
+        assert "Stopped before the first verdict." in printed.splitlines()
+
+
+def test_an_occupied_port_is_one_line(stack: Stack, tmp_path: Path) -> None:
+    """A second page on the same port is refused before Locust tries, with what to do."""
+    with page(environment(stack)) as shown:
+        port = shown.url.rpartition(":")[2]
+        second = Finished(environment(stack), tmp_path, "--headful", "--web-port", port)
+    assert (
+        the_error(second)
+        == f"Error: Port {port} is in use: stop the Locust that has it, or choose another by --web-port."
+    )
+    assert "Traceback" not in second.logged
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -59,6 +59,13 @@ def test_failures_have_a_column_when_there_are_any() -> None:
     assert "failed" in shown(a_run("etcd"), a_run("redis-lock", Outcome.LOCK_TIMEOUT))
 
 
+def test_one_is_no_plural() -> None:
+    """A rush of one buyer, or for one item, says so."""
+    assert "500 buyers, 300 items" in shown(a_run("etcd"))
+    comparison = Comparison(1, 1, "2026-01-01T00:00:00+00:00", {}, [])
+    assert table(comparison, width=80, plain=True).title == "1 buyer, 1 item"
+
+
 def test_the_promise_is_in_words() -> None:
     """Kept, broken, or none was made: not told by colour alone."""
     broken = replace(a_run("redis-lock"), kept_promise=False)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from loadtest.audit_command import audit_records
 from loadtest.record import Record
+from loadtest.verdict import NO_VERDICT
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -41,6 +42,18 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert f"1 acknowledged but missing:\n    {lost.order} of {lost.buyer}" in done.output
     assert "1 buyers without an answer:\n    ada" in done.output
+
+
+def test_a_disturbed_record_blames_nobody(tmp_path: Path) -> None:
+    """What somebody else bought is listed, and is no broken promise."""
+    record = Record.read(DATA / "rush-etcd.json")
+    record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))
+    record.verdict["verdict"] = NO_VERDICT
+    record.write(tmp_path / "record.json")
+    done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
+    assert done.exit_code == 0
+    assert "1 stored but unacknowledged:\n    o of anonymous" in done.output
+    assert done.output.splitlines()[-1] == f"  {NO_VERDICT}"
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:

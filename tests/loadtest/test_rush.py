@@ -162,11 +162,14 @@ class Stickler(BaseHTTPRequestHandler):
 
 def test_a_purchase_that_is_refused_for_its_form_ends_the_rush(stack: Stack, tmp_path: Path) -> None:
     """What the shop says of it is the one line, and no guard is blamed."""
+    Shops(stack.urls, admin_token="").ask("POST", "/stock/reset", {})
     with ThreadingHTTPServer(("127.0.0.1", 0), Stickler) as shop:
-        threading.Thread(target=shop.serve_forever, args=(0.05,)).start()
+        threading.Thread(target=shop.serve_forever, args=(0.05,), daemon=True).start()
         url = f"http://127.0.0.1:{shop.server_port}"
-        rush = Finished(environment(stack, LOCUST_HOST=url), tmp_path, *SMALL, "--guards=etcd")
-        shop.shutdown()
+        try:
+            rush = Finished(environment(stack, LOCUST_HOST=url), tmp_path, "--users=5", "--guards=etcd")
+        finally:
+            shop.shutdown()
     assert the_error(rush) == f"Error: {url} refused a purchase: The moon is not full: wait for it."
 
 

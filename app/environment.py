@@ -6,6 +6,7 @@ message says for each variable what was given and what to give instead.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -67,6 +68,14 @@ def address(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._:-]+", text):
         raise ValueError("give the address to listen on, such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     return text.lower()
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach who listens there."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def label(text: str) -> str:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.environment import Reader, SettingsError, address, endpoints, identifier, label, redis_url, seconds, whole
+from app.environment import (
+    Reader,
+    SettingsError,
+    address,
+    endpoints,
+    identifier,
+    is_loopback,
+    label,
+    redis_url,
+    seconds,
+    whole,
+)
 
 __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
@@ -47,10 +57,7 @@ class Settings:
     @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the instance."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:

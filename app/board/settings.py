@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.environment import Reader, address, host_names, http_urls, whole
+from app.environment import Reader, address, host_names, http_urls, is_loopback, whole
 from app.settings import Settings
 
 INSTANCES = ("http://127.0.0.1:8080", "http://127.0.0.1:8090")
@@ -45,10 +44,7 @@ class BoardSettings:
     @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the board."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> BoardSettings:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from loadtest.comparison import NO_PROMISE, Comparison, Percentiles, Run
 
-# What the table takes with all columns and lines around them.
-_WIDE = 115
+# What the table takes with all columns and lines around them, and what it takes without those that others tell as well.
+_WIDE, _USUAL = 115, 80
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
@@ -38,7 +38,7 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
         drawn = Table(title=title, box=box.ROUNDED)
     else:
         drawn = Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
-    columns = _columns(wide=wide, failures=any(run.failed for run in comparison.runs))
+    columns = _columns(width, failures=any(run.failed for run in comparison.runs))
     for column in columns:
         drawn.add_column(column.title, justify="left" if column.left else "right", no_wrap=column is not _VERDICT)
     for run in comparison.runs:
@@ -51,9 +51,20 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _columns(*, wide: bool, failures: bool) -> list[_Column]:
-    """Where there is little room, the verdict alone tells what was oversold; failures are shown if there are any."""
-    left_out = [column for column, shown in ((_OVERSOLD, wide), (_FAILED, failures)) if not shown]
+def _columns(width: int, *, failures: bool) -> list[_Column]:
+    """Where there is little room, the verdict alone tells what was oversold; failures are shown if there are any.
+
+    Where there is less, it goes before who was sent away, how long they waited, and the promise.
+    """
+    usual = width >= _USUAL
+    conditions = (
+        (_OVERSOLD, width >= _WIDE),
+        (_SOLD_OUT, usual),
+        (_FAILED, failures),
+        (_WAITED, usual),
+        (_PROMISE, usual),
+    )
+    left_out = [column for column, shown in conditions if not shown]
     return [column for column in _COLUMNS if column not in left_out]
 
 
@@ -79,20 +90,23 @@ def _promise(run: Run) -> Text:
 
 
 _OVERSOLD = _Column("over-\nsold", lambda run: _count(run.oversold))
+_SOLD_OUT = _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"])))
 _FAILED = _Column("failed", lambda run: _count(run.failed))
+_WAITED = _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms))
 _VERDICT = _Column("verdict", _verdict, left=True)
+_PROMISE = _Column("promise", _promise, left=True)
 _COLUMNS = (
     _Column("guard", lambda run: Text(run.guard, "bold"), left=True),
     _Column("sold", lambda run: Text(str(run.orders))),
     _OVERSOLD,
     _Column("lost\nupdates", lambda run: _count(run.lost_updates)),
-    _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"]))),
+    _SOLD_OUT,
     _FAILED,
     _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}")),
-    _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms)),
+    _WAITED,
     _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms)),
     _VERDICT,
-    _Column("promise", _promise, left=True),
+    _PROMISE,
 )
 TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in _COLUMNS)
 

@@ -13,16 +13,19 @@ from loadtest.rush import Audience
 from loadtest.sale import Glance
 from loadtest.table import counted, table
 
-# Where there is no terminal that has a width.
-_PLAIN_WIDTH = 120
+# Where there is no terminal that has a width, and where COLUMNS is not one.
+_PLAIN_WIDTH, _USUAL_WIDTH = 120, 80
 _BAR = 18  # characters
 
 
 def console() -> Console:
     """Standard output; plain text where that is not a terminal, without colour where NO_COLOR is set."""
     found = Console(highlight=False)
-    if not found.is_terminal:
-        found.width = int(os.environ.get("COLUMNS") or _PLAIN_WIDTH)
+    columns = os.environ.get("COLUMNS")
+    if columns:
+        found.width = int(columns) if columns.isdecimal() and int(columns) else _USUAL_WIDTH
+    elif not found.is_terminal:
+        found.width = _PLAIN_WIDTH
     return found
 
 

@@ -98,13 +98,16 @@ def draw(grid: Grid) -> Table:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], output: Path) -> None:
     """Write docs/performance.md from the JSON files of runs of bench; bounds are those of the first."""
-    try:
-        first, *others = map(Result.read, results)
-        for other in others:
-            first.join(other)
-        text = performance(first)
-    except (ValueError, TypeError, KeyError) as error:
-        raise click.ClickException(str(error)) from error
+    first, *others = map(_result, results)
+    for other in others:
+        first.join(other)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
+    output.write_text(performance(first), encoding="utf-8")
     click.echo(f"written to {output}")
+
+
+def _result(path: Path) -> Result:
+    try:
+        return Result.read(path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise click.ClickException(f"{path} is no result of make bench: {error}") from error

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.meters import etcd_served
+from loadtest.options import Seconds
 from loadtest.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -165,7 +166,9 @@ def table(results: list[Result]) -> Table:
 @click.command("bench-lock")
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
-@click.option("--seconds", default=4.0, show_default=True, help="Seconds to count, for each line of the table.")
+@click.option(
+    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
     """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""

@@ -157,7 +157,7 @@ class Result:
         """What `write` wrote; raises OSError and ValueError."""
         data = json.loads(path.read_text(encoding="utf-8"))
         if data.pop("format", None) != FORMAT or data.pop("version", None) != 1:
-            raise ValueError(f"{path} is no result of make bench")
+            raise ValueError(f"it is not {FORMAT} of version 1")
         return cls(**{**data, "rows": [_row(row) for row in data["rows"]]})
 
 

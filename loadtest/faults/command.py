@@ -15,6 +15,7 @@ from rich.console import Console
 
 from loadtest.faults.programme import BY_NAME, WITH_DOCKER, Programme
 from loadtest.faults.table import table
+from loadtest.options import Seconds
 from loadtest.report.command import draw
 from loadtest.reports import point_latest, report_under_way
 from loadtest.terminal import console
@@ -41,7 +42,9 @@ def _listed() -> str:
     type=click.Choice(GUARDS),
     help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
-@click.option("--seconds", default=5.0, show_default=True, help="How long `random` goes on under each guard.")
+@click.option(
+    "--seconds", default=5.0, type=Seconds(), show_default=True, help="How long `random` goes on under each guard."
+)
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool) -> None:

@@ -216,7 +216,7 @@ def test_a_result_can_be_kept(tmp_path: Path) -> None:
     result().write(path)
     assert Result.read(path) == result()
     path.write_text("{}")
-    with pytest.raises(ValueError, match="no result of make bench"):
+    with pytest.raises(ValueError, match="not stock-flash-sale/bench"):
         Result.read(path)
 
 
@@ -263,7 +263,7 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
 
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
-    """Parts that were measured one after the other are joined; what is no result is one line and exit code 1."""
+    """Parts that were measured one after the other are joined."""
     whole = result()
     for name in PARTS:
         replace(whole, rows=whole.part(name)).write(tmp_path / f"{name}.json")
@@ -271,10 +271,27 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     output = tmp_path / "performance.md"
     assert CliRunner().invoke(cli, ["performance", *files, "--output", str(output)]).exit_code == 0
     assert output.read_text() == performance(whole)
-    (tmp_path / "other.json").write_text(json.dumps({"format": "something else"}))
-    refused = CliRunner().invoke(cli, ["performance", str(tmp_path / "other.json"), "--output", str(output)])
+
+
+@pytest.mark.parametrize("content", [json.dumps({"format": "something else"}), "# Not JSON", "[]", "{}", "\udcff"])
+def test_a_document_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    """What is no result is one line that names the file, and no document is written."""
+    other, output = tmp_path / "README.md", tmp_path / "performance.md"
+    other.write_bytes(content.encode(errors="surrogateescape"))
+    refused = CliRunner().invoke(cli, ["performance", str(other), "--output", str(output)])
     assert refused.exit_code == 1
-    assert "no result of make bench" in refused.output
+    assert refused.output.startswith(f"Error: {other} is no result of make bench: ")
+    assert refused.output.count("\n") == 1
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "1e9", "soon"])
+def test_no_time_and_all_the_time_are_refused(command: list[str], seconds: str) -> None:
+    """What goes on for some seconds has to begin and to end."""
+    refused = CliRunner().invoke(cli, [*command, "--seconds", seconds])
+    assert refused.exit_code == 2
+    assert "Invalid value for '--seconds': " in refused.output
 
 
 @pytest.fixture(scope="module")

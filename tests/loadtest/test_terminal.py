@@ -12,7 +12,7 @@ import pytest
 
 from loadtest.comparison import GUARDS
 from loadtest.sale import Glance
-from loadtest.terminal import live_line
+from loadtest.terminal import console, live_line
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.
@@ -91,3 +91,21 @@ def test_a_log_has_plain_lines() -> None:
     done = subprocess.run([sys.executable, "-c", ACTS], capture_output=True, text=True, timeout=30, check=True)
     assert "\x1b" not in done.stdout
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["etcd", "Error:"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [("60", 60), ("0", 80), ("-5", 80), ("abc", 80), ("1e9", 80), ("", 120), (None, 120)]
+)
+def test_columns_that_are_no_width_are_the_usual_ones(
+    monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int
+) -> None:
+    """COLUMNS says how wide a log is; where it says nothing sensible, it is as wide as a terminal usually is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert console().width == width
+
+
+def test_a_terminal_of_no_columns_shows_the_sale_all_the_same() -> None:
+    """A terminal that is told to have no width at all is written to as if it had the usual one."""
+    assert "177 sold" in shown_in_a_terminal(COLUMNS="0")

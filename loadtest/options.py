@@ -1,0 +1,25 @@
+"""What options may be that click has no type for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+_DAY = 86_400.0
+
+
+class Seconds(click.FloatRange):
+    """How long something goes on: more than no time, at most a day, and never `nan`."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=_DAY, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return seconds

@@ -9,6 +9,8 @@ from loadtest.bench.result import Result, Row
 from loadtest.bench.tables import Grid, grids
 
 HOW = """\
+## How it was measured
+
 Written by `python -m loadtest performance FILE...` from what `make bench` has measured; do not edit it by hand.
 
 In each part all guards are measured in one run, on one machine that also runs etcd, Redis, the instances and the
@@ -46,7 +48,54 @@ def performance(result: Result) -> str:
         _targets(result),
         _memory(result),
     ]
-    return "\n\n".join(["# Performance", HOW, *filter(None, sections)]) + "\n"
+    return "\n\n".join(["# Performance", *filter(None, [_summary(result), HOW, *sections])]) + "\n"
+
+
+def _summary(result: Result) -> str:
+    """What the tables come to, for those who read no further."""
+    lines = [*_costs(result), *_limit(result), *_short_cut(result)]
+    return "## In short\n\n" + "\n".join(lines) if lines else ""
+
+
+def _costs(result: Result) -> Iterator[str]:
+    """Every guard next to no lock and next to no need of one."""
+    rows = sorted(result.part("rush"), key=lambda row: row.wall_s)
+    ratios = [(row.case.guard, result.ratio(row, "none"), result.ratio(row, "redis-lua")) for row in rows]
+    shown = [f"`{guard}` {none:.2f} ({lua:.2f})" for guard, none, lua in ratios if none and lua]
+    if shown:
+        case = rows[0].case
+        yield (
+            f"- What a guard costs: {case.buyers} buyers for {case.stock} pieces take, as a multiple of `none` (and of "
+            f"`redis-lua`), {', '.join(shown)}."
+        )
+
+
+def _limit(result: Result) -> Iterator[str]:
+    """What the mutex comes up against first."""
+    for row in result.part("rush"):
+        if row.case.guard == "etcd" and result.bounds:
+            clicks, commits = _bound(result, row, "cpu"), result.bounds["commits"]
+            yield (
+                f"- What bounds `etcd` is {'the processor' if clicks < commits else 'etcd itself'}: a click costs "
+                f"{sum(row.cpu_ms.values()):.2f} ms of CPU time, {row.cpu_ms['instances']:.2f} of them in the "
+                f"instances, which allows {clicks:.0f} clicks/s, and etcd commits {commits:.0f} times/s one after the "
+                f"other; {row.per_s:.0f} clicks/s are reached."
+            )
+
+
+def _short_cut(result: Result) -> Iterator[str]:
+    """What it is worth to say "sold out" without the lock."""
+    rows = {row.case.guard: row for row in result.part("crowd")}
+    if not {"etcd", "etcd-unfenced"} <= rows.keys():
+        return
+    etcd, unfenced = rows["etcd"], rows["etcd-unfenced"]
+    spared = 1 - etcd.etcd_calls / unfenced.etcd_calls  # every click under the other guard is a turn
+    yield (
+        f"- Why `etcd-unfenced` takes {unfenced.wall_s / etcd.wall_s:.1f} times as long as `etcd` when "
+        f"{etcd.case.buyers:,} come: it has no short cut when all is sold, so every buyer takes the lock. `etcd` asks "
+        f"Redis alone once it has seen under the lock that nothing is left: {100 * spared:.0f} % of its buyers are "
+        f"answered without the lock."
+    )
 
 
 def _machine(result: Result) -> str:

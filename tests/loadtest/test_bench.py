@@ -172,7 +172,7 @@ def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Run:
 
 
 def result() -> Result:
-    """A result with two guards in every part."""
+    """A result with some guards in every part."""
     made = Result(
         "2026-01-01T00:00:00+00:00",
         {"python": "3.12"},
@@ -180,7 +180,13 @@ def result() -> Result:
         machine={"system": "Linux", "machine": "riscv64", "cpus": 2},
     )
     for part in PARTS:
-        for guard, wall_s in (("none", 0.2), ("redis-lua", 0.1), ("etcd-batch", 0.15), ("etcd", 0.8)):
+        for guard, wall_s in (
+            ("none", 0.2),
+            ("redis-lua", 0.1),
+            ("etcd-batch", 0.15),
+            ("etcd", 0.8),
+            ("etcd-unfenced", 1.2),
+        ):
             for items in (1, 20) if part == "items" else (1,):
                 made.rows.append(
                     Row.of(Case(part, guard, 4, 4, items=items), [run(wall_s * n / items) for n in (1, 2, 3)])
@@ -249,6 +255,8 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     text = output.read_text()
     assert text == performance(result())
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## In short",
+        "## How it was measured",
         *(f"## {grid.name.capitalize()}" for grid in grids(result())),
         "## What bounds each guard",
         "## Aims",
@@ -260,6 +268,27 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     assert "20.0 x. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
+
+
+def test_the_document_begins_with_what_it_comes_to() -> None:
+    """What each guard costs, what bounds the mutex, and what the short cut is worth: from the figures of the tables."""
+    made = result()
+    made.rows = [
+        replace(row, etcd_calls=0.5) if (row.case.part, row.case.guard) == ("crowd", "etcd") else row
+        for row in made.rows
+    ]
+    title, heading, costs, limit, short_cut = (
+        performance(made).split("## Rush")[0].replace("\n\n", "\n").split("\n")[:5]
+    )
+    assert (title, heading) == ("# Performance", "## In short")
+    order = "`redis-lua` 0.50 (1.00), `etcd-batch` 0.75 (1.50), `none` 1.00 (2.00), `etcd` 4.00 (8.00)"
+    assert f"(and of `redis-lua`), {order}, `etcd-unfenced` 6.00 (12.00)." in costs
+    assert limit.startswith("- What bounds `etcd` is etcd itself: a click costs 1.25 ms of CPU time, 1.00 of them in")
+    assert "which allows 1600 clicks/s, and etcd commits 1000 times/s one after the other" in limit
+    assert short_cut.startswith("- Why `etcd-unfenced` takes 1.5 times as long as `etcd` when 4 come: ")
+    assert short_cut.endswith(": 75 % of its buyers are answered without the lock.")
+    made.bounds["commits"] = 2000.0
+    assert "- What bounds `etcd` is the processor: " in performance(made)
 
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:

@@ -39,17 +39,17 @@ class Parameters:
         if unknown:
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {_listed(names)}.")
 
-    def whole(self, name: str, default: int, *, least: int = 0, most: int) -> int:
-        """A whole number from `least` to `most`."""
-        return _whole(name, self._values.get(name, default), least, most)
+    def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
+        """A whole number from `least` to `most`; a complaint adds `why` that is the most."""
+        return _whole(name, self._values.get(name, default), least, most, why)
 
-    def several(self, name: str, *, least: int, most: int, count: int) -> list[int]:
-        """Different whole numbers from `least` to `most`, at most `count` of them: a list, or ``1,4`` in a query."""
+    def several(self, name: str, *, least: int, most: int, count: int, why: str = "") -> list[int]:
+        """Different such numbers, at most `count` of them: a list, or ``1,4`` in a query."""
         given = self._values.get(name)
         values = given.split(",") if isinstance(given, str) else given
         if not isinstance(values, list) or not 1 <= len(values) <= count:
             raise BadRequest(f"{name} is {_shown(given)}: give 1 to {count} whole numbers, such as 1,4 or [1, 4].")
-        numbers = [_whole(name, value, least, most) for value in values]
+        numbers = [_whole(name, value, least, most, why) for value in values]
         if len(set(numbers)) < len(numbers):
             raise BadRequest(f"{name} is {_shown(given)}: name each one once.")
         return numbers
@@ -77,12 +77,12 @@ def checked_text(name: str, value: Any) -> str:
     return value
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
+def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
     # str.isdigit alone also likes other scripts' digits, and bool is an int.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
         value = int(value)
     if type(value) is not int or not least <= value <= most:
-        raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}.")
+        raise BadRequest(f"{name} is {_shown(value)}: give a whole number from {least} to {most}{why}.")
     return value
 
 

@@ -32,6 +32,7 @@ from app.settings import MOST_ITEMS, Settings
 
 LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
+ITEMS_SET = ", as FLASHSALE_ITEMS has it"
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
@@ -66,7 +67,7 @@ class Shop:
     def cart(self) -> Response:
         """``POST /cart``: buy one piece of each of several items, or nothing."""
         asked = Parameters(request, "items", "hold_ms", "buyer")
-        items = asked.several("items", least=1, most=self._settings.items, count=LARGEST_CART)
+        items = asked.several("items", least=1, most=self._settings.items, count=LARGEST_CART, why=ITEMS_SET)
         return self._sell(self._carts, self._purchase(asked, CART, cart_of(items)))
 
     def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
@@ -94,7 +95,7 @@ class Shop:
 
     def _item(self, asked: Parameters) -> str:
         """The item that was asked for."""
-        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self._settings.items))
+        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self._settings.items, why=ITEMS_SET))
 
     def stock(self) -> Response:
         """``GET /stock``: what is left of an item, what was sold, and whether that adds up."""

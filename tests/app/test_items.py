@@ -170,11 +170,11 @@ def test_items_have_fences_of_their_own(sale: Sale) -> None:
 @pytest.mark.parametrize("item", ["0", "4", "-1", "x", "", "1,2", "1.0"])
 @pytest.mark.parametrize("address", ["/stock/reduce", "/stock", "/lock"])
 def test_an_item_that_is_not_for_sale_is_a_bad_request(browser: FlaskClient, address: str, item: str) -> None:
-    """Every route that takes an item says which there are."""
+    """Every route that takes an item says which there are, and what says so."""
     method = "POST" if address == "/stock/reduce" else "GET"
     answer = browser.open(f"{address}?item={item}", method=method)
     assert (answer.status_code, answer.mimetype) == (400, "application/problem+json")
-    assert "whole number from 1 to 3" in answer.get_json()["detail"]
+    assert "whole number from 1 to 3, as FLASHSALE_ITEMS has it." in answer.get_json()["detail"]
 
 
 @pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])

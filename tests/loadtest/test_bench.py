@@ -340,7 +340,7 @@ def test_a_run_counts_what_it_costs(bench: Bench, guard: str) -> None:
     assert Counter(answer.outcome.value for answer in done.answers) == {"sold": 30, "sold_out": 10}
     assert done.count.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
     assert done.count.redis_trips > 0
-    assert (done.count.etcd_calls >= 30) is (guard == "etcd"), "who has held has written a key of its own"
+    assert done.count.etcd_calls >= 30 or guard != "etcd", "who has held has written a key of its own"
     assert (done.count.etcd_calls < 2) is (guard == "redis-lua")
 
 

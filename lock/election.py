@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lock.acquisition import Acquisition
 from lock.client import Client
@@ -21,6 +21,7 @@ from lock.hold import Hold
 from lock.model import KeyValue
 from lock.names import queue_prefix
 from lock.session import Session
+from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ class Leader(NamedTuple):
 class Leadership(Hold):
     """An election won; made by `Election.campaign`. Leaving ``with`` resigns."""
 
-    def __init__(self, *args: Any, value: str, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int, *, value: str
+    ) -> None:
+        super().__init__(session, name, queue, ticket, token)
         self._kv = KeyValue(self.key, _encode(value), self.token, self.token, self._session.lease_id)
         self._proclaiming = threading.Lock()
 
@@ -55,14 +58,18 @@ class Leadership(Hold):
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
         self.ensure()
-        wanted, replace = _encode(value), self._session.client.replace
+        wanted, lease_id = _encode(value), self._session.lease_id
         with self._proclaiming:
-            found = replace(self._kv, wanted)
-            while found is not None and found.create_revision == self.token and found.value != wanted:
-                found = replace(found, wanted)  # a stranger has overwritten it, or an earlier answer was lost
-            if found is None or found.create_revision != self.token:
+            found = self._session.client.replace(self._kv, wanted)
+            # A stranger has overwritten it, perhaps without our lease, or an earlier answer was lost.
+            while found is not None and self._is_ours(found) and (found.value, found.lease_id) != (wanted, lease_id):
+                found = self._session.client.replace(found._replace(lease_id=lease_id), wanted)
+            if found is None or not self._is_ours(found):
                 raise LockLost(f"key {self.key!r} was deleted by somebody else: it leads no more")
             self._kv = found
+
+    def _is_ours(self, kv: KeyValue) -> bool:
+        return kv.create_revision == self.token
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""

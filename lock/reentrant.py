@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import partial
-from typing import Any
 
 from lock.acquisition import Acquisition
 from lock.clock import deadline
@@ -19,6 +18,8 @@ from lock.errors import NotHeld
 from lock.hold import Hold
 from lock.mutex import Mutex
 from lock.session import Session
+from lock.ticket import Ticket
+from lock.wait_queue import WaitQueue
 
 
 class ReentrantHold(Hold):
@@ -28,8 +29,17 @@ class ReentrantHold(Hold):
         entries: how often it has entered and not yet left; 0 when it is released.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        queue: WaitQueue,
+        ticket: Ticket,
+        token: int,
+        *,
+        max_hold: float | None = None,
+    ) -> None:
+        super().__init__(session, name, queue, ticket, token, max_hold=max_hold)
         self.entries = 1
         self._thread = threading.current_thread()
 

@@ -94,6 +94,22 @@ def test_proclaiming_over_a_strangers_value(etcdctl: Callable[..., str], session
         assert leader.value == "mine"
 
 
+@pytest.mark.parametrize("theirs", ["theirs", "mine"])
+def test_proclaiming_gives_the_key_its_lease_back(
+    client: Client, etcdctl: Callable[..., str], theirs: str, name: str
+) -> None:
+    """A stranger's write without a lease would let the key outlive its session, and block the election for ever."""
+    with Session(client, ttl=60) as session:
+        leadership = Election(session, name).campaign("first", timeout=WAIT_S)
+        etcdctl("put", leadership.key, theirs)
+        leadership.proclaim("mine")
+        (kv,) = client.get_prefix(f"{name}/").keys
+        assert (kv.value, kv.lease_id) == (b"mine", session.lease_id)
+    assert values(client, name) == []
+    with pytest.raises(LockLost):
+        leadership.resign()
+
+
 def test_a_deposed_leader_cannot_proclaim(client: Client, session: Session, stranger: Session) -> None:
     """After its key was deleted a leader is told, and its late proclamation changes nothing."""
     deposed = Election(session, "election/deposed").campaign("old", timeout=WAIT_S)

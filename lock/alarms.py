@@ -10,6 +10,7 @@ from collections.abc import Callable
 from lock.clock import now
 
 _JOIN_S = 1.0
+_SLEEP_S = 60.0  # no wait can be as long as an alarm may be away: math.inf, say
 
 
 class Alarms:
@@ -55,5 +56,5 @@ class Alarms:
 
     def _sleep(self, seconds: float | None) -> None:
         """Until `seconds` are over or the alarms have changed; whoever calls this looks at them again."""
-        self._changed.wait(seconds)
+        self._changed.wait(None if seconds is None else min(seconds, _SLEEP_S))
         self._changed.clear()

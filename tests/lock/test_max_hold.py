@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -75,6 +76,17 @@ def test_many_holds_share_one_thread(client: Client, session: Session) -> None:
         with pytest.raises(HoldExpired):
             hold.release()
     wait_until(lambda: not client.get_prefix("max-hold/many/").keys)
+
+
+@pytest.mark.parametrize("never", [math.inf, 1e12])
+def test_a_max_hold_that_is_far_away_disturbs_no_other(session: Session, name: str, never: float) -> None:
+    """However long a hold may last, those that may not are given up in time."""
+    with Mutex(session, f"{name}/long", max_hold=never).acquire(timeout=WAIT_S) as long:
+        short = Mutex(session, f"{name}/short", max_hold=SHORT_S).acquire(timeout=WAIT_S)
+        assert short.lost.wait(WAIT_S)
+        with pytest.raises(HoldExpired):
+            short.release()
+        long.ensure()
 
 
 def test_the_alarm_ends_with_the_session(client: Client) -> None:

@@ -82,7 +82,8 @@ class Session:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        if not self.client.forked():  # a child that leaves its parent's `with`, by sys.exit() for example
+            self.close()
 
     def remaining(self) -> float:
         """Seconds for which the lease is surely still ours; 0.0 once it is lost."""

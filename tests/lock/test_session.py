@@ -390,6 +390,22 @@ def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Clie
         assert keys(client, name) == []
 
 
+def test_a_forked_child_leaves_its_parents_with_by_itself(etcd: Etcd, client: Client, name: str) -> None:
+    """Its end is not the session's: what it raised comes through, and the parent goes on holding."""
+    code = (
+        "with session:\n"
+        "    hold = mutex.acquire(timeout=5)\n"
+        "    child = os.fork()\n"
+        "    if child == 0: sys.exit(7)\n"
+        "    say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "    hold.release()\n"
+    )
+    with Script(etcd.endpoint, name, code) as script:
+        assert script.says() == "7"
+        exit_code, errors = script.ends()
+        assert exit_code == 0, errors
+
+
 def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
     etcd: Etcd, client: Client, stranger: Session, name: str
 ) -> None:

@@ -7,7 +7,7 @@
 """
 
 from lock.client import Client, connect
-from lock.cohort import CohortMutex, CohortToken
+from lock.cohort import CohortMutex, CohortToken, Turn
 from lock.contender import Contender
 from lock.election import Election, Leader, Leadership, Observation
 from lock.errors import (
@@ -28,6 +28,7 @@ from lock.errors import (
 from lock.hold import Hold
 from lock.multi import MultiHold, MultiLock
 from lock.mutex import Mutex
+from lock.observer import Observer
 from lock.reentrant import ReentrantHold, ReentrantMutex
 from lock.session import Session
 from lock.transport import Tls
@@ -57,10 +58,12 @@ __all__ = [
     "Mutex",
     "NotHeld",
     "Observation",
+    "Observer",
     "ReentrantHold",
     "ReentrantMutex",
     "Session",
     "SessionLost",
     "Tls",
+    "Turn",
     "connect",
 ]

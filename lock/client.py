@@ -82,6 +82,10 @@ class Client:
         """Raise `ForkedError` anywhere but in the process that made this client."""
         self._transport.check_process()
 
+    def closed(self) -> bool:
+        """Whether it was closed, so that no call will ever be answered again."""
+        return self._transport.closed
+
     def forked(self) -> bool:
         """Whether this is another process than the one that made this client."""
         return self._transport.forked()

@@ -3,11 +3,14 @@
 The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
 So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees who leads here.
 
-Error handling: as `lock.mutex`. An `Observation` outlives broken connections, and ends only by `close`.
+Error handling: as `lock.mutex`. An `Observation` outlives broken connections, and ends only by `close`, its own or
+the client's (`EtcdUnavailable`).
 """
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import threading
 from functools import partial
 from types import TracebackType
@@ -16,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from lock.acquisition import Acquisition
 from lock.client import Client
 from lock.clock import deadline
-from lock.errors import LockCancelled, LockLost
+from lock.errors import EtcdUnavailable, LockCancelled, LockLost
+from lock.grpc_errors import CLOSED
 from lock.hold import Hold
 from lock.model import KeyValue
 from lock.names import queue_prefix
@@ -123,7 +127,8 @@ class Observation:
     """Each leader, and each value a leader proclaims, from the present one on: an iterator that waits for the next.
 
     Of changes that follow each other faster than they are read, only the latest is seen. A time without any leader is
-    not. It needs no session, and goes on when one is lost; `close`, from any thread, or leaving ``with`` ends it.
+    not. It needs no session, and goes on when one is lost; `close`, from any thread, leaving ``with`` or dropping it
+    ends it. When its client is closed, who waits for the next leader gets `EtcdUnavailable`.
     """
 
     def __init__(self, client: Client, prefix: str) -> None:
@@ -138,6 +143,8 @@ class Observation:
 
     def __next__(self) -> Leader:
         while not self._closed:
+            if self._client.closed():
+                raise EtcdUnavailable(CLOSED)
             kv = self._queue.await_holder(self._seen, timeout=_GLANCE_S)
             if kv == self._seen:
                 self._queue.audit(timeout=self._client.timeout)
@@ -158,8 +165,19 @@ class Observation:
     def close(self) -> None:
         """End it; whoever waits for the next leader is woken. May be called again."""
         self._closed = True
-        self._queue.close(lambda: LockCancelled("the observation was closed"))
+        self._queue.close(_over)
         self._queue.join(self._client.timeout)
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._client.forked():
+            return
+        # Not here, for the garbage collector may run in a thread that is inside the queue's lock.
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
+            _thread.start_new_thread(self._queue.close, (_over,))
+
+
+def _over() -> LockCancelled:
+    return LockCancelled("the observation was closed")
 
 
 def _leader(kv: KeyValue) -> Leader:

@@ -101,6 +101,7 @@ class Transport:
         observer: Observer | None = None,
     ) -> None:
         self.timeout = timeout
+        self.closed = False
         self._observer = observer
         self._pid = os.getpid()
         self._login = login
@@ -153,6 +154,7 @@ class Transport:
 
     def close(self) -> None:
         """Close all channels; calls under way end with `EtcdUnavailable`."""
+        self.closed = True
         if not self.forked():  # closing gRPC's objects in a forked child can hang
             for endpoint in self.endpoints:
                 endpoint.channel.close()

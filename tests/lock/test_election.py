@@ -24,7 +24,7 @@ from lock import (
     Session,
     connect,
 )
-from tests.lock.support import WAIT_S
+from tests.lock.support import WAIT_S, in_thread, lock_threads
 from tests.waiting import wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -194,6 +194,32 @@ def test_closing_an_observation_wakes_its_reader(session: Session) -> None:
         assert seen == ["one"]
         observation.close()
         assert followers() == before
+
+
+def test_an_observation_that_is_dropped_ends(session: Session, name: str) -> None:
+    """Leaving a `for` over it is enough: neither thread nor watch is left."""
+    election = Election(session, name)
+    with election.campaign("one", timeout=WAIT_S):
+        for _ in range(5):
+            for leader in election.observe():
+                assert leader.value == "one"
+                break
+        wait_until(lambda: lock_threads().count(f"lock-queue {name}/") == 1)  # the candidate's
+
+
+def test_an_observation_ends_with_its_client(etcd: Etcd, session: Session, name: str) -> None:
+    """Who waits for the next leader when the client is closed, or after that, gets EtcdUnavailable."""
+    with Election(session, name).campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client:
+        with Session(client) as other:
+            observation = Election(other, name).observe()
+        assert next(observation).value == "one"
+        waiting = in_thread(next, observation)
+        client.close()
+        with pytest.raises(EtcdUnavailable, match="closed"):
+            waiting.result(WAIT_S)
+        with pytest.raises(EtcdUnavailable, match="closed"):
+            next(observation)
+        observation.close()
 
 
 def test_an_observer_outlives_a_restart_of_etcd(fresh_etcd: Etcd) -> None:

@@ -128,6 +128,9 @@ class Acquisition(Generic[HoldT_co]):
         while not turn.wait(max(min(deadline - now(), self._queue.glance_s()), 0.0)):
             self._session.ensure()
             if now() >= deadline:
+                self._queue.catch_up(self._ticket, timeout=_FAREWELL_S)
+                if turn.is_set():
+                    break
                 raise self.timed_out()
             self._queue.audit(timeout=min(self._client.timeout, max(deadline - now(), _FAREWELL_S)))
         if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?

@@ -50,7 +50,8 @@ class Mutex:
         """Wait for the lock; use the result in ``with``, or release it.
 
         Args:
-            timeout: seconds to wait; None waits for as long as the session lives.
+            timeout: seconds to wait; None waits for as long as the session lives, and 0 takes the lock if it is free,
+                with the few milliseconds that this needs. (`try_acquire` returns None instead of raising.)
 
         Raises:
             ValueError: `timeout` is negative.
@@ -67,6 +68,7 @@ class Mutex:
         """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
 
         Raises:
+            LockCancelled: the session is draining.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not answer in time.
         """

@@ -130,15 +130,26 @@ class WaitQueue:
             if now() - self._audited_at < _AUDIT_S:
                 return
             self._audited_at = now()
+        if self._refresh(timeout) and self._watch is not None:
+            logger.debug("the watch of %s was behind: watching anew", self.prefix)
+            self._watch.close()
+
+    def catch_up(self, ticket: Ticket, *, timeout: float) -> None:
+        """Take a list if the view is older than the ticket's key: its turn may have come with the very write."""
+        with self._lock:
+            is_behind = ticket.written_at is not None and self._view.revision < ticket.written_at
+        if is_behind:
+            self._refresh(timeout)
+
+    def _refresh(self, timeout: float) -> bool:
+        """Take a list; whether it told anything new."""
         try:
             snapshot = self._client.get_prefix(self.prefix, timeout=timeout)
         except EtcdError as error:
             self.trouble = error
-            return
+            return False
         self.trouble = None
-        if self._take(snapshot) and self._watch is not None:
-            logger.debug("the watch of %s was behind: watching anew", self.prefix)
-            self._watch.close()
+        return self._take(snapshot)
 
     def glance_s(self) -> float:
         """Seconds a waiting thread may sleep until it looks whether an audit is due: the longer, the more there are."""

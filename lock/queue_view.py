@@ -65,8 +65,10 @@ class QueueView:
         """The holder, or None where nobody is known."""
         return next(iter(self._keys.values()), None)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._keys
+    def create_revision(self, key: str) -> int | None:
+        """Since when it stands in the queue, None if it does not: a key that was deleted may have been made anew."""
+        kv = self._keys.get(key)
+        return None if kv is None else kv.create_revision
 
     def __len__(self) -> int:
         return len(self._keys)

@@ -208,7 +208,8 @@ class WaitQueue:
     def _apply(self, events: list[Event]) -> None:
         with self._lock:
             self._view.apply(events)
-            gone = [self._tickets[kv.key] for deleted, kv in events if deleted and kv.key in self._tickets]
+            ours = [(deleted, self._tickets[kv.key]) for deleted, kv in events if kv.key in self._tickets]
+            gone = [ticket for deleted, ticket in ours if deleted or self._vanished(ticket)]
             self._call_head()
         self._fail(gone)
 
@@ -233,15 +234,15 @@ class WaitQueue:
             ticket.grant(head.create_revision)
 
     def _vanished(self, ticket: Ticket) -> bool:
-        """Whether its key was written before the view's revision and yet is not in the view."""
-        return (
-            ticket.written_at is not None and ticket.written_at <= self._view.revision and ticket.key not in self._view
-        )
+        """Whether its key was there before the view's revision and yet is not in the view, or not that key any more."""
+        was = ticket.written_at or ticket.token
+        return was is not None and was <= self._view.revision and self._view.create_revision(ticket.key) != was
 
     def _overtaken(self, ticket: Ticket) -> bool:
         """Whether it was called, yet does not stand at the head; never so while etcd keeps its promises."""
         head = self._view.head()
-        return ticket.token is not None and ticket.key in self._view and head is not None and head.key != ticket.key
+        is_known = self._view.create_revision(ticket.key) is not None
+        return ticket.token is not None and is_known and head is not None and head.key != ticket.key
 
     @staticmethod
     def _fail(tickets: list[Ticket]) -> None:

@@ -239,7 +239,7 @@ class Process:
         self.holds: list[Hold] = []
         self.failure: LockError | None = None
         self.lost = threading.Event()
-        self.given_up: set[str] = set()  # keys of holds that are over
+        self.given_up: set[tuple[str, int]] = set()  # key and token of holds that are over
         self.deaf: set[str] = set()  # keys whose DELETE was never told since the last list
         self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, look=lambda: None)
         self._serial = itertools.count(1)
@@ -299,7 +299,7 @@ class Process:
 
     def in_order(self) -> list[KeyValue]:
         """Who holds and who waits, as its own threads may see it: a hold of theirs that is over is in nobody's way."""
-        return [kv for kv in self.etcd.in_order() if kv.key not in self.given_up]
+        return [kv for kv in self.etcd.in_order() if (kv.key, kv.create_revision) not in self.given_up]
 
     def head(self) -> KeyValue | None:
         """Whose turn it is, for its own threads."""

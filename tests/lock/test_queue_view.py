@@ -70,7 +70,8 @@ def test_a_newcomer_stands_last(view: QueueView) -> None:
     """A PUT of a new key goes to the end."""
     view.apply([put("d", 11)])
     assert order(view) == ["a", "b", "c", "d"]
-    assert "d" in view
+    assert view.create_revision("d") == 11
+    assert view.create_revision("e") is None
 
 
 def test_an_overwritten_key_keeps_its_place(view: QueueView) -> None:

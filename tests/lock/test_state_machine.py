@@ -335,7 +335,7 @@ class Crowd(RuleBasedStateMachine):
             process.holds.append(hold)
 
     def let_go(self, process: Process, hold: Hold) -> None:
-        process.given_up.add(hold.key)
+        process.given_up.add((hold.key, hold.token))
         try:
             hold.release()
         except LockLost:

@@ -307,6 +307,23 @@ def test_a_holder_that_is_not_first_any_more_is_told(client: Client, session: Se
         hold.release()
 
 
+@pytest.mark.parametrize("told_by", ["list", "event"])
+def test_a_holders_key_that_was_made_anew_holds_nothing(
+    client: Client, session: Session, name: str, told_by: str
+) -> None:
+    """Nobody has told of its deletion, and a late repetition of its write has made it again: others may have held."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    revision, [own] = client.get_prefix(f"{name}/")
+    again = own._replace(create_revision=revision + 1, mod_revision=revision + 1)
+    if told_by == "list":
+        hold._queue._take(Snapshot(revision + 1, [again]))
+    else:
+        hold._queue._apply([Event(False, again)])
+    assert hold.lost.is_set()
+    with pytest.raises(LockLost):
+        hold.release()
+
+
 def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, session: Session, hold: Hold) -> None:
     """However many wait for a name, etcd has one watcher more."""
     before = metric(etcd, "etcd_debugging_mvcc_watcher_total")

@@ -98,7 +98,9 @@ def test_nine_guards_find_room(look: Look, sales: Sales, width: int, height: int
     for guard in GUARDS:
         sales.reset(5)
         sales.buy(guard, buyers=8)
-        wait_until(lambda name=guard: looker.runs().get(name, ("", ""))[0] not in ("", "0"), timeout=60)
+        looker.page.wait_for_selector(f"#runs tr.current[data-key={guard}]")  # not its row from an earlier sale
+        sold = f"{sales.ledger().total():,}"
+        wait_until(lambda name=guard, sold=sold: looker.runs()[name][0] == sold, timeout=60)
     assert list(looker.runs()) == list(GUARDS)
     assert_readable(looker.page)
 

@@ -26,7 +26,7 @@ def test_cancel_wakes_the_waiters_of_this_object_alone(client: Client, session: 
     for cancelled in (first, second):
         with pytest.raises(LockCancelled, match="cancel/alone"):
             cancelled.result(WAIT_S)
-    assert len(keys(client, "cancel/alone")) == 2
+    wait_until(lambda: len(keys(client, "cancel/alone")) == 2)
     hold.ensure()
     hold.release()
     with third.result(WAIT_S) as next_hold:

@@ -233,7 +233,7 @@ def test_who_comes_while_the_last_one_gives_up_queues_for_himself(
         go_on.set()
         assert isinstance(last.exception(WAIT_S), LockTimeout)
     with late.result(WAIT_S) as turn:
-        assert keys(client, "cohort/late") == [turn.key]
+        wait_until(lambda: keys(client, "cohort/late") == [turn.key])
 
 
 def test_a_thread_times_out_behind_a_turn_of_its_own_process(session: Session) -> None:

@@ -68,7 +68,7 @@ def test_a_timeout_leaves_nothing(client: Client, session: Session, stranger: Se
         MultiLock(session, ["multi/timeout/a", "multi/timeout/b", "multi/timeout/c"]).acquire(timeout=0.3)
     with pytest.raises(NotHeld):
         busy.release()
-    assert keys(client, "multi/timeout") == []
+    wait_until(lambda: keys(client, "multi/timeout") == [])
 
 
 def test_try_acquire_takes_all_or_none(client: Client, session: Session, stranger: Session) -> None:
@@ -108,7 +108,7 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(client: Client, sessi
         busy.release()
         with pytest.raises(LockLost):
             waiting.result(WAIT_S)
-    assert keys(client, "multi/meanwhile") == []
+    wait_until(lambda: keys(client, "multi/meanwhile") == [])
 
 
 def test_cancel_wakes_whoever_waits_for_any_of_the_names(
@@ -123,7 +123,7 @@ def test_cancel_wakes_whoever_waits_for_any_of_the_names(
         for each in waiting:
             with pytest.raises(LockCancelled):
                 each.result(AT_ONCE_S)
-        assert keys(client, name) == [busy.key]
+        wait_until(lambda: keys(client, name) == [busy.key])
     with lock.acquire(timeout=WAIT_S) as hold:  # what was cancelled were those waits, not the lock
         lock.cancel()
         hold.ensure()

@@ -90,7 +90,7 @@ def test_sessions_on_one_lease_never_share_a_key(client: Client) -> None:
     with Session(client, lease_id=before.lease_id) as after:
         with pytest.raises(LockTimeout):
             Mutex(after, "end/keys").acquire(timeout=0.2)
-        assert keys(client, "end/keys") == [held.key]
+        wait_until(lambda: keys(client, "end/keys") == [held.key])
     with pytest.raises(SessionLost):
         held.release()
 

@@ -13,12 +13,12 @@ leader that gives up leaves the key to the next one, so the process keeps its pl
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from lock.acquisition import Acquisition
@@ -28,7 +28,7 @@ from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, 
 from lock.hold import Hold, Releasable
 from lock.mutex import Mutex
 from lock.session import Session
-from lock.shield import shielded
+from lock.shield import aside, shielded
 
 
 class CohortToken(NamedTuple):
@@ -283,10 +283,7 @@ class Turn(Releasable):
     def __del__(self) -> None:
         if getattr(self, "ended", True) or self._cohort.session.client.forked():
             return
-        # Not here: the garbage collector may run in a thread that is inside the cohort's lock. Nor by a Thread, whose
-        # start takes locks, too.
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
-            _thread.start_new_thread(_end, (self,))
+        aside(partial(_end, self))
         warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 

@@ -9,8 +9,6 @@ the client's (`EtcdUnavailable`).
 
 from __future__ import annotations
 
-import _thread
-import contextlib
 import threading
 from functools import partial
 from types import TracebackType
@@ -25,6 +23,7 @@ from lock.hold import Hold
 from lock.model import KeyValue
 from lock.names import queue_prefix
 from lock.session import Session
+from lock.shield import aside
 from lock.ticket import Ticket
 from lock.wait_queue import WaitQueue
 
@@ -171,9 +170,7 @@ class Observation:
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._client.forked():
             return
-        # Not here, for the garbage collector may run in a thread that is inside the queue's lock.
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no threads any more
-            _thread.start_new_thread(self._queue.close, (_over,))
+        aside(partial(self._queue.close, _over))
 
 
 def _over() -> LockCancelled:

@@ -104,7 +104,7 @@ class Session:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop."""
         self.draining = True
         for queue in self._followed():
-            queue.cancel(self._cancelled, of=lambda ticket: True)
+            queue.cancel(self._cancelled)
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
@@ -142,7 +142,7 @@ class Session:
         if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
         if self.draining:
-            queue.cancel(self._cancelled, of=lambda waiting: waiting is ticket)
+            ticket.cancel(self._cancelled())
         return queue
 
     def _join_queue(self, prefix: str, ticket: Ticket) -> WaitQueue:

@@ -4,11 +4,15 @@ Python raises it in the main thread wherever that happens to be, also between th
 would give it back. gRPC is full of such places, and a channel whose lock is lost answers nobody any more, in no thread
 and with no deadline. So what the main thread wants of etcd is done by another one, which no signal interrupts; and so
 is the making of a thread that has to be remembered.
+
+The same threads do what ``__del__`` wants done: the garbage collector runs wherever memory is allocated, also inside
+the locks that this would need, and inside those that starting a `threading.Thread` takes.
 """
 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -28,6 +32,12 @@ def shielded(call: Callable[[], T]) -> T:
     except RuntimeError:  # the interpreter ends, and starts no threads any more
         return call()
     return outcome.get().result()
+
+
+def aside(call: Callable[[], object]) -> None:
+    """Have `call` done, for ``__del__``: returns at once and takes no lock. Not done where the interpreter ends."""
+    with contextlib.suppress(RuntimeError):  # it starts no threads any more
+        _thread.start_new_thread(call, ())
 
 
 def _run(call: Callable[[], T], outcome: queue.SimpleQueue[Future[T]]) -> None:

@@ -89,11 +89,11 @@ class WaitQueue:
             head = self._view.head()
             return head is not None and head.key in self._tickets
 
-    def cancel(self, failure: Callable[[], LockError], *, of: Callable[[Ticket], bool]) -> None:
-        """End the wait of every ticket that waits and that `of` selects."""
+    def cancel(self, failure: Callable[[], LockError]) -> None:
+        """End the wait of every ticket that waits; holds go on."""
         with self._lock:
-            waiting = [ticket for ticket in self._tickets.values() if of(ticket)]
-        for ticket in waiting:
+            tickets = list(self._tickets.values())
+        for ticket in tickets:
             ticket.cancel(failure())
 
     def lose(self, failure: Callable[[], LockError]) -> None:

@@ -14,7 +14,7 @@ from app.refusals import GaveUp
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
-_VERDICT_S = 1.0
+_VERDICT_S = 1.0  # how much longer than his own time a buyer waits to hear why his leader got no lock
 
 
 class EtcdBatchGuard(ShortCutGuard):

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from loadtest.compare import RushOptions, run_rush, rush_options
 from loadtest.comparison import BASELINE, GUARDS
-from loadtest.places import directions, places
+from loadtest.places import places
 from loadtest.ports import is_occupied
 from loadtest.process import Process, scratch_directory
 from loadtest.report.command import draw
@@ -39,7 +39,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
         stack = _stack(directory, keep=keep)
         try:
             _start(stack, screen)
-            comparison = run_rush(options, report, hosts=stack.urls, env=directions(stack))
+            comparison = run_rush(options, report, hosts=stack.urls, env=stack.directions)
             draw(report, screen)
             if keep:
                 _keep(stack, screen)

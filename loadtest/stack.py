@@ -12,10 +12,10 @@ from typing import Literal
 from loadtest.board import BOARD_PORT, Board
 from loadtest.control import Control
 from loadtest.lifetime import Lifetime
-from loadtest.places import LOCUST_PORT, rush_command
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.process import Process, require_free_ports
 from loadtest.reports import REPORTS
+from loadtest.rush_command import LOCUST_PORT, rush_command
 from loadtest.servers import Etcd, Redis, answers_ok
 
 ETCD_PORT = 2379
@@ -86,18 +86,18 @@ class Stack(Lifetime):
         self.etcd = Etcd(directory, port(ETCD_PORT))
         self.redis = Redis(directory, port(REDIS_PORT))
         self.evidence = Path(os.environ.get("FLASHSALE_EVIDENCE") or directory / "evidence")
-        services = {
-            "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
+        self._services = {
             "FLASHSALE_REDIS_URL": self.redis.url,
+            "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
             "FLASHSALE_EVIDENCE": str(self.evidence),
         }
         self.instances = [
-            Instance(directory, port(default), env={**services, **(env or {})})
+            Instance(directory, port(default), env={**self._services, **(env or {})})
             for default in INSTANCE_PORTS[:instances]
         ]
         self.locust_port = port(LOCUST_PORT) or free_port()
         watched = {
-            **services,
+            **self._services,
             "FLASHSALE_LOCUST": f"http://{LOOPBACK}:{self.locust_port}",
             "FLASHSALE_INSTANCES": ",".join(self.urls),
             "FLASHSALE_REPORTS": str(REPORTS.resolve()),
@@ -112,6 +112,17 @@ class Stack(Lifetime):
         """Where the shops answer."""
         return [instance.url for instance in self.instances]
 
+    @property
+    def directions(self) -> dict[str, str]:
+        """FLASHSALE_* settings that lead buyers here."""
+        board = {"FLASHSALE_BOARD_URL": self.board.url} if self.board else {}
+        return {**self._services, **board}
+
+    @property
+    def rush_command(self) -> str:
+        """What starts Locust's page, led here."""
+        return rush_command(self.urls, self.directions, self.locust_port)
+
     def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
@@ -123,7 +134,7 @@ class Stack(Lifetime):
         if self.board:
             self._control = self._control or Control(self.instances)
             self.board.obey(self._control.path)
-            self.board.hint(rush_command(self))
+            self.board.hint(self.rush_command)
         for process in self.processes:
             process.launch()
         for process in self.processes:

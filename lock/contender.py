@@ -1,8 +1,7 @@
-"""Who holds and who waits, in words that an operator can act upon."""
+"""One who holds or waits, in words that an operator can act upon."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -10,9 +9,6 @@ import threading
 import time
 from dataclasses import dataclass
 
-from lock.client import Client
-from lock.clock import now
-from lock.errors import EtcdUnavailable
 from lock.model import KeyValue
 
 _OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
@@ -79,17 +75,3 @@ def _cut(text: str) -> str:
 def printable(text: str) -> str:
     """What is safe to show on a terminal: a stranger may have written orders to it."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-
-
-def contenders_of(client: Client, prefix: str) -> list[Contender]:
-    """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd.
-
-    Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked.
-    """
-    deadline = now() + client.timeout
-    keys = client.get_prefix(prefix).keys
-    ttls: dict[int, int] = {}
-    with contextlib.suppress(EtcdUnavailable):
-        for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
-            ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
-    return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]

@@ -29,10 +29,7 @@ Every message says what happened, to which key, and what to do. A caller that se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lock.contender import Contender
+from lock.contender import Contender
 
 
 class LockError(Exception):

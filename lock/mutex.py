@@ -14,7 +14,8 @@ from functools import partial
 
 from lock.acquisition import Acquisition, HoldT_co
 from lock.clock import deadline
-from lock.contender import Contender, contenders_of
+from lock.contender import Contender
+from lock.contenders import contenders_of
 from lock.hold import Hold
 from lock.names import queue_prefix
 from lock.session import Session

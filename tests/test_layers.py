@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,21 @@ def importers(package: str, *modules: str) -> list[str]:
 def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...]) -> None:
     """What a package must not know of, none of its files imports."""
     assert importers(package, *forbidden) == []
+
+
+@pytest.mark.parametrize("package", ["lock", "app", "loadtest"])
+def test_no_file_imports_itself_by_a_detour(package: str) -> None:
+    """Inside a package the arrows go one way as well, those for types alone included."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / package).rglob("*.py")}
+    arrows = {
+        module: {name for found in names(path) for name in (found, found.rpartition(".")[0]) if name in modules}
+        for module, path in modules.items()
+    }
+    assert sum(map(len, arrows.values())) > len(arrows)
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_loadtest_knows_the_public_names_of_lock_alone() -> None:

@@ -7,7 +7,8 @@ import click
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import errors_as_exit_codes
 from lock.command.name import name_argument
-from lock.contender import Contender, contenders_of, printable
+from lock.contender import Contender, printable
+from lock.contenders import contenders_of
 from lock.names import queue_prefix
 
 _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")

@@ -7,12 +7,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from lock.clock import now
-
-if TYPE_CHECKING:
-    from lock.command.child import Child
 
 _GLANCE_S = 0.1
 _CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
@@ -37,6 +34,15 @@ class Stopped(BaseException):
         self.number = number
 
 
+class Signallable(Protocol):
+    """What signals can be passed on to."""
+
+    def signal(self, number: int, /) -> None: ...
+
+
+SignallableT = TypeVar("SignallableT", bound=Signallable)
+
+
 class Signals:
     """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
 
@@ -59,7 +65,7 @@ class Signals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def launch(self, start: Callable[[], Child]) -> Child:
+    def launch(self, start: Callable[[], SignallableT]) -> SignallableT:
         """Start a child and pass signals on to it from now on; those that come while it starts reach it then."""
         pending: list[int] = []
         self._deliver = pending.append

@@ -8,7 +8,6 @@ import click
 from playwright.sync_api import sync_playwright
 
 from loadtest.locust_page import LocustPage
-from loadtest.places import directions
 from loadtest.process import scratch_directory
 from loadtest.stack import Stack
 from scripts.chromium import find_chromium
@@ -31,7 +30,7 @@ def show(every: Path | None) -> None:
     ):
         assert stack.board is not None
         camera = Camera(browser, every or IMAGES, every is not None)
-        rushing = {"LOCUST_HOST": ",".join(stack.urls), **directions(stack)}
+        rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.directions}
         record = fault(directory, "pause-holder", "etcd-unfenced")
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
             board.photograph(camera, stack.board.url, page.url, record)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loadtest.places import directions
 from loadtest.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +19,7 @@ def fault(directory: Path, scenario: str, guard: str) -> Path:
 
 def comparison(directory: Path, stack: Stack) -> Path:
     """The report of a rush under every guard."""
-    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **directions(stack)) / "index.html"
+    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **stack.directions) / "index.html"
 
 
 def _run(directory: Path, *words: str, **env: str) -> Path:

@@ -6,7 +6,6 @@ import pytest
 
 from loadtest.control import state_of
 from loadtest.locust_page import LocustPage
-from loadtest.places import rush_command
 from loadtest.stack import Stack
 from tests.browser.conftest import Look
 from tests.browser.looking import Looker
@@ -109,7 +108,7 @@ def test_without_locust_the_page_says_how_to_start_it(look: Look, stack: Stack) 
     looker = look()
     open_controls(looker)
     looker.page.wait_for_selector("#no-locust:visible")
-    assert looker.text("#locust-command") == rush_command(stack)
+    assert looker.text("#locust-command") == stack.rush_command
     assert looker("#rush-form button").is_disabled()
 
 

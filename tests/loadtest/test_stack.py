@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtest.places import directions, places
+from loadtest.places import places
 from loadtest.ports import is_occupied
 from loadtest.servers import Redis
 from loadtest.stack import Stack
@@ -56,7 +56,7 @@ def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
             setup = json.load(response)
     command = setup["locust_command"]
     assert command == places(stack)["Send the rush"]
-    settings = {f"{name}={value}" for name, value in directions(stack).items()}
+    settings = {f"{name}={value}" for name, value in stack.directions.items()}
     page = ["--web-port", str(stack.locust_port), "--host", ",".join(stack.urls)]
     assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", *page}
     assert setup["locust"] == f"http://127.0.0.1:{stack.locust_port}"

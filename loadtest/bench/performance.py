@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from loadtest.bench.result import Result, Row
+from loadtest.bench.aims import aims
+from loadtest.bench.limits import by_cpus, limits_grid
+from loadtest.bench.result import Result
 from loadtest.bench.tables import Grid, grids
 
 HOW = """\
@@ -19,33 +21,15 @@ round warms up and is not counted. Wall time is from the first click to the last
 fastest and the slowest round. RPCs, events and trips are those that etcd and Redis have counted themselves. All of
 them, and CPU time, are per click."""
 
-BOUNDED_BY = {
-    "none": ("http", "HTTP alone"),
-    "thread": ("http", "HTTP alone"),
-    "etcd": ("cpu", "the CPUs: what a click costs in instances, etcd, Redis and buyers"),
-    "etcd-unfenced": ("cpu", "the CPUs: what a click costs in instances, etcd, Redis and buyers"),
-    "etcd-cohort": ("pairs", "two trips to Redis after each other, for each purchase"),
-    "etcd-batch": ("http", "HTTP alone"),
-    "redis-lock": (None, "sleep: each who waits looks at the lock every 0.1 s"),
-    "redis-watch": ("pairs", "two trips to Redis that nobody comes in between of"),
-    "redis-lua": ("http", "HTTP alone"),
-}
-TARGETS = (
-    ("rush", "etcd-batch", "none", 1.0),
-    ("rush", "etcd-cohort", "none", 1.25),
-    ("rush", "etcd", "none", 3.0),
-    ("crowd", "etcd-batch", "redis-lua", 1.1),
-)
-
 
 def performance(result: Result) -> str:
     """The whole document."""
     sections = [
         _machine(result),
         _buyers(result),
-        *map(_grid, grids(result)),
-        _bounds(result),
-        _targets(result),
+        *(_section(grid.name.capitalize(), grid) for grid in grids(result)),
+        _limits(result),
+        _aims(result),
         _memory(result),
     ]
     return "\n\n".join(["# Performance", *filter(None, [_summary(result), HOW, *sections])]) + "\n"
@@ -74,7 +58,7 @@ def _limit(result: Result) -> Iterator[str]:
     """What the mutex comes up against first."""
     for row in result.part("rush"):
         if row.case.guard == "etcd" and result.bounds:
-            clicks, commits = _bound(result, row, "cpu"), result.bounds["commits"]
+            clicks, commits = by_cpus(result, row), result.bounds["commits"]
             yield (
                 f"- What bounds `etcd` is {'the processor' if clicks < commits else 'etcd itself'}: a click costs "
                 f"{sum(row.cpu_ms.values()):.2f} ms of CPU time, {row.cpu_ms['instances']:.2f} of them in the "
@@ -116,8 +100,8 @@ def _buyers(result: Result) -> str:
     )
 
 
-def _grid(grid: Grid) -> str:
-    return f"## {grid.name.capitalize()}\n\n{grid.about}\n\n{_table(grid.headings, grid.rows)}"
+def _section(title: str, grid: Grid) -> str:
+    return f"## {title}\n\n{grid.about}\n\n{_table(grid.headings, grid.rows)}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -125,71 +109,14 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _bounds(result: Result) -> str:
-    """What each guard comes up against, with the figure next to it."""
-    rows = [[row.case.guard, _rate(row), *_bound_cells(result, row)] for row in result.part("rush")]
-    if not rows or not result.bounds:
-        return ""
-    about = (
-        f"Measured in the same run: HTTP alone (a burst of `GET /livez`) {result.bounds['http']:.0f} answers/s; etcd "
-        f"{result.bounds['commits']:.0f} commits/s one after the other; Redis {result.bounds['trips']:.0f} trips/s one "
-        "after the other. What HTTP leaves is shared with everything else on the machine."
-    )
-    headings = ["guard", "clicks/s", "what bounds it", "bound/s", "reached"]
-    return f"## What bounds each guard\n\n{about}\n\n{_table(headings, rows)}"
+def _limits(result: Result) -> str:
+    grid = limits_grid(result)
+    return _section(grid.name, grid) if grid else ""
 
 
-def _bound_cells(result: Result, row: Row) -> list[str]:
-    kind, words = BOUNDED_BY[row.case.guard]
-    if kind is None:
-        return [words, "-", "-"]
-    per_s = _bound(result, row, kind)
-    return [words, f"{per_s:.0f}", f"{100 * row.per_s / per_s:.0f} %"]
-
-
-def _rate(row: Row) -> str:
-    return f"{row.per_s:.0f}"
-
-
-def _bound(result: Result, row: Row, kind: str) -> float:
-    """Clicks per second that the bound allows; of those who are told without a lock, none is counted against it."""
-    sold = max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
-    if kind == "http":
-        return result.bounds["http"]
-    if kind == "cpu":
-        return 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())
-    return result.bounds["trips"] / 2 / sold
-
-
-def _targets(result: Result) -> str:
-    lines = list(_judged(result))
+def _aims(result: Result) -> str:
+    lines = [f"- {aim}" for aim in aims(result)]
     return "## Aims\n\n" + "\n".join(lines) if lines else ""
-
-
-def _judged(result: Result) -> Iterator[str]:
-    rows = {(row.case.part, row.case.guard): row for row in result.rows if row.case.part in ("rush", "crowd")}
-    for part, guard, to, most in TARGETS:
-        row = rows.get((part, guard))
-        ratio = result.ratio(row, to) if row else None
-        if ratio is not None:
-            judged = "reached" if ratio <= most else "missed"
-            yield f"- {part}: `{guard}` at most {most:g} x `{to}`: {ratio:.2f} x, {judged}."
-    slow, fast = rows.get(("rush", "redis-lock")), rows.get(("rush", "etcd-cohort"))
-    if slow and fast:
-        yield f"- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: {slow.wall_s / fast.wall_s:.1f} x."
-    yield from _growth(result)
-
-
-def _growth(result: Result) -> Iterator[str]:
-    rows = {row.case.items: row for row in result.part("items") if row.case.guard == "etcd"}
-    if 1 in rows and 20 in rows:
-        most = _bound(result, rows[20], "cpu") / rows[1].per_s
-        yield (
-            f"- items: `etcd` with 20 items at least 3 x the throughput of one: {rows[1].wall_s / rows[20].wall_s:.1f} "
-            f"x. The CPUs allow {most:.1f} x: one item keeps them busy to "
-            f"{100 * rows[1].per_s / _bound(result, rows[1], 'cpu'):.0f} %, twenty to "
-            f"{100 * rows[20].per_s / _bound(result, rows[20], 'cpu'):.0f} %."
-        )
 
 
 def _memory(result: Result) -> str:

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from loadtest.answer import Answer, Outcome
 from loadtest.bench import crowd as crowd_module
 from loadtest.bench.crowd import Click, Crowd, Unanswered
+from loadtest.bench.limits import limits_grid
 from loadtest.bench.meters import Count
 from loadtest.bench.parts import PARTS, parts
 from loadtest.bench.performance import performance
@@ -186,6 +187,8 @@ def result() -> Result:
             ("etcd-batch", 0.15),
             ("etcd", 0.8),
             ("etcd-unfenced", 1.2),
+            ("etcd-cohort", 0.3),
+            ("redis-lock", 1.5),
         ):
             for items in (1, 20) if part == "items" else (1,):
                 made.rows.append(
@@ -265,7 +268,9 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
     assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
     assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
-    assert "20.0 x. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
+    assert "- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: 5.0 x, missed. Whoever waits sleeps" in text
+    assert "of 4 who wait somebody looks every 25.0 ms, so the lock is left free for about 0.2 s in all; for 1 " in text
+    assert "20.0 x, reached. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
 
@@ -281,14 +286,36 @@ def test_the_document_begins_with_what_it_comes_to() -> None:
         performance(made).split("## Rush")[0].replace("\n\n", "\n").split("\n")[:5]
     )
     assert (title, heading) == ("# Performance", "## In short")
-    order = "`redis-lua` 0.50 (1.00), `etcd-batch` 0.75 (1.50), `none` 1.00 (2.00), `etcd` 4.00 (8.00)"
-    assert f"(and of `redis-lua`), {order}, `etcd-unfenced` 6.00 (12.00)." in costs
+    fast = "`redis-lua` 0.50 (1.00), `etcd-batch` 0.75 (1.50), `none` 1.00 (2.00), `etcd-cohort` 1.50 (3.00)"
+    slow = "`etcd` 4.00 (8.00), `etcd-unfenced` 6.00 (12.00), `redis-lock` 7.50 (15.00)"
+    assert f"(and of `redis-lua`), {fast}, {slow}." in costs
     assert limit.startswith("- What bounds `etcd` is etcd itself: a click costs 1.25 ms of CPU time, 1.00 of them in")
     assert "which allows 1600 clicks/s, and etcd commits 1000 times/s one after the other" in limit
     assert short_cut.startswith("- Why `etcd-unfenced` takes 1.5 times as long as `etcd` when 4 come: ")
     assert short_cut.endswith(": 75 % of its buyers are answered without the lock.")
     made.bounds["commits"] = 2000.0
     assert "- What bounds `etcd` is the processor: " in performance(made)
+
+
+def test_the_lowest_limit_is_what_a_guard_is_held_against() -> None:
+    """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
+    made = result()
+    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
+    assert rows["none"] == ["4000", "-", "1600", "the CPUs", "1 %"]
+    assert rows["etcd"] == ["4000", "4500", "1600", "the CPUs", "0 %"]
+    made.bounds |= {"trips": 20.0}
+    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
+    assert rows["etcd"] == ["4000", "10", "1600", "two trips to Redis in turn", "25 %"]
+    made.bounds |= {"http": 10.0}
+    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
+    assert rows["none"] == ["10", "-", "1600", "HTTP alone", "100 %"]
+
+
+def made_limits(made: Result) -> Sequence[Sequence[str]]:
+    """The rows of the table of limits."""
+    grid = limits_grid(made)
+    assert grid is not None
+    return grid.rows
 
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +34,12 @@ def given(command: str) -> list[str]:
     return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
 
 
+def commands() -> list[list[str]]:
+    """What each command of the text hands to python -m loadtest."""
+    found = dict.fromkeys(re.findall(r"^\$ (make .*)$|`(make [^`]*)`", WORKSHOP, re.MULTILINE))
+    return [given(first or second) for first, second in found]
+
+
 def test_there_are_six_steps_in_sixty_minutes(readme_script: ModuleType) -> None:
     """Each has a command with its output, something to look at and something to ask; the plan adds up to an hour."""
     chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
@@ -45,8 +55,7 @@ def test_there_are_six_steps_in_sixty_minutes(readme_script: ModuleType) -> None
 
 def test_every_command_is_one_that_can_be_run() -> None:
     """Each command of the text, with its scenarios, guards and options, is accepted by the command line."""
-    commands = set(re.findall(r"^\$ (make .*)$|`(make [^`]*)`", WORKSHOP, re.MULTILINE))
-    words = [given(first or second) for first, second in commands]
+    words = [words for words in commands() if "homemade" not in words]
     assert len(words) >= 9
     for name, *arguments in words:
         cli.commands[name].make_context(name, arguments)
@@ -97,6 +106,39 @@ def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, s
 def test_the_picture_is_drawn_as_it_is_today(readme_script: ModuleType) -> None:
     """What a room sees while the holder is frozen, and after: character for character."""
     assert readme_script.part("picture", WORKSHOP) == readme_script.PARTS[readme_script.WORKSHOP]["picture"]()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of what a demo needs, with the guard of the text built into it as the text says."""
+    for package in ("app", "lock", "loadtest"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    code = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
+    (tmp_path / "app/guards/homemade.py").write_text(*code)
+    registry, names = tmp_path / "app/guards/__init__.py", tmp_path / "loadtest/comparison.py"
+    registry.write_text(
+        registry.read_text()
+        .replace("from app.guards.none", "from app.guards.homemade import HomemadeGuard\nfrom app.guards.none")
+        .replace("    RedisLuaGuard,\n)", "    RedisLuaGuard,\n    HomemadeGuard,\n)")
+    )
+    names.write_text(names.read_text().replace('    "redis-lua",\n)', '    "redis-lua",\n    "homemade",\n)'))
+    return tmp_path
+
+
+@pytest.mark.timeout(180)
+def test_the_guard_of_the_text_is_exact_until_somebody_is_slow(clone: Path) -> None:
+    """Built in as told, it passes the plain rush, and breaks its promise where a buyer outlives the key."""
+    environment = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    plain, slow = (words for words in commands() if "homemade" in words)
+    verdicts = []
+    for words in (plain, slow):
+        done = subprocess.run(
+            [sys.executable, "-m", "loadtest", *words], cwd=clone, env=environment, capture_output=True, text=True
+        )
+        told = re.search(r"^homemade +(\w+)", done.stdout, re.MULTILINE)
+        verdicts.append((told and told[1], done.returncode))
+    assert verdicts == [("EXACT", 0), ("OVERSOLD", 1)]
 
 
 def test_every_link_leads_to_a_step() -> None:

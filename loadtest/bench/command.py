@@ -12,7 +12,7 @@ from rich.table import Table
 
 from loadtest.bench.bounds import measure_bounds
 from loadtest.bench.crowd import Unanswered
-from loadtest.bench.parts import EVERY_GUARD, PARTS, Part, parts
+from loadtest.bench.parts import EVERY_GUARD, PARTS, Part, counted, parts
 from loadtest.bench.performance import performance
 from loadtest.bench.result import Case, Result, Row, Run
 from loadtest.bench.runs import Bench
@@ -69,13 +69,14 @@ def measure(part: Part, result: Result, console: Console) -> None:
             if not result.bounds:
                 status.update("what no guard can beat")
                 result.bounds = measure_bounds(stack)
-        result.peak_mib[f"{part.name}, {part.instances} instances"] = bench.meter.peak_mib()
+        result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     _report(part, result.rows[-len(runs) :], console)
 
 
 def _shown(case: Case) -> str:
-    return f"{case.guard}, {case.buyers} buyers, {case.instances} instances, {case.hold_ms} ms, {case.items} items"
+    sizes = f"{case.buyers} buyers, {counted(case.instances, 'instance')}, {case.hold_ms} ms"
+    return f"{case.guard}, {sizes}, {counted(case.items, 'item')}"
 
 
 def _report(part: Part, rows: Sequence[Row], console: Console) -> None:

@@ -17,9 +17,10 @@ Written by `python -m loadtest performance FILE...` from what `make bench` has m
 
 In each part all guards are measured in one run, on one machine that also runs etcd, Redis, the instances and the
 buyers. Rounds are interleaved (every guard once, then every guard again), so that a disturbance hits all; the first
-round warms up and is not counted. Wall time is from the first click to the last answer, shown as the median with the
-fastest and the slowest round. RPCs, events and trips are those that etcd and Redis have counted themselves. All of
-them, and CPU time, are per click."""
+round warms up and is not counted. There is only one round, not warmed up, of the open load and, outside the rush, of
+`redis-lock` and `redis-watch`, which take so much longer. Wall time is from the first click to the last answer, shown
+as the median with the fastest and the slowest round. RPCs, events and trips are those that etcd and Redis have counted
+themselves. All of them, and CPU time, are per click."""
 
 
 def performance(result: Result) -> str:

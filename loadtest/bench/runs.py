@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ from loadtest.bench.meters import Meter
 from loadtest.bench.result import Case, Run
 from loadtest.sale import Sale
 from loadtest.stack import Stack
-from loadtest.verdict import judge
+from loadtest.verdict import Verdict, judge
 
 _SALE = "demo"
 
@@ -50,17 +50,33 @@ class Bench:
         return crowd.burst([click(case, number) for number in range(case.buyers)])
 
     def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
-        """In the words of the rush for one item; for several, whether each of them adds up."""
+        """In the words of the rush for one item; for several, the sum of what does not add up."""
         if case.items == 1:
             ledger, left = self.sale.ledger()
             return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
-        verdicts = {_shops_verdict(self.stack.urls[0], item) for item in range(1, case.items + 1)}
-        return verdicts.pop() if len(verdicts) == 1 else ", ".join(sorted(verdicts))
+        counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
+        return total_verdict(counts)
 
 
-def _shops_verdict(url: str, item: int) -> str:
+def total_verdict(counts: Sequence[Mapping[str, int]]) -> str:
+    """The sentence on many items, from what ``GET /stock`` says of each."""
+    balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
+    return Verdict(
+        sold=sum(count["orders"] for count in counts),
+        oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
+        undersold=-sum(min(0, each) for each in balance),
+        lost_updates=sum(max(0, each) for each in balance),
+        duplicates=0,
+        missing=0,
+        contradicted=0,
+        in_doubt=0,
+    ).sentence
+
+
+def _stock(url: str, item: int) -> dict[str, int]:
     with urllib.request.urlopen(f"{url}/stock?item={item}", timeout=10) as response:
-        return str(json.load(response)["verdict"])
+        counts: dict[str, int] = json.load(response)
+        return counts
 
 
 def click(case: Case, number: int) -> Click:

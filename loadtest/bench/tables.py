@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from loadtest.bench.parts import about
+from loadtest.bench.parts import about, counted
 from loadtest.bench.result import Case, Result, Row
 
 
@@ -27,11 +27,15 @@ def _times(guard: str) -> Callable[[Result, Row], str]:
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
     shown = {
-        "instances": f"{case.instances} instance{'s' * (case.instances > 1)}",
+        "instances": counted(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
-        "items": f"{case.items} item{'s' * (case.items > 1)}",
+        "items": counted(case.items, "item"),
     }
     return shown.get(case.part, "")
+
+
+def _spread(result: Result, row: Row) -> str:
+    return f"{min(row.walls_s):.2f}-{max(row.walls_s):.2f}" if len(row.walls_s) > 1 else "one round"
 
 
 def _verdict(result: Result, row: Row) -> str:
@@ -42,7 +46,7 @@ def _verdict(result: Result, row: Row) -> str:
 GUARD = Column("guard", lambda result, row: row.case.guard)
 SETTING = Column("setting", lambda result, row: setting(row.case))
 WALL = Column("wall s", lambda result, row: f"{row.wall_s:.3f}")
-SPREAD = Column("min-max", lambda result, row: f"{min(row.walls_s):.2f}-{max(row.walls_s):.2f}")
+SPREAD = Column("min-max", _spread)
 TO_NONE = Column("x none", _times("none"))
 TO_LUA = Column("x redis-lua", _times("redis-lua"))
 RATE = Column("clicks/s", lambda result, row: f"{row.per_s:.0f}")

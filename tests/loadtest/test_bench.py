@@ -23,7 +23,7 @@ from loadtest.bench.meters import Count
 from loadtest.bench.parts import PARTS, parts
 from loadtest.bench.performance import performance
 from loadtest.bench.result import Case, Result, Row, Run
-from loadtest.bench.runs import Bench
+from loadtest.bench.runs import Bench, total_verdict
 from loadtest.bench.tables import COLUMNS, grids
 from loadtest.cli import cli
 from loadtest.comparison import GUARDS
@@ -273,6 +273,25 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     assert "20.0 x, reached. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
+
+
+def test_one_round_has_no_spread() -> None:
+    """A case that was measured once is not shown as one whose rounds were all alike."""
+    made = result()
+    made.rows.append(replace(made.part("crowd")[0], case=Case("crowd", "redis-lock", 4, 4), walls_s=[50.0]))
+    (crowd,) = (grid for grid in grids(made) if grid.name == "crowd")
+    spread = crowd.headings.index("min-max")
+    assert {row[0]: row[spread] for row in crowd.rows}["redis-lock"] == "one round"
+    assert {row[0]: row[spread] for row in crowd.rows}["none"] == "0.20-0.60"
+
+
+def test_items_that_do_not_add_up_are_summed() -> None:
+    """The verdict on many items is one, and what one item has too much does not make up for what another lacks."""
+    good = {"initial": 100, "stock": 60, "orders": 40}
+    assert total_verdict([good, good]) == "EXACT"
+    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}]) == "7 lost updates"
+    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}]) == "UNDERSOLD by 3, 3 lost updates"
+    assert total_verdict([good, {**good, "orders": 102, "stock": 0}]) == "OVERSOLD by 2"
 
 
 def test_the_document_begins_with_what_it_comes_to() -> None:

@@ -115,10 +115,9 @@ class CohortMutex:
             for waiter in cancelled:
                 waiter.cancelled = True
                 waiter.called.set()
-            waits_in_etcd = self._acquisition is not None and self._hold is None
-            acquisition = self._acquisition if waits_in_etcd else None
+            acquisition = self._acquisition
         if acquisition is not None:
-            acquisition.cancel()
+            acquisition.cancel()  # which leaves a hold alone
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits over all processes; the threads of a process share its one key."""

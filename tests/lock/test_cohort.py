@@ -382,6 +382,31 @@ def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, mo
     in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
+def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever got the lock for all and is interrupted at once leaves it to the next one, as that one's turn."""
+    mutex = CohortMutex(session, "cohort/leader called")
+    proceed = mutex._proceed
+
+    def interrupted(waiter: _Waiter, until: float) -> object:
+        monkeypatch.setattr(mutex, "_proceed", proceed)
+        proceed(waiter, until)
+        raise KeyboardInterrupt
+
+    with Mutex(stranger, mutex.name).acquire(timeout=WAIT_S):
+        monkeypatch.setattr(mutex, "_proceed", interrupted)
+        victim = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(client, mutex.name)) == 2)
+        other = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 2)
+    assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
+    with other.result(WAIT_S) as turn:
+        assert turn.token.turn == 2
+        turn.ensure()
+        assert keys(client, mutex.name) == [turn.key]
+
+
 def test_a_turn_is_released_once(session: Session) -> None:
     """A second release is an error and does not end anybody else's turn."""
     mutex = CohortMutex(session, "cohort/once")

@@ -166,3 +166,13 @@ def test_a_forgotten_key_that_is_written_again_counts(view: QueueView) -> None:
     view.discard("a", 3)
     assert view.replace(Snapshot(12, [key("b", 5), key("c", 8), key("a", 12)]))
     assert order(view) == ["b", "c", "a"]
+
+
+def test_a_forgotten_key_is_not_remembered_for_ever(view: QueueView) -> None:
+    """The event of its deletion, or a list without it, is the end of it: a queue that is long in use does not grow."""
+    view.discard("a", 3)
+    view.apply([gone("a", 11)])
+    assert view._discarded == {}
+    view.discard("b", 5)
+    assert view.replace(Snapshot(12, [key("c", 8)]))
+    assert view._discarded == {}

@@ -15,6 +15,7 @@ from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
 from lock import session as session_module
+from lock.clock import now
 from lock.model import Event, KeyValue, Snapshot
 from lock.watch import Watch
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, metric, out_of_threads, queue_up
@@ -346,6 +347,16 @@ def test_a_queue_that_nobody_uses_is_followed_no_more(
                 assert [thread for thread in threading.enumerate() if thread.name == f"lock-queue {name}/"]
             wait_until(lambda: not session._queues)
             wait_until(lambda: f"lock-queue {name}/" not in [thread.name for thread in threading.enumerate()])
+
+
+def test_a_queue_is_idle_from_when_its_last_ticket_left(session: Session, name: str) -> None:
+    """However long it was in use: who comes back soon after finds it still followed."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    queue = session._queues[f"{name}/"]
+    assert queue.idle_s() == 0.0
+    before = now()
+    hold.release()
+    assert 0.0 < queue.idle_s() <= now() - before
 
 
 def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadtest.audit import audit, longest_stall
-from loadtest.overlap import MOST_KEPT, Overlaps
+from loadtest.overlap import MOST_KEPT, Overlaps, joined
 from loadtest.record import AnswerRow, LedgerRow, Record, Section
 
 DATA = Path(__file__).parent.parent / "data"
@@ -129,7 +129,9 @@ def test_each_corruption_is_found_and_no_other(corrupt: Callable[[Record, int], 
     """One thing is wrong with one order, whichever: exactly that is found."""
     record = sale(20, 30)
     corrupt(record, number)
-    assert audit(record).findings() == CORRUPTIONS[corrupt]
+    found = audit(record)
+    assert found.findings() == CORRUPTIONS[corrupt]
+    assert found.lost_updates == (corrupt is lose_update)
 
 
 intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=25)
@@ -192,10 +194,17 @@ def test_items_do_not_overlap_with_each_other() -> None:
 def test_an_overlap_is_harmless_unless_raced() -> None:
     """A holder that was fenced off, or only found its earlier order, did no harm."""
     for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
-        (overlap,) = Overlaps.of([section(0, 0, 10, **harmless), section(1, 5, 8)])
-        assert not overlap.raced
+        for first, second in ((harmless, {}), ({}, harmless)):
+            (overlap,) = Overlaps.of([section(0, 0, 10, **first), section(1, 5, 8, **second)])
+            assert not overlap.raced
     (overlap,) = Overlaps.of([section(0, 0, 10), section(1, 5, 8)])
     assert overlap.raced
+
+
+def test_times_that_touch_are_joined() -> None:
+    """Whatever their order, of times that overlap or touch one remains, from the first beginning to the last end."""
+    assert joined([(5, 7), (0, 3), (3, 4), (6, 6.5), (8, 9)]) == [(0, 4), (5, 7), (8, 9)]
+    assert joined([]) == []
 
 
 def test_a_dead_process_overlaps_with_nobody() -> None:
@@ -230,6 +239,9 @@ def test_a_stranger_may_buy_twice() -> None:
     second = replace(entry(9), buyer="buyer-0")
     record.ledger.append(second)
     assert audit(record).duplicates == [second]
+    repeated = replace(entry(9), buyer="anonymous")
+    record.ledger.append(repeated)
+    assert audit(record).duplicates == [second, repeated]
 
 
 def test_one_order_told_to_two_buyers_is_missing_once() -> None:

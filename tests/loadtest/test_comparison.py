@@ -56,10 +56,18 @@ def test_figures_of_a_run() -> None:
     assert (run.wall_s, run.send_spread_ms, run.requests_per_s) == (3.0, 20.0, 1.0)
     assert run.waited_ms == Percentiles(1.0, 2.0, 2.0)
     assert run.held_ms == Percentiles(None, None, None)
-    assert run.outcomes["sold"], run.outcomes["sold_out"] == (2, 1)
+    assert (run.outcomes["sold"], run.outcomes["sold_out"]) == (2, 1)
     assert run.by_instance["shop-0"]["sold"] == 1
     assert run.by_instance["shop-0"]["sold_out"] == 1
     assert run.failed == 0
+
+
+def test_percentiles_are_those_of_what_was_measured() -> None:
+    """Half of the values are no larger than the median, and what was not measured is no zero."""
+    assert Percentiles.of([*range(101, 0, -1), None, None]) == Percentiles(51.0, 100.0, 101.0)
+    assert Percentiles.of([1.0, 2.0]) == Percentiles(1.5, 2.0, 2.0)
+    assert Percentiles.of([None, 7.04]) == Percentiles(7.0, 7.0, 7.0)
+    assert Percentiles.of([None]) == Percentiles(None, None, None)
 
 
 def test_only_what_was_not_served_has_failed() -> None:

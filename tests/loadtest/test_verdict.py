@@ -138,11 +138,11 @@ def test_no_order_twice() -> None:
         assert not verdict.exact
 
 
-@pytest.mark.parametrize("left", [0, 1])
-def test_strangers_leave_nothing_to_judge(left: int) -> None:
+@pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
+def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
     """Where somebody who is not of the rush has bought, there is neither EXACT nor a flaw to blame a guard for."""
     ledger = [entry(0), Order("a", "anonymous"), Order("b", "anonymous")]
-    verdict = judge(stock=2, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
+    verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
     assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
     assert verdict.sentence == "disturbed by somebody else's purchases: no verdict"
     assert not verdict.exact

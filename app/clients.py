@@ -1,13 +1,16 @@
-"""gunicorn's threaded worker as shop and board use it: no client can keep a thread by doing nothing, and whoever sends
+"""gunicorn's threaded worker as shop and board use it: no client can keep a thread by doing little, and whoever sends
 what is no request is answered as everybody else.
 """
 
 from __future__ import annotations
 
+import math
+import selectors
 import socket
 import struct
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gunicorn import util  # type: ignore[import-untyped]
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 RECEIVE_TIMEOUT_S = 5
+REQUEST_TIMEOUT_S = 20
 SEND_TIMEOUT_S = 20
 LINGER_S = 2
 STATUS = {LimitRequestLine: 414, LimitRequestHeaders: 431, ExpectationFailed: 417, UnsupportedTransferCoding: 501}
@@ -38,9 +42,14 @@ ADVICE = {
 class ClientSocket(socket.socket):
     """The connection to a client that has a request under way: who stops sending in it counts as having hung up.
 
-    The limits are the operating system's, because gunicorn sets Python's own anew. A connection that is kept alive and
-    idle is not received from, so they do not concern it.
+    The limits of a single call are the operating system's, because gunicorn sets Python's own anew. A connection that
+    is kept alive and idle is not received from, so they do not concern it.
+
+    Attributes:
+        until: when the request that is under way has to be here, in seconds of `time.monotonic`.
     """
+
+    until = math.inf
 
     @classmethod
     def of(cls, accepted: socket.socket) -> Self:
@@ -52,12 +61,13 @@ class ClientSocket(socket.socket):
 
     def recv(self, *args: Any) -> bytes:
         try:
-            return super().recv(*args)
+            if time.monotonic() < self.until:
+                return super().recv(*args)
         except BlockingIOError:
             if not self.getblocking():
                 raise
-            self.shutdown(socket.SHUT_RD)  # or whoever closes it would wait for more to come
-            return b""
+        self.shutdown(socket.SHUT_RD)  # or whoever closes it would wait for more to come
+        return b""
 
     def finish(self) -> None:
         """Let the client read its answer and hang up; a connection that is closed before may lose the answer."""
@@ -77,11 +87,24 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
 
     def enqueue_req(self, conn: TConn) -> None:
         if type(conn.sock) is socket.socket:
-            conn.sock = ClientSocket.of(conn.sock)
-        super().enqueue_req(conn)
+            self._await_first_request(conn)
+        else:
+            super().enqueue_req(conn)
+
+    def _await_first_request(self, conn: TConn) -> None:
+        """A new connection is one that is kept alive: it gets a thread when something is asked on it."""
+        conn.sock = ClientSocket.of(conn.sock)
+        conn.sock.setblocking(False)
+        conn.data_ready = True  # by the time that a thread has it
+        conn.set_timeout()
+        self.keepalived_conns.append(conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_client_socket_readable, conn))
 
     def handle(self, conn: TConn) -> Any:
+        client = conn.sock
+        client.until = time.monotonic() + REQUEST_TIMEOUT_S
         goes_on = super().handle(conn)
+        client.until = math.inf
         if not goes_on and isinstance(conn.sock, ClientSocket):
             conn.sock.finish()  # here, because the main thread would wait for one client after the other
         return goes_on

@@ -63,8 +63,7 @@ class CountingPool(ThreadPoolExecutor):
 class CountingWorker(PatientWorker):
     """The worker whose thread pool counts, and which knows when a request came that found its connection open.
 
-    A new connection goes to a thread whether or not the client has asked for anything yet, and what was sent behind
-    another request is not seen when it comes: when those arrived is unknown.
+    What was sent behind another request is not seen when it comes: when it arrived is unknown.
     """
 
     tpool: CountingPool

@@ -125,6 +125,23 @@ def test_who_has_not_finished_asking_has_not_clicked(connected: Connect, early: 
     assert json.load(answer)["outcome"] == "sold"
 
 
+def test_a_new_connection_counts_from_its_click(
+    connected: Connect, stranger: Mutex, instance: Instance, tmp_path: Path
+) -> None:
+    """Who has not been here before, and waits for a thread while others learn that nothing is left, need not look."""
+    threads = [connected(), connected()]
+    new = http.client.HTTPConnection(urlsplit(instance.url).netloc, timeout=20)
+    with stranger.acquire(timeout=20):
+        for connection in threads:
+            connection.request("POST", CLICK)
+        wait_until(lambda: len(stranger.contenders()) == 3)
+        new.request("POST", CLICK)
+        wait_until(lambda: queued(tmp_path / "evidence") == 1)
+    assert sorted(outcome(connection) for connection in threads) == [("sold", True), ("sold_out", True)]
+    assert outcome(new) == ("sold_out", False)
+    new.close()
+
+
 def test_a_click_behind_another_one_looks_for_itself(connected: Connect, stranger: Mutex, tmp_path: Path) -> None:
     """Of a request that was sent before the one ahead of it was answered, nobody knows when it came."""
     threads, pair = [connected(), connected()], connected()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from app.clients import RECEIVE_TIMEOUT_S, ClientSocket
 from loadtest.board import Board
 from loadtest.process import Process
 from loadtest.stack import Instance
@@ -75,6 +77,44 @@ def test_who_stops_sending_keeps_no_thread(server: Process) -> None:
             ask(other)
         assert [client.recv(1) for client in silent] == [b""] * THREADS
     assert "Traceback" not in server.log.read_text()
+
+
+def test_who_says_nothing_takes_no_thread(server: Process) -> None:
+    """Connections on which nothing is asked, as browsers open them in advance, are many more than threads, and idle."""
+    began = time.monotonic()
+    with ExitStack() as connections:
+        for _ in range(3 * THREADS):
+            connections.enter_context(sent(server, b""))
+        with visitor(server) as other:
+            ask(other)
+    assert time.monotonic() - began < RECEIVE_TIMEOUT_S
+
+
+def test_a_request_that_drips_in_has_an_end() -> None:
+    """Who has sent too slowly for too long counts as having hung up, although there is more to receive."""
+    accepted, client = socket.socketpair()
+    with client, ClientSocket.of(accepted) as server_side:
+        client.sendall(b"P")
+        server_side.until = time.monotonic() + 60
+        assert server_side.recv(1) == b"P"
+        client.sendall(b"O")
+        server_side.until = time.monotonic()
+        assert server_side.recv(1) == b""
+
+
+@pytest.mark.slow
+def test_who_drips_keeps_no_thread(instance: Instance) -> None:
+    """Bodies that come at a byte a second, one for every thread, are told to hurry up, and nothing is sold."""
+    head = b"POST /stock/reduce HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
+    with ExitStack() as connections:
+        slow = [connections.enter_context(sent(instance, head)) for _ in range(THREADS)]
+        while not (answered := select.select(slow, [], [], 1)[0]):
+            for client in slow:
+                client.sendall(b" ")
+        assert answered[0].recv(4096).startswith(b"HTTP/1.1 408")
+        with visitor(instance) as other:
+            other.request("GET", "/stock")
+            assert json.load(other.getresponse())["orders"] == 0
 
 
 def test_who_does_not_hang_up_holds_up_nobody(server: Process) -> None:

@@ -6,6 +6,7 @@ import logging
 from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from app.answers import problem
@@ -52,7 +53,7 @@ def _http_error(error: HTTPException) -> Response:
 def _read_away() -> None:
     """Receive the rest of a body: a client that is still sending sees a broken connection instead of the answer."""
     body, received = request.environ["wsgi.input"], 0
-    with suppress(OSError):  # it may stop sending
+    with suppress(OSError, ParseException):  # it may stop sending, or send nonsense
         while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
             received += len(chunk)
 

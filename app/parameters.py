@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flask import Request
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import (
     BadRequest,
     ClientDisconnected,
@@ -27,7 +28,8 @@ class Parameters:
         names: the parameters that it may have.
 
     Raises:
-        BadRequest: the body is not a JSON object, there are other parameters, or one has more than one value.
+        BadRequest: the body is not a JSON object or badly chunked, there are other parameters, or one has more than
+            one value.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
         RequestTimeout: the body breaks off.
         UnsupportedMediaType: there is a body, and it is not said to be JSON.
@@ -109,6 +111,8 @@ def _received(request: Request) -> bytes:
         data = request.get_data(cache=False)
     except ClientDisconnected:  # a chunked one
         data = None
+    except ParseException as error:
+        raise BadRequest(f"The body does not come in proper chunks: {error}.") from None
     if data is None or len(data) < (request.content_length or 0):
         raise RequestTimeout("The body broke off: send all of it at once, or none.")
     return data

@@ -142,10 +142,12 @@ def test_who_is_silent_between_requests_stays(instance: Instance) -> None:
         (b"Content-Length: 10\r\n\r\n{", 408),
         (b"Transfer-Encoding: chunked\r\n\r\nff\r\n{", 408),
         (b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + b"x" * 20_000, 413),
+        (b"Transfer-Encoding: chunked\r\n\r\nno size\r\n", 400),
+        (b"Transfer-Encoding: chunked\r\n\r\n5000\r\n" + b"x" * 0x5000 + b"no end", 413),
     ],
 )
 def test_a_body_that_does_not_come_is_answered(instance: Instance, begun: bytes, status: int) -> None:
-    """Who stops in the middle of a body is told so, or that it was too long anyway; nothing is sold."""
+    """Who stops in the middle of a body, or sends no proper chunks, is told so, or that it was too long anyway."""
     head = b"POST /stock/reduce HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     found, media_type, document = answer(instance, head + begun)
     assert (found, media_type, document["instance"]) == (status, "application/problem+json", instance.name)

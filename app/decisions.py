@@ -10,7 +10,7 @@ import redis
 
 from app.fencing import Token, fence_text, from_json, shown
 from app.purchase import CART, Outcome, Purchase, Receipt
-from app.redis_client import NotSent
+from app.redis_client import ForbiddenHalfway, NotSent
 from app.refusals import FencedOff, InDoubt, KeyReused
 
 
@@ -60,11 +60,11 @@ def sending() -> Iterator[None]:
     """A command inside writes: if its answer is lost, nobody can say whether it was executed.
 
     Raises:
-        InDoubt: the answer was lost.
+        InDoubt: the answer was lost, or Redis has stopped a script in the middle.
     """
     try:
         yield
     except (NotSent, redis.BusyLoadingError):
         raise
-    except (redis.ConnectionError, redis.TimeoutError) as error:
+    except (redis.ConnectionError, redis.TimeoutError, ForbiddenHalfway) as error:
         raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

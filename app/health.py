@@ -40,8 +40,8 @@ class Health:
         return problem(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
 
     def _write_nothing(self) -> None:
-        """Replace what is not there: Redis refuses that where it would refuse a purchase."""
-        self._redis.set("sale:nothing", "", xx=True)
+        """Replace what is not there, in a script: Redis refuses that where it would refuse a purchase."""
+        self._redis.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, "sale:nothing")
 
     def close(self) -> None:
         self._redis.close()

@@ -10,6 +10,7 @@ A Redis that answers, and does not take writes now, is told apart from a defect:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import redis
@@ -39,19 +40,39 @@ class Refused(redis.ResponseError):
         return f"Redis refused: {self._said}"
 
 
+class Forbidden(Refused):
+    """Redis does not know the user that the shop logs in as, or does not let that user do this."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__().rstrip('.')}: FLASHSALE_REDIS_URL has to name a user, with the password, "
+            "who may run all commands on the keys sale:*"
+        )
+
+
+class ForbiddenHalfway(Forbidden):
+    """The user may run the script, but not a command in it: what the script had written before stays."""
+
+
 class Parser(DefaultParser):  # type: ignore[misc, valid-type]
     """Knows a refusal, also as EXEC tells it, and as Redis 6 does where a script was refused."""
 
-    REFUSAL = re.compile(
-        r"(?:EXECABORT .*: |ERR Error running script.*: -)?"
-        r"(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
-    )
+    REFUSALS: Mapping[re.Pattern[str], type[Refused]] = {
+        re.compile(
+            r"(?:EXECABORT .*: |ERR Error running script.*: -)?"
+            r"(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
+        ): Refused,
+        re.compile(r"(?:NOPERM|NOAUTH|WRONGPASS|ERR Protocol error:(?= unauthenticated)) (.*)"): Forbidden,
+        re.compile(
+            r"ERR .*?((?:ACL failure in script|The user executing the script).*?)(?: script: .*)?"
+        ): ForbiddenHalfway,
+    }
 
     @classmethod
     def parse_error(cls, response: str) -> Exception:
-        refusal = cls.REFUSAL.fullmatch(response)
-        if refusal is not None:
-            return Refused(refusal[1])
+        for pattern, kind in cls.REFUSALS.items():
+            if found := pattern.fullmatch(response):
+                return kind(found[1])
         error: Exception = super().parse_error(response)
         return error
 

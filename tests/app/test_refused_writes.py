@@ -112,6 +112,50 @@ def test_a_refused_write_is_unavailable(
     assert browser.get("/stock").get_json()["verdict"] == "EXACT"
 
 
+@contextmanager
+def as_another_user(server: Redis) -> Iterator[redis.Redis]:
+    """Somebody who may say what the default user may do, which is everything again afterwards."""
+    with redis.Redis(port=server.port) as default:
+        default.acl_setuser("admin", enabled=True, nopass=True, categories=["+@all"], keys=["*"])
+    with redis.Redis(port=server.port, username="admin", password="") as admin:
+        yield admin
+        admin.execute_command("ACL SETUSER default reset on nopass ~* +@all")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "-@write",
+        "resetkeys ~other:*",
+        pytest.param("resetpass >secret", id="another password"),
+    ],
+)
+def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: str) -> None:
+    """Whose Redis user has too few rights reads where to mend that; nothing is sold, and afterwards all sell."""
+    browser = app.test_client()
+    with as_another_user(fresh_redis) as admin:
+        admin.execute_command(f"ACL SETUSER default {rule}")
+        admin.client_kill_filter(_type="normal", skipme=True)
+        answers = [browser.post(purchase) for purchase in PURCHASES]
+        ready = browser.get("/readyz")
+    for answer in answers:
+        assert (answer.status_code, answer.get_json().get("outcome")) == (503, "unavailable")
+        assert "FLASHSALE_REDIS_URL has to name a user" in answer.get_json()["detail"]
+    assert (ready.status_code, ready.get_json()["detail"]) == (503, "Cannot be used: redis.")
+    assert "FLASHSALE_REDIS_URL" in ready.get_json()["redis"]
+    assert browser.get("/stock").get_json()["orders"] == 1
+    assert [browser.post(purchase).status_code for purchase in PURCHASES] == [200] * len(PURCHASES)
+
+
+def test_a_script_that_was_stopped_halfway_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
+    """A script that may not do one of its writes leaves those before it: it is not said that nothing was written."""
+    with as_another_user(fresh_redis) as admin:
+        admin.execute_command("ACL SETUSER default -rpush")
+        plain = app.test_client().post("/stock/reduce?guard=none").get_json()
+        script = app.test_client().post("/stock/reduce?guard=redis-lua").get_json()
+    assert (plain["in_doubt"], script["in_doubt"]) == (False, True)
+
+
 def test_a_busy_redis_does_not_tell_the_stock(app: Flask, fresh_redis: Redis) -> None:
     """GET /stock is a 503 as well where Redis does not even read."""
     with busy(fresh_redis):

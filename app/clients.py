@@ -4,6 +4,7 @@ what is no request is answered as everybody else.
 
 from __future__ import annotations
 
+import errno
 import math
 import selectors
 import socket
@@ -32,6 +33,7 @@ RECEIVE_TIMEOUT_S = 5
 REQUEST_TIMEOUT_S = 20
 SEND_TIMEOUT_S = 20
 LINGER_S = 2
+AT_ONCE = 65536  # bytes that one call sends: it may last as long as any of them are taken
 STATUS = {LimitRequestLine: 414, LimitRequestHeaders: 431, ExpectationFailed: 417, UnsupportedTransferCoding: 501}
 ADVICE = {
     414: "The address is too long: send parameters as the members of a JSON body.",
@@ -40,7 +42,7 @@ ADVICE = {
 
 
 class ClientSocket(socket.socket):
-    """The connection to a client that has a request under way: who stops sending in it counts as having hung up.
+    """The connection to a client that has a request under way: who stops sending or reading in it has hung up.
 
     The limits of a single call are the operating system's, because gunicorn sets Python's own anew. A connection that
     is kept alive and idle is not received from, so they do not concern it.
@@ -68,6 +70,15 @@ class ClientSocket(socket.socket):
                 raise
         self.shutdown(socket.SHUT_RD)  # or whoever closes it would wait for more to come
         return b""
+
+    def sendall(self, data: Any, *flags: int) -> None:
+        """Send all of it, as long as the client takes it: who does not read, or reads in drips, has hung up, too."""
+        left, until = memoryview(data), time.monotonic() + SEND_TIMEOUT_S
+        with suppress(BlockingIOError):
+            while left and time.monotonic() < until:
+                left = left[self.send(left[:AT_ONCE], *flags) :]
+        if left:
+            raise BrokenPipeError(errno.EPIPE, "the client does not read its answer")
 
     def finish(self) -> None:
         """Let the client read its answer and hang up; a connection that is closed before may lose the answer."""

@@ -8,6 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def test_a_request_that_drips_in_has_an_end() -> None:
         client.sendall(b"O")
         server_side.until = time.monotonic()
         assert server_side.recv(1) == b""
+
+
+def test_an_answer_that_is_read_in_drips_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads too slowly for too long counts as having hung up, although each time something is read."""
+    monkeypatch.setattr("app.clients.SEND_TIMEOUT_S", 1)
+    accepted, client = socket.socketpair()
+    with client, ClientSocket.of(accepted) as server_side, ThreadPoolExecutor(1) as threads:
+        sending = threads.submit(server_side.sendall, bytes(100_000_000))
+        while not wait([sending], timeout=0.05).done:
+            assert client.recv(100_000)
+        with pytest.raises(BrokenPipeError):
+            sending.result()
 
 
 @pytest.mark.slow

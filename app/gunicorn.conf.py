@@ -50,8 +50,9 @@ logging.basicConfig(level=logging.INFO, format=line_format)
 
 
 class InstanceLogger(Logger):  # type: ignore[misc]
-    """gunicorn's log, with the instance's name in every line."""
+    """gunicorn's log, with time and instance in every line as the shop has them."""
 
+    datefmt = None
     error_fmt = line_format
     access_fmt = line_format
 

@@ -95,6 +95,8 @@ def test_the_same_token_may_go_on(inventory: Inventory) -> None:
     for left in (9, 8):
         again = holder(5)
         assert inventory.fenced_write(again, inventory.fenced_read(again)).stock == left
+    (receipt,) = inventory.fenced_group([holder(5)])
+    assert receipt.stock == 7
 
 
 def test_a_holder_paused_across_a_reset_writes_nothing(sale: Sale, inventory: Inventory) -> None:

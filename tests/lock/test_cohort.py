@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -405,6 +407,22 @@ def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
         assert turn.token.turn == 2
         turn.ensure()
         assert keys(client, mutex.name) == [turn.key]
+
+
+def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(session: Session) -> None:
+    """The hold goes on in another thread: what is left of it is not this turn's; nobody has dropped anything."""
+    mutex = CohortMutex(session, "cohort/over")
+    turn = mutex.acquire(timeout=WAIT_S)
+    following = in_thread(mutex.acquire, timeout=WAIT_S)
+    wait_until(lambda: mutex._waiters)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        turn.release()
+        with following.result(WAIT_S) as theirs:
+            assert (turn.remaining(), theirs.remaining() > 0) == (0.0, True)
+            del turn
+            gc.collect()
+    assert [str(warning.message) for warning in told if mutex.name in str(warning.message)] == []
 
 
 def test_a_turn_is_released_once(session: Session) -> None:

@@ -143,6 +143,25 @@ def test_a_waiter_moves_to_another_endpoint_with_the_calls(
         waiting.result(session.ttl + AT_ONCE_S).release()
 
 
+def test_a_watch_that_cannot_be_had_is_asked_for_less_and_less_often(
+    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first soon, in a long outage once a second; and soon again once there has been one."""
+    with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        wait_until(lambda: watches(session, name))
+        queue, pauses = hold._queue, list[float]()
+        with monkeypatch.context() as patched:
+            patched.setattr(queue._closed, "wait", pauses.append)
+            for _ in range(2):
+                with monkeypatch.context() as unwatched:
+                    unwatched.setattr(client, "watch", out_of_threads)
+                    queue._watch.close()
+                    wait_until(lambda: len(pauses) > len(wait_queue._RETRY_S))
+                wait_until(lambda: queue.trouble is None)
+                assert pauses[: len(wait_queue._RETRY_S) + 1] == [*wait_queue._RETRY_S, wait_queue._RETRY_S[-1]]
+                pauses.clear()
+
+
 def test_an_audit_that_succeeds_ends_the_trouble(
     hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +313,20 @@ def test_a_key_that_came_and_went_before_the_list(client: Client, session: Sessi
     wait_until(lambda: queue._view.revision >= kv.create_revision)
     assert not ticket.lost.is_set()
     queue.written(ticket, kv.create_revision)
+    assert ticket.lost.is_set()
+
+
+def test_a_holder_whose_write_was_not_acknowledged_learns_that_its_key_is_gone(
+    client: Client, session: Session, name: str
+) -> None:
+    """Its turn came by the watch, before any answer; the key's deletion is in no event, only in the next list."""
+    ticket = session.new_ticket(f"{name}/")
+    queue = session.enlist(f"{name}/", ticket)
+    kv = client.create(ticket.key, b"", session.lease_id)
+    assert kv is not None
+    assert ticket.turn.wait(WAIT_S)
+    assert (ticket.token, ticket.written_at) == (kv.create_revision, None)
+    queue._take(Snapshot(kv.create_revision + 1, []))
     assert ticket.lost.is_set()
 
 

@@ -22,12 +22,13 @@ from loadtest.stack import Instance
 
 THREADS = 17  # at least as many as each of the servers has
 DEADLINE_S = 20
+PROBLEM = "application/problem+json"
 
 
 @pytest.fixture(params=["shop", "board"])
 def server(request: pytest.FixtureRequest, tmp_path: Path, env: dict[str, str]) -> Iterator[Process]:
     """A running instance of the shop, or the board."""
-    env |= {"FLASHSALE_BOARD_VIEWERS": "1"}
+    env |= {"FLASHSALE_BOARD_VIEWERS": "1", "FLASHSALE_THREADS": str(THREADS)}
     with Instance(tmp_path, env=env) if request.param == "shop" else Board(tmp_path, env=env) as server:
         yield server
 
@@ -148,40 +149,36 @@ def test_who_is_silent_between_requests_stays(instance: Instance) -> None:
         assert ask(idle) is first
 
 
-@pytest.mark.parametrize(
-    ("begun", "status"),
-    [
-        (b"Content-Length: 10\r\n\r\n", 408),
-        (b"Content-Length: 10\r\n\r\n{", 408),
-        (b"Transfer-Encoding: chunked\r\n\r\nff\r\n{", 408),
-        (b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + b"x" * 20_000, 413),
-        (b"Transfer-Encoding: chunked\r\n\r\nno size\r\n", 400),
-        (b"Transfer-Encoding: chunked\r\n\r\n5000\r\n" + b"x" * 0x5000 + b"no end", 413),
-    ],
-)
-def test_a_body_that_does_not_come_is_answered(instance: Instance, begun: bytes, status: int) -> None:
+def test_a_body_that_does_not_come_is_answered(instance: Instance) -> None:
     """Who stops in the middle of a body, or sends no proper chunks, is told so, or that it was too long anyway."""
     head = b"POST /stock/reduce HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    found, media_type, document = answer(instance, head + begun)
-    assert (found, media_type, document["instance"]) == (status, "application/problem+json", instance.name)
+    begun = {
+        b"Content-Length: 10\r\n\r\n": 408,
+        b"Content-Length: 10\r\n\r\n{": 408,
+        b"Transfer-Encoding: chunked\r\n\r\nff\r\n{": 408,
+        b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + b"x" * 20_000: 413,
+        b"Transfer-Encoding: chunked\r\n\r\nno size\r\n": 400,
+        b"Transfer-Encoding: chunked\r\n\r\n5000\r\n" + b"x" * 0x5000 + b"no end": 413,
+    }
+    with ThreadPoolExecutor(len(begun)) as clients:
+        answers = list(clients.map(lambda body: answer(instance, head + body), begun))
+    assert [status for status, _, _ in answers] == [*begun.values()]
+    assert {(media_type, document["instance"]) for _, media_type, document in answers} == {(PROBLEM, instance.name)}
     assert "Traceback" not in instance.log.read_text()
     with visitor(instance) as other:
         other.request("GET", "/stock")
         assert json.load(other.getresponse())["orders"] == 0
 
 
-@pytest.mark.parametrize(
-    ("data", "status", "advice"),
-    [
+def test_what_is_no_request_is_a_problem_too(instance: Instance) -> None:
+    """What gunicorn refuses by itself is answered in problem+json, with the instance's name, and never in HTML."""
+    for data, status, advice in (
         (b"GET /stock?" + b"x" * 5000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414, "JSON body"),
         (b"GET /stock HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, "shorter"),
         (b"this is no HTTP\r\n\r\n", 400, "no request"),
         (b"POST /stock HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: magic\r\n\r\n", 501, "magic"),
-    ],
-)
-def test_what_is_no_request_is_a_problem_too(instance: Instance, data: bytes, status: int, advice: str) -> None:
-    """What gunicorn refuses by itself is answered in problem+json, with the instance's name, and never in HTML."""
-    found, media_type, document = answer(instance, data)
-    assert (found, media_type) == (status, "application/problem+json")
-    assert (document["status"], document["instance"]) == (status, instance.name)
-    assert advice in document["detail"]
+    ):
+        found, media_type, document = answer(instance, data)
+        assert (found, media_type) == (status, PROBLEM)
+        assert (document["status"], document["instance"]) == (status, instance.name)
+        assert advice in document["detail"]

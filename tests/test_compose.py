@@ -51,8 +51,11 @@ def test_port_5000_is_left_to_macos() -> None:
         assert "5000" not in port
 
 
-def test_each_service_waits_until_what_it_needs_is_healthy() -> None:
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
     """No start-up race that works the second time (pitfall 32)."""
-    conditions = re.findall(r"condition: (\w+)", STACK)
-    assert conditions
-    assert set(conditions) == {"service_healthy"}
+    text = file.read_text(encoding="utf-8")
+    waits = re.findall(r"^( *)depends_on:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
+    assert len(waits) == text.count("depends_on:")
+    for _, needed in waits:
+        assert set(re.findall(r": *(.*)", needed)) == {"{condition: service_healthy}"}

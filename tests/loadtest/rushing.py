@@ -67,7 +67,7 @@ class Page:
         self.url = f"http://127.0.0.1:{port}"
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=10) as response:
+        with urllib.request.urlopen(self.url + path, timeout=30) as response:
             return str(response.read().decode())
 
     def post(self, path: str, **form: object) -> Any:

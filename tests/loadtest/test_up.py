@@ -1,0 +1,90 @@
+"""`up`: the stack in the foreground, which says where everything is and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from loadtest.servers import Redis
+from tests.leftovers import assert_gone, directories_of
+
+UP = [sys.executable, "-m", "loadtest", "up"]
+
+
+@contextmanager
+def running_up() -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process], str]]:
+    """`up` with the sale open, its descendants, and what it has printed so far."""
+    with subprocess.Popen([*UP, "--free-ports"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+        assert up.stdout is not None
+        try:
+            printed = ""
+            while "Buy one item" not in printed:
+                line = up.stdout.readline()
+                assert line, printed
+                printed += line
+            yield up, psutil.Process(up.pid).children(recursive=True), printed
+        finally:
+            up.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_stops_cleanly(number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM end `up` with code 0; no process and no directory is left, every server had time to end."""
+    with running_up() as (up, children, _):
+        directories = directories_of(children)
+        up.send_signal(number)
+        rest, _ = up.communicate(timeout=30)
+        assert up.returncode == 0, rest
+    assert "Shutting down: Master" in rest
+    assert_gone(children, directories)
+
+
+def test_nothing_outlives_a_killed_up() -> None:
+    """After kill -9 of `up`, all its servers end and its directory is removed."""
+    with running_up() as (up, children, _):
+        directories = directories_of(children)
+        up.kill()
+    assert_gone(children, directories)
+
+
+def test_up_prefixes_each_line_with_its_process() -> None:
+    """Log lines carry the name of their process, without colour codes when the output is not a terminal."""
+    with running_up() as (_, _, printed):
+        pass
+    assert re.search(r"^etcd +\| ready on port \d+$", printed, re.MULTILINE)
+    assert re.search(r"^(instance-\d+) +\| .*Listening at", printed, re.MULTILINE)
+    assert "\x1b" not in printed
+
+
+def test_up_names_an_occupied_port(redis_server: Redis) -> None:
+    """One line says which port is occupied, and how to choose others; nothing was started."""
+    offset = redis_server.port - 6379
+    answer = subprocess.run([*UP, f"--port-offset={offset}"], capture_output=True, text=True, timeout=50)
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    (line,) = answer.stderr.splitlines()
+    assert f"already in use: port {redis_server.port} (redis)" in line
+    assert "make up ARGS=--free-ports" in line
+
+
+@pytest.mark.parametrize(
+    ("server", "advice"), [("redis", "Ctrl-C, and start again"), ("instance-", "the board can start it again")]
+)
+def test_up_says_what_to_do_when_a_server_has_ended(server: str, advice: str) -> None:
+    """The rest runs on, and the line with the exit code tells how to get it back."""
+    with running_up() as (up, children, printed):
+        assert up.stdout is not None
+        (port, *_) = re.findall(rf"^{server}\S* +\| ready on port (\d+)$", printed, re.MULTILINE)
+        leaders = [child for child in children if os.getpgid(child.pid) == child.pid]
+        next(each for each in leaders if int(port) in {line.laddr.port for line in each.net_connections()}).kill()
+        while " ended with code -9: " not in (line := up.stdout.readline()):
+            assert line, "it ended early"
+        assert re.match(rf"{server}\d* +\| ended with code -9: {advice}$", line)

@@ -108,7 +108,7 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
     return Verdict(
         sold=len(ledger),
         oversold=max(0, len(ledger) - stock),
-        undersold=_undersold(stock, stock_left, len(ledger), answers),
+        undersold=_undersold(stock, stock_left, len(ledger), len(answers)),
         lost_updates=max(0, len(ledger) + stock_left - stock),
         duplicates=_duplicates(ledger),
         missing=sum(pair not in entries for pair in acknowledged),
@@ -118,11 +118,9 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
     )
 
 
-def _undersold(stock: int, stock_left: int, sold: int, answers: Sequence[Answer]) -> int:
-    """Unsold items count as far as somebody wanted them: all if there were enough clicks, else those refused."""
-    unsold = max(0, stock - sold)
-    refused = sum(answer.outcome is Outcome.SOLD_OUT for answer in answers)
-    wanted = unsold if len(answers) >= stock else min(unsold, refused)
+def _undersold(stock: int, stock_left: int, sold: int, clicks: int) -> int:
+    """Unsold items count as far as somebody wanted them, which is an item for each click."""
+    wanted = min(stock, clicks) - sold
     vanished = stock - sold - stock_left
     return max(wanted, vanished, 0)
 

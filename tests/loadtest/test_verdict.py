@@ -69,10 +69,11 @@ def test_as_many_buyers_as_items_want_them_all() -> None:
     assert judge(stock=2, stock_left=1, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 1"
 
 
-def test_sold_out_with_items_left_is_undersold() -> None:
-    """A buyer told "sold out" while there were items is an item undersold, also where demand was small."""
-    answers = [sold(0), refused(1), refused(2, Outcome.LOCK_TIMEOUT)]
-    assert judge(stock=300, stock_left=299, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 1"
+@pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
+def test_buyers_sent_away_with_items_left_are_items_undersold(outcome: Outcome) -> None:
+    """Whoever clicked and got nothing while there were items wanted one, also where demand was small."""
+    answers = [sold(0), refused(1, outcome), refused(2, outcome)]
+    assert judge(stock=300, stock_left=299, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 2"
 
 
 def test_items_that_vanish_are_undersold() -> None:

@@ -7,7 +7,7 @@ from werkzeug.exceptions import BadRequest, Conflict, NotFound
 
 from app.admin import require_admin
 from app.answers import answer, problem
-from app.board.locust import Locust, LocustBusy
+from app.board.locust import AWAY, Locust, LocustBusy
 from app.board.settings import BoardSettings
 from app.board.stack import ACTIONS, StackControl, StackRefused
 from app.guards import GUARDS
@@ -34,8 +34,14 @@ class Controls:
         """``POST /control/reset``: begin the sale again. It does not ask an instance, which may be busy or frozen."""
         self._authorize()
         stock = Parameters(request, "stock").whole("stock", self._settings.shop.stock, most=MOST_ITEMS)
+        try:
+            self._locust.require_idle()
+        except LocustBusy as busy:
+            raise Conflict(str(busy)) from busy
+        except AWAY:
+            pass  # and so is whoever could send a rush
         self._sale.reset(stock)
-        return answer({"done": f"The sale begins again with {stock} items."})
+        return answer({"done": f"The sale begins again with a stock of {stock}."})
 
     def rush(self) -> Response:
         """``POST /control/rush``: let Locust send the buyers."""
@@ -51,9 +57,9 @@ class Controls:
             self._locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
-        except (OSError, ValueError, KeyError) as error:
+        except AWAY as error:
             return problem(503, f"Locust does not answer at {self._locust.url} ({error}).", kind="locust_away")
-        return answer({"done": f"{buyers} buyers come, under {' and then '.join(guards)}."})
+        return answer({"done": f"The buyers come, under {' and then '.join(guards)}."})
 
     def instance(self) -> Response:
         """``POST /control/instance``: freeze, thaw, kill or start one of the local stack's instances."""

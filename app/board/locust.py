@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import urllib.parse
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 
 TIMEOUT = 1.0
+# Nobody answers there, or somebody who is not Locust.
+AWAY = (OSError, HTTPException, ValueError, LookupError, TypeError)
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -16,10 +19,15 @@ class LocustBusy(Exception):
 
 
 class Locust:
-    """Speaks to the Locust whose page is at `url`; every call has a deadline and raises OSError or ValueError."""
+    """Speaks to the Locust whose page is at `url`; every call has a deadline and may raise one of `AWAY`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
+
+    def require_idle(self) -> None:
+        """Raises LocustBusy while a rush is under way."""
+        if self.state() in ("spawning", "running", "stopping", "cleanup"):
+            raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
 
     def state(self) -> str:
         """In Locust's words: "ready", "spawning", "running", "cleanup", "stopping", "stopped" or "missing"."""
@@ -31,8 +39,7 @@ class Locust:
         Raises:
             LocustBusy: it was not started.
         """
-        if self.state() in ("spawning", "running", "stopping", "cleanup"):
-            raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
+        self.require_idle()
         form = {
             "user_count": buyers,
             "spawn_rate": buyers,

@@ -36,7 +36,7 @@ def record_of(run: Run, promises: dict[str, str]) -> dict[str, Any]:
         "ledger": [ledger_row(run, order) for order in run.orders],
         "sections": [section_row(run, section) for section in run.sections.values()],
         "samples": [asdict(sample) for sample in run.samples],
-        "events": [{"at_ms": 0.0, "text": f"reset to {run.snapshot.initial} items"}],
+        "events": [{"at_ms": 0.0, "text": f"reset to a stock of {run.snapshot.initial}"}],
     }
 
 

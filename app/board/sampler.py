@@ -21,7 +21,7 @@ from app.board.evidence import EvidenceTail, Section
 from app.board.feed import Feed
 from app.board.instances import Instances
 from app.board.ledger import LedgerReader, Order, Reading
-from app.board.locust import Locust
+from app.board.locust import AWAY, Locust
 from app.board.probe import Probe
 from app.board.queue import Queue, read_queue
 from app.board.record import ledger_row, record_of, section_row
@@ -64,7 +64,7 @@ class Sampler(threading.Thread):
         self._queue: Probe[Queue] = Probe(
             "etcd", lambda: read_queue(self._etcd, name), away=(LockError,), every_s=EVERY_S
         )
-        self._locust = Probe("locust", locust.state, away=(OSError, ValueError, KeyError), every_s=1.0)
+        self._locust = Probe("locust", locust.state, away=AWAY, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
         self._evidence = EvidenceTail(shop.evidence)
         self._vitals = VitalsReader(shop.evidence)

@@ -38,7 +38,7 @@ def test_the_sale_begins_again(look: Look, sales: Sales) -> None:
     open_controls(looker)
     looker.page.fill("#reset-form [name=stock]", "42")
     looker.page.click("#reset-form button")
-    looker.wait_text("#said", "The sale begins again with 42 items")
+    looker.wait_text("#said", "The sale begins again with a stock of 42")
     looker.wait_text("#word", "42 items for sale")
     assert (sales.stock()["initial"], sales.stock()["orders"]) == (42, 0)
 
@@ -55,7 +55,7 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
         looker.page.keyboard.press("ArrowRight")
     assert looker.text(".dial output") == "30 ms"
     looker.page.click("#rush-form button:enabled")
-    looker.wait_text("#said", "60 buyers come, under etcd")
+    looker.wait_text("#said", "The buyers come, under etcd")
     looker.wait_figure("sold", 40)
     looker.wait_text("#word", "^EXACT$")
     assert looker.figure("sold") == 40 == sales.ledger().total()

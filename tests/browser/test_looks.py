@@ -179,7 +179,7 @@ def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
     tab_to("#reset-form [name=stock]")
     keys.type("9")
     keys.press("Enter")
-    looker.wait_text("#said", "The sale begins again with 9")
+    looker.wait_text("#said", "The sale begins again with a stock of 9")
 
 
 def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> None:

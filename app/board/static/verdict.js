@@ -34,7 +34,7 @@ export function headline(view) {
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
   if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {
-    return { tone: "ready", word: `${count(sale.initial)} items for sale`, lead: "Nobody has bought yet." };
+    return { tone: "ready", word: `${plural(sale.initial, "item")} for sale`, lead: "Nobody has bought yet." };
   }
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -28,7 +30,7 @@ def guarded(board_settings: BoardSettings) -> BoardSettings:
 def test_a_reset_needs_no_instance(board: FlaskClient, sale: Sale) -> None:
     """The sale begins again although every instance is away, with the stock that was asked for, or else the usual."""
     answer = board.post("/control/reset", json={"stock": 7})
-    assert answer.get_json()["done"] == "The sale begins again with 7 items."
+    assert answer.get_json()["done"] == "The sale begins again with a stock of 7."
     assert sale.snapshot().stock == 7
     board.post("/control/reset", json={})
     assert sale.snapshot().stock == 10
@@ -121,7 +123,7 @@ RUSH = {"guards": "none,etcd", "buyers": 500, "stock": 300, "hold_ms": 20}
 def test_a_rush_is_left_to_locust(with_locust: FlaskClient, locust: LocustPage) -> None:
     """Locust is sent what its own form would send."""
     answer = with_locust.post("/control/rush", json=RUSH)
-    assert answer.get_json()["done"] == "500 buyers come, under none and then etcd."
+    assert answer.get_json()["done"] == "The buyers come, under none and then etcd."
     assert locust.forms == [
         {
             "path": ["/swarm"],
@@ -140,6 +142,35 @@ def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, state:
     locust.state = state
     assert with_locust.post("/control/rush", json=RUSH).status_code == 409
     assert locust.forms == []
+
+
+def test_no_reset_during_a_rush(with_locust: FlaskClient, locust: LocustPage, sale: Sale) -> None:
+    """While buyers are under way the sale stays as it is, whoever asks; before and afterwards it is reset."""
+    assert with_locust.post("/control/reset", json={"stock": 8}).status_code == 200
+    locust.state = "running"
+    answer = with_locust.post("/control/reset", json={"stock": 7})
+    assert (answer.status_code, "A rush is running already" in answer.get_json()["detail"]) == (409, True)
+    assert sale.snapshot().initial == 8
+
+
+def test_somebody_else_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:
+    """What does not speak HTTP starts no rush, and keeps nobody from a reset."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        threading.Thread(target=grumble, args=(stranger,), daemon=True).start()
+        board = create_board(replace(board_settings, locust=f"http://127.0.0.1:{port}")).test_client()
+        assert board.post("/control/rush", json=RUSH).status_code == 503
+        assert board.post("/control/reset", json={"stock": 7}).status_code == 200
+    assert sale.snapshot().initial == 7
+
+
+def grumble(server: socket.socket) -> None:
+    """Answer everybody with what is no HTTP, until closed."""
+    with suppress(OSError):
+        while True:
+            with server.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(b"220 not here\r\n")
 
 
 def test_locust_may_refuse(with_locust: FlaskClient, locust: LocustPage) -> None:

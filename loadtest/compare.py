@@ -19,7 +19,7 @@ from loadtest import guardian
 from loadtest.comparison import GUARDS, NO_RESULT, Comparison
 from loadtest.report.command import draw
 from loadtest.reports import COMPARISON, point_latest, report_under_way
-from loadtest.shops import hosts_of
+from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import console
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
@@ -64,9 +64,13 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts:
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
     FLASHSALE_REDIS_URL says where the ledger is.
     """
+    try:
+        addresses = hosts_of(hosts)
+    except SaleError as error:
+        raise NoComparison(str(error)) from None
     with report_under_way() as report:
         options = RushOptions(guards or GUARDS, buyers, stock, hold_ms)
-        comparison = run_rush(options, report, hosts=hosts_of(hosts))
+        comparison = run_rush(options, report, hosts=addresses)
         draw(report, console())
     sys.exit(comparison.exit_code)
 

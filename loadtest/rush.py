@@ -24,6 +24,7 @@ from loadtest.record import Record, Sample
 from loadtest.sale import Glance, Sale
 from loadtest.shops import SaleError
 from loadtest.verdict import judge
+from loadtest.words import counted
 
 LONGEST_HOLD_MS = 60_000  # the shop's
 ARRIVAL_TIMEOUT_S = 30.0
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 class Audience:
     """Who is told how the rush goes; every method may be left as it is."""
 
-    def waits(self, purchases: int) -> None: ...
+    def waits(self, why: str) -> None: ...
 
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None: ...
 
@@ -72,7 +73,7 @@ class Rush:
     Attributes:
         comparison: the last test, or as much as there is yet of the one that runs.
         records: one for each run of it.
-        waiting: for how many purchases of an earlier rush the next round has to wait.
+        notice: one line on why nothing happens: what it waits for, or why there is no comparison.
     """
 
     def __init__(self, runner: Any, audience: Audience) -> None:
@@ -80,7 +81,7 @@ class Rush:
         self._audience = audience
         self.comparison: Comparison | None = None
         self.records: list[Record] = []
-        self.waiting = 0
+        self.notice = ""
         self._number = 0
         self._arrived = 0
         self._answers: list[Answer] = []
@@ -95,7 +96,14 @@ class Rush:
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers; raises SaleError."""
-        self.comparison, self.records = None, []
+        self.comparison, self.records, self.notice = None, [], ""
+        try:
+            return self._compare(plan, buyers)
+        except SaleError as error:
+            self.notice = str(error)
+            raise
+
+    def _compare(self, plan: Plan, buyers: int) -> Comparison:
         plan.check()
         if buyers < 1:
             raise SaleError("There are no buyers: give --users a number from 1.")
@@ -138,25 +146,27 @@ class Rush:
         try:
             sale.shops.wait_until_idle(self._wait_for_others)
         finally:
-            self.waiting = 0
+            self.notice = ""
 
     def _wait_for_others(self, purchases: int) -> None:
-        if not self.waiting:
-            self._audience.waits(purchases)
-        self.waiting = purchases
+        waiting = bool(self.notice)
+        self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
+        if not waiting:
+            self._audience.waits(self.notice)
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""
         self._number, self._arrived, self._answers = self._number + 1, 0, []
         self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
         if not self._wait(lambda: self._arrived >= buyers, ARRIVAL_TIMEOUT_S):
-            raise SaleError(f"Only {self._arrived} of {buyers} buyers came within {ARRIVAL_TIMEOUT_S:g} s.")
+            raise SaleError(f"Only {self._arrived} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
     def _burst(self, buyers: int) -> list[Answer]:
         """One click of every buyer, all at once, and its answer."""
         self._runner.send_message("open", {"number": self._number})
         if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
-            raise SaleError(f"Only {len(self._answers)} of {buyers} answers came within {ANSWERS_TIMEOUT_S:g} s.")
+            answers = counted(buyers, "answer")
+            raise SaleError(f"Only {len(self._answers)} of {answers} came within {ANSWERS_TIMEOUT_S:g} s.")
         for answer in self._answers:
             if answer.status == 400:
                 raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")

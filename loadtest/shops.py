@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 import urllib.error
@@ -10,13 +11,15 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
 from loadtest.answer import detail_of
 
 TIMEOUT_S = 10.0
 LOOK_S = 0.2
-# The longest that a purchase may take: ten seconds for its turn (FLASHSALE_LOCK_TIMEOUT) and a minute of think time.
-IDLE_TIMEOUT_S = 80.0
+# Longer than anybody may think inside, a minute: even where all wait for one lock, somebody is done within this time.
+STALL_TIMEOUT_S = 80.0
+_ADDRESSES = "each as http://HOST:PORT, separated by commas"
 UNANSWERED = (OSError, ValueError, HTTPException)
 _IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
 
@@ -51,25 +54,27 @@ class Shops:
                 continue
         raise SaleError(
             f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
-            "or name its addresses with --host, each as http://HOST:PORT, separated by commas."
+            f"or name its addresses with --host, {_ADDRESSES}."
         )
 
-    def wait_until_idle(self, wait: Callable[[int], None], *, timeout: float = IDLE_TIMEOUT_S) -> None:
+    def wait_until_idle(self, wait: Callable[[int], None], *, timeout: float = STALL_TIMEOUT_S) -> None:
         """Return when no instance has a purchase in progress: it would sell from the next stock.
 
         Args:
             wait: is told how many there are, again and again while there are any.
-            timeout: seconds.
+            timeout: seconds in which their number does not fall.
 
         Raises:
-            SaleError: an instance does not answer, or was not idle in time.
+            SaleError: an instance does not answer, or its purchases do not end.
         """
-        deadline = time.monotonic() + timeout
+        fewest, deadline = math.inf, math.inf
         while busy := {host: count for host in self._hosts if (count := in_progress(host))}:
-            if time.monotonic() > deadline:
+            if sum(busy.values()) < fewest:
+                fewest, deadline = sum(busy.values()), time.monotonic() + timeout
+            elif time.monotonic() > deadline:
                 told = " and ".join(f"{host} ({count})" for host, count in busy.items())
                 raise SaleError(
-                    f"Purchases of an earlier rush are still in progress after {timeout:g} s at {told}: "
+                    f"Of the purchases of an earlier rush none has ended for {timeout:g} s at {told}: "
                     "wait until they are over, or restart that instance."
                 )
             wait(sum(busy.values()))
@@ -92,9 +97,21 @@ def in_progress(host: str) -> int:
 
 
 def hosts_of(text: str) -> list[str]:
-    """Base URLs from a list with commas; ``http://`` may be left out."""
-    hosts = [host.strip().rstrip("/") for host in text.split(",") if host.strip()]
-    return [host if "://" in host else f"http://{host}" for host in hosts]
+    """Base URLs from a list with commas; ``http://`` may be left out. Raises SaleError."""
+    hosts = [host.strip() for host in text.split(",") if host.strip()]
+    urls = [(host if "://" in host else f"http://{host}").rstrip("/") for host in hosts]
+    if not urls or not all(map(_is_address, urls)):
+        raise SaleError(f"{text!r} are no addresses of shops: give {_ADDRESSES}.")
+    return urls
+
+
+def _is_address(url: str) -> bool:
+    """Whether a shop could be there."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def get_json(request: urllib.request.Request | str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
@@ -38,6 +38,8 @@ class Stage:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
+        if environment.host and not isinstance(runner, WorkerRunner):
+            self._insist_on_addresses(environment.host)
         if not isinstance(runner, MasterRunner):
             self._crowd.listen(runner)
         if not isinstance(runner, WorkerRunner):
@@ -47,11 +49,21 @@ class Stage:
             self._insist_on_port(environment.parsed_options.web_port)
             VerdictTab(environment, self._rush)
 
+    def _insist_on_addresses(self, hosts: str) -> None:
+        """Locust itself would say in sixty lines that its users cannot be made, and go on for ever."""
+        try:
+            hosts_of(hosts)
+        except SaleError as error:
+            self._give_up(str(error))
+
     def _insist_on_port(self, port: int) -> None:
         """Locust itself would say in forty lines that its page cannot be shown."""
         if is_occupied(port):
-            self._terminal.fail(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
-            sys.exit(NO_RESULT)
+            self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
+
+    def _give_up(self, why: str) -> NoReturn:
+        self._terminal.fail(why)
+        sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         if self._rush:  # a worker has no result of its own

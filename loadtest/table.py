@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.comparison import NO_PROMISE, Comparison, Percentiles, Run
+from loadtest.words import counted
 
 # What the table takes with all columns and lines around them, and what it takes without those that others tell as well.
 _WIDE, _USUAL = 115, 80
@@ -44,11 +45,6 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
     for run in comparison.runs:
         drawn.add_row(*(column.cell(run) for column in columns))
     return drawn
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, which forms its plural with an s."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _columns(width: int, *, failures: bool) -> list[_Column]:

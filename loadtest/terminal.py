@@ -11,7 +11,8 @@ from rich.text import Text
 from loadtest.comparison import Comparison, Run
 from loadtest.rush import Audience
 from loadtest.sale import Glance
-from loadtest.table import counted, table
+from loadtest.table import table
+from loadtest.words import counted
 
 # Where there is no terminal that has a width, and where COLUMNS is not one.
 _PLAIN_WIDTH, _USUAL_WIDTH = 120, 80
@@ -38,8 +39,8 @@ class Terminal(Audience):
         self._guard = ""
         self._stock = self._answered = 0
 
-    def waits(self, purchases: int) -> None:
-        self._console.print(waiting_line(purchases))
+    def waits(self, why: str) -> None:
+        self._console.print(why)
 
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
         self._guard, self._stock, self._answered = guard, stock, 0
@@ -84,11 +85,6 @@ class Terminal(Audience):
         if self._status:
             self._status.stop()
             self._status = None
-
-
-def waiting_line(purchases: int) -> str:
-    """Why nothing seems to happen."""
-    return f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
 
 
 def live_line(guard: str, stock: int, glance: Glance, answered: int) -> Text:

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from flask import Response, abort, request
+from flask import Response, abort, jsonify, request
 from gevent import get_hub
 from markupsafe import escape
 
@@ -22,8 +22,8 @@ from loadtest.report.rush import page
 from loadtest.report.sources import Rush as Kept
 from loadtest.reports import COMPARISON
 from loadtest.rush import Rush
+from loadtest.shops import SaleError, hosts_of
 from loadtest.table import TITLES, cells
-from loadtest.terminal import waiting_line
 
 TAB = "verdict"
 _ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
@@ -38,7 +38,9 @@ _LINKS = """\
   main { padding-bottom: 4.5rem }
   table:has([data-sortkey=c0]) :is(th, td) { padding: 0.7rem clamp(0.4rem, 0.9vw, 0.7rem);
                                              font-size: clamp(0.9rem, 1.3vw, 1.35rem) }
-  table:has([data-sortkey=c0]) td:nth-child(-n + 2) { font-weight: 700; white-space: nowrap }
+  table:has([data-sortkey=c0]) td:nth-child(-n + 2) { font-weight: 700 }
+  table:has([data-sortkey=c0]) td:first-child { white-space: nowrap }
+  table:has([data-sortkey=c0]) td:nth-child(2) { min-width: 11em }
 </style>
 <nav class="ways" aria-label="The sale"><a href="%s">Board</a><a href="./report/">Report</a></nav>
 """
@@ -53,6 +55,7 @@ class VerdictTab:
         self._drawn: tuple[Comparison, int, str] | None = None
         self._extend_page(environment.web_ui.template_args)
         app = environment.web_ui.app
+        app.before_request(self._refuse)
         app.after_request(self._extend)
         app.add_url_rule(f"/{COMPARISON}", view_func=self.comparison)
         app.add_url_rule("/report/", view_func=self.report)
@@ -64,6 +67,15 @@ class VerdictTab:
         template_args["extended_tabs"] = [{"key": TAB, "title": "Verdict"}]
         template_args["extended_tables"] = [{"key": TAB, "structure": columns}]
         template_args["extended_csv_files"] = [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}]
+
+    def _refuse(self) -> Response | None:
+        """A form whose buyers would not know where to go; Locust's page shows why, as with what it refuses itself."""
+        try:
+            if request.path == "/swarm" and request.form.get("host"):
+                hosts_of(request.form["host"])
+        except SaleError as error:
+            return jsonify(success=False, message=str(error), host=self._environment.host)
+        return None
 
     def _extend(self, response: Response) -> Response:
         """The rows go with Locust's statistics, which its page asks for every two seconds."""
@@ -77,8 +89,8 @@ class VerdictTab:
 
     def _rows(self) -> list[dict[str, str]]:
         rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._rush.verdicts]
-        if self._rush.waiting:
-            rows.append({_VERDICT: waiting_line(self._rush.waiting)})
+        if self._rush.notice:
+            rows.append({_VERDICT: self._rush.notice})
         return rows
 
     def comparison(self) -> Response:

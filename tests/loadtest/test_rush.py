@@ -103,6 +103,7 @@ def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) ->
     ("settings", "advice"),
     [
         ({"LOCUST_HOST": "http://127.0.0.1:1"}, "No shop answers at http://127.0.0.1:1: start it with make up"),
+        ({"LOCUST_HOST": ","}, "',' are no addresses of shops: give each as http://HOST:PORT, separated by commas."),
         ({"LOCUST_HOST": "nowhere"}, "No shop answers at http://nowhere: start it with make up"),
         ({"FLASHSALE_SALE": "another"}, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, "The ledger cannot be read: "),

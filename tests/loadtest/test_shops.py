@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from loadtest import shops
 from loadtest.ports import free_port
 from loadtest.shops import SaleError, Shops, hosts_of, in_progress
 from loadtest.stack import Stack
@@ -24,6 +25,13 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 def test_hosts_are_separated_by_commas() -> None:
     """Blanks and slashes at the end do not matter, and http is understood."""
     assert hosts_of("http://a:1/, http://b:2,c:3") == ["http://a:1", "http://b:2", "http://c:3"]
+
+
+@pytest.mark.parametrize("text", ["", ",", " , ", "http://", "ftp://a", "http://a:b", "http://a:99999", "http://[::1"])
+def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
+    """One line has the text and says what to give."""
+    with pytest.raises(SaleError, match=r"are no addresses of shops: give each as http://HOST:PORT, separated by"):
+        hosts_of(f"http://a:1,{text}" if text.strip(" ,") else text)
 
 
 @pytest.fixture
@@ -49,8 +57,17 @@ def test_purchases_in_progress_are_waited_for(urls: list[str]) -> None:
 @pytest.mark.usefixtures("click")
 def test_the_wait_has_an_end(urls: list[str]) -> None:
     """It names the instance that is busy still, with what is in progress there, and what to do."""
-    with pytest.raises(SaleError, match=rf"after 0 s at {urls[1]} \(1\): wait until they are over, or restart"):
+    with pytest.raises(SaleError, match=rf"ended for 0 s at {urls[1]} \(1\): wait until they are over, or restart"):
         Shops(urls, admin_token="").wait_until_idle(lambda _: None, timeout=0)
+
+
+def test_it_is_waited_as_long_as_purchases_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long all of them take, as with a long FLASHSALE_LOCK_TIMEOUT: the wait ends when their number stays."""
+    told: list[int] = []
+    counts = iter([3, 2, 1, 0])
+    monkeypatch.setattr(shops, "in_progress", lambda _: next(counts))
+    Shops(["a"], admin_token="").wait_until_idle(told.append, timeout=0)
+    assert told == [3, 2, 1]
 
 
 def test_an_instance_without_answer_is_named(urls: list[str]) -> None:

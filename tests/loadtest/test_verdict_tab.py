@@ -69,6 +69,24 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
 
 
+def test_why_there_is_no_comparison_is_told_where_it_is_missed(stack: Stack) -> None:
+    """A rush that ends without one leaves its reason in the tab, and the next rush takes it away."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
+        wait_until(lambda: verdicts(shown) == [{"verdict": "--stock is -5: give a number from 0."}])
+        wait_until(shown.is_idle)
+        shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
+        assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
+
+
+def test_a_form_without_addresses_is_refused(stack: Stack) -> None:
+    """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
+    with page(environment(stack)) as shown:
+        answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, host=",")
+        assert (answer["success"], shown.is_idle()) == (False, True)
+        assert answer["message"].startswith("',' are no addresses of shops: give each as http://HOST:PORT")
+
+
 def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
     """Where somebody else bought as well, tab and report say so, and neither that the promise was kept nor broken."""
     with page(environment(stack)) as shown:

@@ -1,0 +1,8 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun, which forms its plural with an s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

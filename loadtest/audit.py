@@ -13,6 +13,7 @@ from itertools import pairwise
 from loadtest.answer import Outcome, Token
 from loadtest.overlap import Overlap, Overlaps
 from loadtest.record import AnswerRow, LedgerRow, Record, Section
+from loadtest.words import counted
 
 SOLD = Outcome.SOLD.value
 
@@ -62,16 +63,16 @@ class Audit:
     def findings(self) -> list[str]:
         """What an exact sale under a lock must not show, in words; empty if all is well."""
         total = self.sold + self.stock_left
-        counted = {
-            "pairs that raced": len(self.raced),
-            "orders out of token order": len(self.token_regressions),
-            "acknowledged but missing": len(self.missing),
-            "sold but denied": len(self.denied),
-            "duplicates": len(self.duplicates),
-            "buyers without an answer": len(self.unanswered),
+        found: dict[str, Sequence[object]] = {
+            f"{counted(len(self.raced), 'pair')} that raced": self.raced,
+            f"{counted(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
+            f"{len(self.missing)} acknowledged but missing": self.missing,
+            f"{len(self.denied)} sold but denied": self.denied,
+            counted(len(self.duplicates), "duplicate"): self.duplicates,
+            f"{counted(len(self.unanswered), 'buyer')} without an answer": self.unanswered,
         }
         sums = [] if total == self.stock else [f"sold + stock is {total} of {self.stock}"]
-        return sums + [f"{count} {words}" for words, count in counted.items() if count]
+        return sums + [words for words, listed in found.items() if listed]
 
 
 def audit(record: Record) -> Audit:

@@ -12,6 +12,7 @@ from loadtest.audit import Audit, audit
 from loadtest.overlap import Overlap
 from loadtest.record import LedgerRow, Record, RecordError, Section
 from loadtest.verdict import NO_VERDICT
+from loadtest.words import counted
 
 _MOST = 10  # lines of a kind
 
@@ -43,26 +44,28 @@ def audit_records(records: Sequence[Path]) -> None:
 def lines(found: Audit) -> Iterator[str]:
     """What was found, in words."""
     total = found.sold + found.stock_left
-    yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {found.lost_updates} lost updates"
+    lost = counted(found.lost_updates, "lost update")
+    yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
     yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
-    yield from _listed("critical sections overlap", map(_overlap, found.overlaps), count=found.overlaps.count)
-    yield from _listed("processes died inside a critical section", map(_section, found.unfinished))
+    pairs = map(_overlap, found.overlaps)
+    yield from _listed("pair", " of critical sections open at once", pairs, count=found.overlaps.count)
+    yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
-    yield from _listed("orders are out of token order", late)
-    yield from _listed("acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
-    yield from _listed("sold but denied", map(_order, found.denied))
-    yield from _listed("stored but unacknowledged", map(_order, found.unacknowledged))
-    yield from _listed("duplicates", map(_order, found.duplicates))
-    yield from _listed("buyers without an answer", found.unanswered)
+    yield from _listed("order", " out of token order", late)
+    yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
+    yield from _listed("order", " sold but denied", map(_order, found.denied))
+    yield from _listed("order", " stored but unacknowledged", map(_order, found.unacknowledged))
+    yield from _listed("duplicate", "", map(_order, found.duplicates))
+    yield from _listed("buyer", " without an answer", found.unanswered)
     yield f"findings: {'; '.join(found.findings()) or 'none'}"
 
 
-def _listed(what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
+def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
     """The first of them, and how many there are; `count` where not all of them are at hand."""
     every = list(rows)
     count = len(every) if count is None else count
     if every:
-        yield f"{count} {what}:"
+        yield f"{counted(count, noun)}{what}:"
         yield from (f"  {row}" for row in every[:_MOST])
     if count > _MOST:
         yield f"  and {count - _MOST} more"

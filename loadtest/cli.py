@@ -16,6 +16,7 @@ from loadtest.demo import demo
 from loadtest.faults.command import faults
 from loadtest.process import ServerError
 from loadtest.report.command import report
+from loadtest.report.sources import ReportError
 from loadtest.reports import ReportsError
 from loadtest.up import up
 
@@ -36,7 +37,7 @@ def run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (ServerError, ReportsError) as error:
+    except (ServerError, ReportsError, ReportError) as error:
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loadtest.audit import Audit
 from loadtest.faults.scenario import Expected
 from loadtest.verdict import Verdict
+from loadtest.words import counted
 
 EXACT = "EXACT"
 BREAKS_NOT = "it did not break: the scenario proves nothing"
@@ -46,5 +47,5 @@ def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:
         sentence = [] if verdict.exact else [verdict.sentence]
         return sentence + found.findings()
     broke = verdict.oversold or verdict.lost_updates
-    unanswered = [f"{len(found.unanswered)} buyers without an answer"] if found.unanswered else []
+    unanswered = [f"{counted(len(found.unanswered), 'buyer')} without an answer"] if found.unanswered else []
     return unanswered + ([BREAKS_NOT] if expected is Expected.BREAKS and not broke else [])

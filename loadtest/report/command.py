@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from jinja2 import TemplateError
 from rich.console import Console
 
 from loadtest.report import bench, kept, rush, versus
@@ -28,11 +29,16 @@ def report(files: Sequence[Path], output: Path | None) -> None:
     if len(files) > 2:
         raise click.UsageError("one FILE is shown, two are compared; these are more.")
     try:
-        click.echo(f"Report: {write(files or [latest()], output)}")
+        chosen = files or [latest()]
     except FileNotFoundError:
         raise click.ClickException("there is no report yet: make demo") from None
+    try:
+        click.echo(f"Report: {write(chosen, output)}")
     except ReportError as error:
         raise click.ClickException(str(error)) from error
+    except (AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
+        # What this program wrote can be shown; what was changed since may be anything.
+        raise click.ClickException(f"{' or '.join(map(str, chosen))} is damaged: {error}") from error
 
 
 def draw(directory: Path, screen: Console) -> None:
@@ -47,8 +53,12 @@ def write(files: Sequence[Path], output: Path | None = None) -> Path:
     sources = [read(file) for file in files]
     directory = files[0] if files[0].is_dir() else files[0].parent
     where = output or directory / (PAGE if len(files) == 1 else VERSUS)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(page(sources), encoding="utf-8")
+    drawn = page(sources)
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{where} cannot be written: {error.strerror}") from error
     return where
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from loadtest.words import counted
+
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
 
@@ -51,4 +53,4 @@ def _machine(about: Mapping[str, Any]) -> str:
     return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
 
 
-_environment.filters.update(count=_count, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)
+_environment.filters.update(count=_count, counted=counted, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)

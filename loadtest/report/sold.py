@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from loadtest.record import Record
 from loadtest.report.chart import BAD, DIGITS, DIM, INK, PLAIN, SMALL, Spec, axis, by, layer
 from loadtest.report.events import event_lines
+from loadtest.words import counted
 
 _HEIGHT = 160
 Step = dict[str, float]
@@ -57,7 +58,7 @@ def _steps(record: Record) -> list[Step]:
 
 def _stock(steps: Sequence[Step], stock: int, width: int, until_s: float) -> list[Spec]:
     """The line of what there was, and its name where the steps are not."""
-    rows = [{"stock": stock, "items": f"{stock} items"}]
+    rows = [{"stock": stock, "items": counted(stock, "item")}]
     soon = sum(step["s"] < _FIRST_THIRD * until_s for step in steps) > _LOW * stock
     side, x = ({"align": "right", "dy": 12}, width) if soon else ({"align": "left", "dy": -10}, 5)
     return [

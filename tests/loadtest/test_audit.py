@@ -115,11 +115,11 @@ def write_together(record: Record, number: int) -> None:
 CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
     forget_order: ["sold + stock is 19 of 20", "1 acknowledged but missing"],
     deny_order: ["1 sold but denied"],
-    repeat_order: ["1 duplicates"],
+    repeat_order: ["1 duplicate"],
     lose_update: ["sold + stock is 21 of 20"],
-    write_late: ["1 orders out of token order"],
-    hang_up: ["1 buyers without an answer"],
-    write_together: ["1 pairs that raced"],
+    write_late: ["1 order out of token order"],
+    hang_up: ["1 buyer without an answer"],
+    write_together: ["1 pair that raced"],
 }
 
 

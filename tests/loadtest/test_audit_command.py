@@ -26,7 +26,7 @@ def test_what_is_wrong_is_listed() -> None:
     """Overlaps are listed with both buyers and whether it did harm; long lists are cut, visibly."""
     done = CliRunner().invoke(audit_records, [str(DATA / "rush-none.json")])
     assert done.exit_code == 0  # it promised nothing
-    assert " critical sections overlap:" in done.output
+    assert " pairs of critical sections open at once:" in done.output
     assert done.output.count("they raced") == 10
     assert "    and 137 more" in done.output.splitlines()
     assert "findings: sold + stock is 26 of 8; " in done.output
@@ -40,8 +40,8 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     record.write(tmp_path / "record.json")
     done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
     assert done.exit_code == 1
-    assert f"1 acknowledged but missing:\n    {lost.order} of {lost.buyer}" in done.output
-    assert "1 buyers without an answer:\n    ada" in done.output
+    assert f"1 order acknowledged but missing:\n    {lost.order} of {lost.buyer}" in done.output
+    assert "1 buyer without an answer:\n    ada" in done.output
 
 
 def test_a_disturbed_record_blames_nobody(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_disturbed_record_blames_nobody(tmp_path: Path) -> None:
     record.write(tmp_path / "record.json")
     done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
     assert done.exit_code == 0
-    assert "1 stored but unacknowledged:\n    o of anonymous" in done.output
+    assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
     assert done.output.splitlines()[-1] == f"  {NO_VERDICT}"
 
 

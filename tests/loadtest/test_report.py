@@ -238,6 +238,8 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ("[]", "is none of these: "),
         ('{"name": "package"}', "is none of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
+        ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
+        ('{"runs": [], "stock": "x", "buyers": 5, "started": 7, "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is no stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
         ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
@@ -253,6 +255,22 @@ def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, conten
     assert done.output.startswith(f"Error: {file} {message}")
     assert done.output.count("\n") == 1
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """The file and the reason are named, and it is not taken for a missing report."""
+    name = 300 * "x"
+    done = make(kept(tmp_path / "a"), "--output", name)
+    assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
+
+
+def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
+    """A single buyer, item and guard are told as such."""
+    a = kept(tmp_path / "a")
+    whole = Comparison.read(a / "comparison.json")
+    replace(whole, stock=1, buyers=1, runs=whole.runs[-1:]).write(a / "comparison.json")
+    told = page_of(a).text("p")
+    assert "1 buyer clicked once each, all at once, on 1 item, under 1 guard" in told
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import gevent
 from locust.runners import MasterRunner, WorkerRunner
 
-from loadtest.comparison import NO_RESULT
+from loadtest.comparison import NO_RESULT, Comparison
 from loadtest.crowd import Crowd
 from loadtest.ports import is_occupied
+from loadtest.record import Record
 from loadtest.rush import Plan, Rush
 from loadtest.shops import SaleError, hosts_of
 from loadtest.terminal import Terminal
@@ -88,13 +90,20 @@ class Stage:
             self._complete = True
             environment.process_exit_code = comparison.exit_code
             if environment.parsed_options.report:
-                report = Path(environment.parsed_options.report)
-                comparison.write(report)
-                for record in rush.records:
-                    record.write(report.parent / "records" / f"{record.guard}.json")
+                self._keep(comparison, rush.records, Path(environment.parsed_options.report))
         finally:
             end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
             end()
+
+    def _keep(self, comparison: Comparison, records: Iterable[Record], report: Path) -> None:
+        """Write `report` and its records; it comes last, so that it is never without them."""
+        try:
+            for record in records:
+                record.write(report.parent / "records" / f"{record.guard}.json")
+            comparison.write(report)
+        except OSError as error:
+            self._terminal.fail(f"The report cannot be kept in {report.parent}: {error.strerror}.")
+            self._environment.process_exit_code = NO_RESULT
 
     def _plan(self) -> Plan:
         options = self._environment.parsed_options

@@ -235,6 +235,15 @@ def test_nobody_comes(stack: Stack, tmp_path: Path) -> None:
     assert "There are no buyers: give --users a number from 1." in rush.printed
 
 
+def test_a_report_that_cannot_be_kept_is_one_line(stack: Stack, tmp_path: Path) -> None:
+    """The comparison is on the screen all the same; the line has the directory and the reason; the exit code is 2."""
+    (tmp_path / "file").touch()
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=redis-lua", f"--report={tmp_path}/file/x/y.json")
+    assert the_error(rush) == f"Error: The report cannot be kept in {tmp_path}/file/x: Not a directory."
+    assert "Every promise was kept." in rush.printed
+    assert "Traceback" not in rush.logged
+
+
 def test_an_unknown_guard_is_refused_with_the_choices(stack: Stack, tmp_path: Path) -> None:
     """A guard that does not exist is refused before anything starts."""
     rush = Finished(environment(stack), tmp_path, "--guards", "hope")

@@ -143,8 +143,7 @@ class Acquisition(Generic[HoldT_co]):
     def withdraw(self) -> None:
         """Delete the key that was or may have been written: quickly here, or else by the janitor."""
         self._queue.strike(self._ticket)
-        key, written_at = self._ticket.key, self._ticket.written_at or self._ticket.token
-        revision = self._ticket.sure(written_at)
+        key, revision = self._ticket.key, self._ticket.sure(self._ticket.created_at)
         try:
             self._session.delete(key, revision, timeout=_FAREWELL_S)
         except EtcdError as error:

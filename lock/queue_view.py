@@ -26,9 +26,13 @@ class QueueView:
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
         self._discarded: dict[str, int] = {}  # the create revisions of keys whose DELETE is still to be told
 
-    def replace(self, snapshot: Snapshot) -> bool:
-        """Take a list for the truth, unless the view is newer; whether it was taken."""
-        if snapshot.revision < self.revision:
+    def replace(self, snapshot: Snapshot, *, known: int = 0) -> bool:
+        """Take a list for the truth, unless the view is newer; whether it was taken.
+
+        `known` is the view's revision when the list was asked for. Only an etcd that was restored from a backup, or
+        wiped, answers with a lower one: then what the view knows is not true any more.
+        """
+        if known <= snapshot.revision < self.revision:
             return False
         self.revision = snapshot.revision
         ghosts = {kv.key for kv in snapshot.keys if self._discarded.get(kv.key) == kv.create_revision}

@@ -28,6 +28,11 @@ class Ticket(Loss):
         self.turn = threading.Event()
         self.in_doubt = False
 
+    @property
+    def created_at(self) -> int | None:
+        """Its create revision, as soon as that is known at all."""
+        return self.written_at or self.token
+
     def doubt(self) -> None:
         """A write of its key was not answered."""
         self.in_doubt = True

@@ -201,7 +201,8 @@ class WaitQueue:
             return
         for position, events in enumerate(watch):
             if position == 0:
-                self._take(self._client.get_prefix(self.prefix))
+                known = self._view.revision
+                self._take(self._client.get_prefix(self.prefix), known=known)
                 self.trouble, self._failures = None, 0
             self._apply(events)
 
@@ -213,12 +214,15 @@ class WaitQueue:
             self._call_head()
         self._fail(gone)
 
-    def _take(self, snapshot: Snapshot) -> bool:
-        """Take a list for the truth; whether it told anything new."""
+    def _take(self, snapshot: Snapshot, *, known: int = 0) -> bool:
+        """Take a list for the truth; whether it told anything new. For `known` see `QueueView.replace`."""
         with self._lock:
             before = self._view.in_order()
-            taken = self._view.replace(snapshot)
+            taken = self._view.replace(snapshot, known=known)
             gone = [t for t in self._tickets.values() if self._vanished(t) or self._overtaken(t)] if taken else []
+            if snapshot.revision < known:
+                logger.warning("etcd has forgotten all since revision %d: it knew %d", snapshot.revision, known)
+                gone += [t for t in self._tickets.values() if (t.created_at or 0) > snapshot.revision]
             self._call_head()
             news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
         self._fail(gone)
@@ -235,7 +239,7 @@ class WaitQueue:
 
     def _vanished(self, ticket: Ticket) -> bool:
         """Whether its key was there before the view's revision and yet is not in the view, or not that key any more."""
-        was = ticket.written_at or ticket.token
+        was = ticket.created_at
         return was is not None and was <= self._view.revision and self._view.create_revision(ticket.key) != was
 
     def _overtaken(self, ticket: Ticket) -> bool:

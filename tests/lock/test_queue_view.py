@@ -45,6 +45,19 @@ def test_before_the_first_list_nobody_is_head() -> None:
     assert len(view) == 0
 
 
+def test_a_list_that_was_late_is_not_taken(view: QueueView) -> None:
+    """It was asked for before the view knew of what it does not tell."""
+    assert not view.replace(Snapshot(9, []), known=9)
+    assert order(view) == ["a", "b", "c"]
+
+
+def test_a_list_from_before_what_was_known_is_taken(view: QueueView) -> None:
+    """etcd was restored from a backup: what the view knows is not true any more."""
+    assert view.replace(Snapshot(9, [key("b", 5)]), known=10)
+    assert order(view) == ["b"]
+    assert view.revision == 9
+
+
 def test_the_oldest_create_revision_holds(view: QueueView) -> None:
     """The first of the list is the head."""
     head = view.head()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, Hold, LockLost, Mutex, Session, connect, wait_queue
+from lock import Client, Election, Hold, LockLost, Mutex, Session, connect, wait_queue
 from lock import session as session_module
 from lock.clock import now
 from lock.model import Event, KeyValue, Snapshot
@@ -339,6 +340,70 @@ def test_a_holder_that_is_not_first_any_more_is_told(client: Client, session: Se
     assert hold.lost.is_set()
     with pytest.raises(LockLost):
         hold.release()
+
+
+class Backup:
+    """The data of an etcd as it was when this was made."""
+
+    def __init__(self, etcd: Etcd) -> None:
+        self._etcd = etcd
+        self._data, self._copy = etcd.directory / etcd.name, etcd.directory / "backup"
+        etcd.stop()
+        shutil.copytree(self._data, self._copy)
+        etcd.start()
+
+    def restore(self) -> None:
+        """Have etcd forget all since."""
+        self._etcd.stop()
+        shutil.rmtree(self._data)
+        self._copy.rename(self._data)
+        self._etcd.start()
+
+
+def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
+    """The lease is in the backup and lives on, the keys are not: others hold now, with lower revisions."""
+    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=600) as early, Session(client, ttl=600) as late:
+        kept = Mutex(early, "kept").acquire(timeout=WAIT_S)
+        backup = Backup(fresh_etcd)
+        for _ in range(10):
+            Mutex(early, "forgotten").acquire(timeout=WAIT_S).release()
+        forgotten = Mutex(early, "forgotten").acquire(timeout=WAIT_S)
+        waiting = wait_behind(forgotten, client, late)
+        backup.restore()
+        assert forgotten.lost.wait(WAIT_S)
+        with pytest.raises(LockLost):
+            waiting.result(WAIT_S)
+        kept.ensure()
+        wait_until(lambda: early._queues["forgotten/"].trouble is None)
+        with Mutex(early, "forgotten").acquire(timeout=WAIT_S) as hold:
+            assert hold.token < forgotten.token
+            hold.ensure()
+        with pytest.raises(LockLost):
+            forgotten.release()
+        kept.release()
+
+
+def test_a_restored_backup_does_not_end_an_observation(fresh_etcd: Etcd) -> None:
+    """Its view is of revisions that have not come again yet; the leader of today is told all the same."""
+    with connect(fresh_etcd.endpoint) as client:
+        backup = Backup(fresh_etcd)
+        with Session(client, ttl=600) as session, Election(session, "office").observe() as observation:
+            for value in ("first", "second"):
+                leadership = Election(session, "office").campaign(value, timeout=WAIT_S)
+                leadership.resign()
+            leadership = Election(session, "office").campaign("last", timeout=WAIT_S)
+            while next(observation).value != "last":
+                pass
+            backup.restore()
+            with (
+                connect(fresh_etcd.endpoint) as other,
+                Session(other, ttl=600) as successor,
+                Election(successor, "office").campaign("new", timeout=WAIT_S) as elected,
+            ):
+                assert in_thread(next, observation).result(WAIT_S).value == "new"
+                assert elected.token < leadership.token
+            with pytest.raises(LockLost):
+                leadership.resign()
 
 
 @pytest.mark.parametrize("told_by", ["list", "event"])

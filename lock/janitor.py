@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 _COMPANY_S = 0.005
 _GROUP = 64  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 _RETRY_S = 0.5
-_DOUBT_S = 300.0  # the longest pause between two looks at a key that may still be written: ten minutes in all
+_LOOK_S = 2.0  # how often a key is looked for that may still be written, and so how long one may block a queue
+_LOOKS = 300  # ten minutes in all
 
 
 @dataclass(eq=False)
@@ -39,9 +40,14 @@ class _Litter:
     first: Callable[[], object] | None = None
     waits_for_company: bool = False
     due: float = field(default_factory=now)
-    pause: float = _RETRY_S
+    looks: int = _LOOKS
     # In C: an interrupt of the thread that waits for it cannot leave it locked.
     outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
+
+    def tell(self, outcome: bool | EtcdError) -> None:
+        """To whoever waits for it, who hears of the first outcome alone."""
+        if self.outcome.empty():
+            self.outcome.put(outcome)
 
 
 class Janitor:
@@ -59,7 +65,7 @@ class Janitor:
         """Have `key` deleted if it was created at `create_revision`.
 
         None: a write of it whose answer was lost may be under way, or two, and arrive late: an endpoint that was frozen
-        does what it was asked when it thaws. So it is looked for again, after pauses that grow.
+        does what it was asked when it thaws. So it is looked for again and again, for ten minutes.
 
         `first` is called before, in the janitor's thread. Takes no lock, so that it can be used in ``__del__``.
         """
@@ -100,7 +106,7 @@ class Janitor:
             if group:
                 self._delete(group)
         for litter in self._litter:
-            litter.outcome.put(_stopped(litter.key))
+            litter.tell(_stopped(litter.key))
 
     def _collect(self) -> None:
         """Wait until something is due, and take in whatever has come."""
@@ -117,12 +123,13 @@ class Janitor:
             pass
 
     def _due(self) -> list[_Litter]:
-        """Take out what goes next: what is due, and with it what waits for company."""
+        """Take out what goes next: what is due, the new before what is looked for again, and what waits for company."""
         moment = now()
-        due = [litter for litter in self._litter if litter.due <= moment]
+        due = sorted((each for each in self._litter if each.due <= moment), key=lambda each: each.looks, reverse=True)
         waiting = [litter for litter in self._litter if litter.due > moment and litter.waits_for_company]
         group = (due + waiting)[:_GROUP] if due else []
-        self._litter = [litter for litter in self._litter if litter not in group]
+        taken = set(group)
+        self._litter = [litter for litter in self._litter if litter not in taken]
         return group
 
     def _delete(self, group: list[_Litter]) -> None:
@@ -140,10 +147,10 @@ class Janitor:
             self._failed(group, EtcdError(f"a deletion has failed: {error!r}"))
             return
         for litter, was_there in zip(group, there, strict=True):
-            litter.outcome.put(was_there or in_doubt.is_set())
-            if litter.create_revision is None and litter.pause <= _DOUBT_S:
-                self._again(litter, litter.pause)
-                litter.pause *= 2
+            litter.tell(was_there or in_doubt.is_set())
+            if litter.create_revision is None and litter.looks > 0:
+                litter.looks -= 1
+                self._again(litter, (now() // _LOOK_S + 1) * _LOOK_S)  # the same for all in doubt: they go together
 
     def _failed(self, group: list[_Litter], error: EtcdError) -> None:
         if len(group) > 1 and not isinstance(error, EtcdUnavailable):
@@ -152,11 +159,11 @@ class Janitor:
             return
         logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
         for litter in group:
-            litter.outcome.put(error)
-            self._again(litter, _RETRY_S)
+            litter.tell(error)
+            self._again(litter, now() + _RETRY_S)
 
-    def _again(self, litter: _Litter, pause: float) -> None:
-        litter.waits_for_company, litter.due = False, now() + pause
+    def _again(self, litter: _Litter, due: float) -> None:
+        litter.waits_for_company, litter.due = False, due
         self._litter.append(litter)
 
 

@@ -6,7 +6,7 @@ import gc
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect, janitor
 from lock.janitor import Janitor
 from lock.model import KeyValue
-from tests.lock.support import WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
 from tests.waiting import wait_until
 
 
@@ -79,6 +79,40 @@ def test_a_repeated_write_that_arrives_after_the_first_was_deleted(
     wait_until(is_gone(client, name))
     client.create(key, b"", far_session.lease_id)
     wait_until(is_gone(client, name))
+
+
+def test_a_write_that_arrives_however_late_blocks_nobody_for_long(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
+    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
+    key = session.new_ticket(f"{name}/").key
+    session.sweep(key)
+    for _ in range(6):
+        client.create(key, b"", session.lease_id)
+        wait_until(is_gone(client, name), timeout=0.2 + AT_ONCE_S)
+
+
+def test_keys_in_doubt_are_looked_for_together(
+    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever they came, a look costs etcd one transaction; and no look is for ever."""
+    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
+    groups: list[int] = []
+    delete_several = client.delete_several
+
+    def counted(keys: Sequence[tuple[str, int | None]], **options: Any) -> list[bool]:
+        groups.append(len(keys))
+        return delete_several(keys, **options)
+
+    monkeypatch.setattr(client, "delete_several", counted)
+    for number in range(5):
+        session.sweep(f"{name}/{number}")
+        wait_until(lambda number=number: len(groups) > number)
+    wait_until(lambda: groups[-3:] == [5, 5, 5])
+    for litter in session._janitor._litter:
+        litter.looks = 0
+    wait_until(lambda: not session._janitor._litter)
 
 
 def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -167,10 +201,10 @@ def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
     attempted: list[str] = []
     create_alone = session.client.create_alone
 
-    def repeated(prefix: str, key: str, *rest: Any, unanswered: Callable[[], None]) -> KeyValue | None:
+    def repeated(prefix: str, key: str, *rest: Any, unanswered: Callable[[], None], **options: Any) -> KeyValue | None:
         attempted.append(key)
         unanswered()
-        return create_alone(prefix, key, *rest, unanswered=unanswered)
+        return create_alone(prefix, key, *rest, unanswered=unanswered, **options)
 
     monkeypatch.setattr(session.client, "create_alone", repeated)
     with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:

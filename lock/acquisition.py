@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from lock.clock import now
 from lock.contender import describe
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, LockTimeout
 from lock.hold import Hold
+from lock.model import KeyValue
 from lock.session import Session
 
 logger = logging.getLogger(__name__)
@@ -64,15 +66,12 @@ class Acquisition(Generic[HoldT_co]):
 
     def attempt(self) -> HoldT_co | None:
         """Hold at once, if nobody else holds or waits."""
-        key = self._ticket.key
         try:
-            kv = self._client.create_alone(
-                self._prefix, key, self._value, self._session.lease_id, unanswered=self._ticket.doubt
-            )
+            kv = self._write(partial(self._client.create_alone, self._prefix))
             if kv is None:
                 self._queue.strike(self._ticket)
                 if self._ticket.in_doubt:
-                    self._session.sweep(key)
+                    self._session.sweep(self._ticket.key)
                 return None
             self._queue.written(self._ticket, kv.create_revision)
             self._ticket.grant(kv.create_revision)
@@ -98,13 +97,7 @@ class Acquisition(Generic[HoldT_co]):
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
             try:
-                kv = self._client.create(
-                    self._ticket.key,
-                    self._value,
-                    self._session.lease_id,
-                    timeout=timeout,
-                    unanswered=self._ticket.doubt,
-                )
+                kv = self._write(self._client.create, timeout)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
@@ -140,9 +133,20 @@ class Acquisition(Generic[HoldT_co]):
         assert self._ticket.token is not None
         return self._hold(self._ticket.token)
 
+    def _write(self, create: Callable[..., KeyValue | None], timeout: float | None = None) -> KeyValue | None:
+        ticket = self._ticket
+        ticket.may_exist = True
+        try:
+            return create(ticket.key, self._value, self._session.lease_id, timeout=timeout, unanswered=ticket.doubt)
+        except EtcdError:
+            ticket.may_exist = ticket.in_doubt  # or else etcd has refused it
+            raise
+
     def withdraw(self) -> None:
-        """Delete the key that was or may have been written: quickly here, or else by the janitor."""
+        """Delete the key, if it was or may have been written: quickly here, or else by the janitor."""
         self._queue.strike(self._ticket)
+        if not self._ticket.may_exist:
+            return
         key, revision = self._ticket.key, self._ticket.sure(self._ticket.created_at)
         try:
             self._session.delete(key, revision, timeout=_FAREWELL_S)

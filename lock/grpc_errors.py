@@ -32,6 +32,11 @@ def out_of_reach(error: grpc.RpcError) -> bool:
     return error.code() in _OUT_OF_REACH or (error.code() == grpc.StatusCode.UNKNOWN and words(error) in _OUT_OF_TIME)
 
 
+def refused(error: grpc.RpcError) -> bool:
+    """Whether etcd itself has said that it did not do what was asked, and never will."""
+    return not out_of_reach(error) and words(error).startswith("etcdserver: ")
+
+
 def words(error: grpc.RpcError) -> str:
     """What gRPC or etcd said."""
     return str(error.details() or error.code().name.lower())

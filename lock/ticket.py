@@ -17,6 +17,7 @@ class Ticket(Loss):
         written_at: its create revision once the write is acknowledged, else None.
         token: its create revision once its turn has come, else None.
         turn: set when it has come, or when it never will (`failure`).
+        may_exist: whether its key was, or may have been, written.
         in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
     """
 
@@ -26,6 +27,7 @@ class Ticket(Loss):
         self.written_at: int | None = None
         self.token: int | None = None
         self.turn = threading.Event()
+        self.may_exist = False
         self.in_doubt = False
 
     @property

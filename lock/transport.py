@@ -20,7 +20,7 @@ import grpc
 from lock import protobuf_bridge
 from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
-from lock.grpc_errors import CLOSED, out_of_reach, token_expired, translate, words
+from lock.grpc_errors import CLOSED, out_of_reach, refused, token_expired, translate, words
 from lock.login import Login
 from lock.observer import Observer, tell
 from lock.shield import shielded
@@ -175,11 +175,11 @@ class Transport:
             try:
                 return self._ask(endpoint, select(endpoint), request, now() + share)
             except grpc.RpcError as error:
+                if unanswered is not None and not refused(error):
+                    unanswered()
                 if not out_of_reach(error):
                     raise translate(error) from error
                 failures.append(f"{endpoint.address}: {words(error)}")
-                if unanswered is not None:
-                    unanswered()
             except (EtcdUnavailable, TimeoutError) as error:
                 failures.append(f"{endpoint.address}: {error}")
             except ValueError as error:  # gRPC's word for a closed channel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -51,6 +51,22 @@ def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
     with Session(shop, ttl=10) as session, pytest.raises(EtcdDenied, match="roles"):
         Mutex(session, "elsewhere/a").acquire(timeout=WAIT_S)
     assert keys(root, "elsewhere/a") == []
+
+
+@pytest.mark.parametrize(
+    "attempt", [lambda mutex: mutex.acquire(timeout=WAIT_S), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+)
+def test_what_was_refused_leaves_nothing_to_look_for(
+    shop: Client, attempt: Callable[[Mutex], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """etcd has said that it wrote no key: none is deleted, which would be refused as well, for ever."""
+    with Session(shop, ttl=10) as session:
+        swept: list[str] = []
+        monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session, "sweep", lambda key, *_, **__: swept.append(key))
+        with pytest.raises(EtcdDenied):
+            attempt(Mutex(session, "elsewhere/a"))
+        assert swept == []
 
 
 def test_a_watch_that_is_refused_ends(shop: Client) -> None:

@@ -11,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+import grpc
 import pytest
 
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd, EtcdCluster
-from lock import Client, EtcdUnavailable, connect
+from lock import Client, EtcdError, EtcdUnavailable, LeaseNotFound, connect
 from tests.waiting import wait_until
 
 SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
@@ -164,6 +165,36 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     with connect(silent, timeout=0.3) as alone, pytest.raises(EtcdUnavailable):
         alone.create_alone("transport/", "transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
+
+
+class Failing(grpc.GenericRpcHandler):
+    """Answers every call with an error: what a network's proxy says when it has lost the server."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        def fail(_: bytes, context: grpc.ServicerContext) -> None:
+            context.abort(grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2")
+
+        return grpc.unary_unary_rpc_method_handler(fail)
+
+
+def test_an_error_that_is_not_etcds_is_no_refusal() -> None:
+    """Perhaps etcd did what was asked, or will: whoever asked has to know that, too."""
+    unanswered: list[str] = []
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing()])
+    port = server.add_insecure_port(f"{LOOPBACK}:0")
+    server.start()
+    with connect(f"{LOOPBACK}:{port}") as client, pytest.raises(EtcdError, match="RST_STREAM"):
+        client.create("transport/failed", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
+    server.stop(None).wait()
+    assert unanswered == ["asked"]
+
+
+def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
+    """There is no such lease, it says, so there is no such key."""
+    unanswered: list[str] = []
+    with pytest.raises(LeaseNotFound):
+        client.create("transport/refused", b"", 1, unanswered=lambda: unanswered.append("asked"))
+    assert unanswered == []
 
 
 def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from lock.clock import now
-from lock.contender import describe
+from lock.contender import Contender
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, LockTimeout
 from lock.hold import Hold
 from lock.model import KeyValue
@@ -176,7 +176,7 @@ class Acquisition(Generic[HoldT_co]):
         if kv is None:
             trouble = f": {self._queue.trouble}" if self._queue.trouble else ""
             return LockTimeout(f"lock {self._name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
-        holder = describe(kv, self._ttl_left(kv.lease_id))
+        holder = Contender.of(kv, self._ttl_left(kv.lease_id))
         message = f"lock {self._name!r} not acquired within {waited:.1f} s; held by {holder}"
         if "/" in kv.key.removeprefix(self._prefix):
             message += f". That key belongs to a name below {self._name!r}: a name waits for all that is below it"

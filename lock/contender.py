@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -37,6 +38,22 @@ class Contender:
     queued_s: float | None = None
     ttl_s: int | None = None
 
+    @classmethod
+    def of(cls, kv: KeyValue, ttl_s: int | None = None) -> Contender:
+        """Who put a key into a queue, whichever client wrote it; `ttl_s` as asked for, if it was."""
+        try:
+            who = json.loads(kv.value)
+            owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
+            session = printable(_cut(str(who["session"])))
+            queued_s = max(time.time() - float(who["since"]), 0.0)
+            if not math.isfinite(queued_s):
+                raise ValueError("no time at all")
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # a stranger may write anything
+            value = kv.value.decode("utf-8", "replace")
+            owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)
+
     def __str__(self) -> str:
         left = "" if self.ttl_s is None else f" with {max(self.ttl_s, 0)} s of its TTL left"
         return f"{self.owner}, key {self.key!r}, lease {self.lease_id:x}{left}"
@@ -52,20 +69,6 @@ def identity(session: str) -> bytes:
         "since": round(time.time(), 3),
     }
     return json.dumps(who).encode()
-
-
-def describe(kv: KeyValue, ttl_s: int | None = None) -> Contender:
-    """A queue key as a contender, whichever client wrote it."""
-    try:
-        who = json.loads(kv.value)
-        owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
-        session = printable(_cut(str(who["session"])))
-        queued_s = max(time.time() - float(who["since"]), 0.0)
-        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # what a stranger writes may be anything
-        value = kv.value.decode("utf-8", "replace")
-        owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
-        return Contender(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)
 
 
 def _cut(text: str) -> str:

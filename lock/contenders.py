@@ -6,7 +6,7 @@ import contextlib
 
 from lock.client import Client
 from lock.clock import now
-from lock.contender import Contender, describe
+from lock.contender import Contender
 from lock.errors import EtcdUnavailable
 
 
@@ -21,4 +21,4 @@ def contenders_of(client: Client, prefix: str) -> list[Contender]:
     with contextlib.suppress(EtcdUnavailable):
         for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
             ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
-    return [describe(kv, ttls.get(kv.lease_id)) for kv in keys]
+    return [Contender.of(kv, ttls.get(kv.lease_id)) for kv in keys]

@@ -64,9 +64,10 @@ def test_no_file_imports_itself_by_a_detour(package: str) -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_loadtest_knows_the_public_names_of_lock_alone() -> None:
-    """What measures and disturbs the locks uses them as any other program would."""
-    taken = {name for path in (ROOT / "loadtest").rglob("*.py") for name in names(path) if name.startswith("lock.")}
+@pytest.mark.parametrize("package", ["app", "loadtest"])
+def test_the_public_names_of_lock_are_enough(package: str) -> None:
+    """The shop, and what measures and disturbs the locks, use them as any other program would."""
+    taken = {name for path in (ROOT / package).rglob("*.py") for name in names(path) if name.startswith("lock.")}
     assert "lock.Mutex" in taken <= {f"lock.{name}" for name in lock.__all__}
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from lock import Client, Contender
-from lock.contender import describe
 
 MOST_SHOWN = 24
 TIMEOUT = 1.0
@@ -54,6 +53,6 @@ def read_queue(client: Client, name: str) -> Queue:
         return Queue(0, [], 0)
     lease = keys[0].lease_id
     left = client.time_to_live(lease, timeout=TIMEOUT) if lease else None
-    holder = describe(keys[0], left.ttl if left else None)
-    waiters = [describe(kv) for kv in keys[1:MOST_SHOWN]]
+    holder = Contender.of(keys[0], left.ttl if left else None)
+    waiters = [Contender.of(kv) for kv in keys[1:MOST_SHOWN]]
     return Queue(left.granted_ttl if left else 0, [holder, *waiters], len(keys) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import threading
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lock.contender import describe, identity
+from lock import Contender
+from lock.contender import identity
 from lock.model import KeyValue
 
 
@@ -23,7 +25,7 @@ def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:
 
 def test_a_key_says_who_put_it_there() -> None:
     """Session, host, process and thread are told, with the time of queueing."""
-    contender = describe(key(identity("shop-8080")), ttl_s=5)
+    contender = Contender.of(key(identity("shop-8080")), ttl_s=5)
     assert contender.session == "shop-8080"
     expected = f"shop-8080 (host {socket.gethostname()}, pid {os.getpid()}, thread {threading.current_thread().name})"
     assert contender.owner == expected
@@ -34,12 +36,12 @@ def test_a_key_says_who_put_it_there() -> None:
 
 def test_the_token_is_the_create_revision() -> None:
     """Not the mod revision, which grows when the value is written again."""
-    assert describe(key(b"")).token == 7
+    assert Contender.of(key(b"")).token == 7
 
 
 def test_an_empty_key_is_another_clients() -> None:
     """Go's client, etcdctl and the server's lock RPC leave the value empty: so much is said."""
-    contender = describe(key(b""))
+    contender = Contender.of(key(b""))
     assert contender.owner == "another client"
     assert contender.session is None
     assert contender.queued_s is None
@@ -47,7 +49,7 @@ def test_an_empty_key_is_another_clients() -> None:
 
 def test_text_of_another_client_is_shown() -> None:
     """A value that is not ours is quoted."""
-    assert "'host-7'" in describe(key(b"host-7")).owner
+    assert "'host-7'" in Contender.of(key(b"host-7")).owner
 
 
 @pytest.mark.parametrize("lock_of", ["ours", "another client's"])
@@ -56,7 +58,7 @@ def test_orders_to_a_terminal_are_shown_and_not_given(lock_of: str) -> None:
     session = "lager-\x1b[31mgrün\x1b]0;title\x07\u202e\udcff"
     ours = json.dumps(json.loads(identity("")) | {"session": session}).encode()
     value = {"ours": ours, "another client's": session.encode("utf-8", "replace")}[lock_of]
-    contender = describe(key(value))
+    contender = Contender.of(key(value))
     assert str(contender).isprintable()
     assert r"lager-\x1b[31mgrün" in contender.owner
     assert (contender.session or "").isprintable()
@@ -64,20 +66,20 @@ def test_orders_to_a_terminal_are_shown_and_not_given(lock_of: str) -> None:
 
 def test_a_line_for_people_names_owner_key_lease_and_ttl() -> None:
     """What a timeout's message shows; the lease in hexadecimal, as etcdctl takes it."""
-    line = str(describe(key(identity("shop-8080")), ttl_s=5))
+    line = str(Contender.of(key(identity("shop-8080")), ttl_s=5))
     assert line.startswith("shop-8080 (host ")
     assert line.endswith("key 'shop/abc-1', lease abc with 5 s of its TTL left")
 
 
 def test_a_lease_that_is_gone_has_no_time_left() -> None:
     """etcd says -1 for it; people read 0."""
-    assert str(describe(key(b""), ttl_s=-1)).endswith("with 0 s of its TTL left")
+    assert str(Contender.of(key(b""), ttl_s=-1)).endswith("with 0 s of its TTL left")
 
 
 def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:
     """The time of queueing is another machine's; it may lie in our future."""
     who = json.loads(identity("x")) | {"since": time.time() + 3600}
-    assert describe(key(json.dumps(who).encode())).queued_s == 0.0
+    assert Contender.of(key(json.dumps(who).encode())).queued_s == 0.0
 
 
 @given(
@@ -90,20 +92,22 @@ def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:
 @example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":null}')
 @example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":"soon"}')
 @example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":NaN}')
+@example(b'{"session":1,"host":1,"pid":1,"thread":1,"since":-1e999}')
 @example(b"[" * 100_000)
 @example(b"1" * 5_000)
 def test_no_value_whatsoever_is_an_error(value: bytes) -> None:
-    """A stranger's key cannot break the message of a timeout."""
-    contender = describe(key(value))
+    """A stranger's key cannot break the message of a timeout, nor the JSON that a contender is put into."""
+    contender = Contender.of(key(value))
     assert contender.owner
     assert str(contender)
+    assert contender.queued_s is None or 0 <= contender.queued_s < math.inf
 
 
 @pytest.mark.parametrize("size", [1_000, 1_000_000])
 def test_a_long_value_is_cut(size: int) -> None:
     """A megabyte in a stranger's key is not copied into every message and log line."""
-    assert len(str(describe(key(b"x" * size)))) < 300
-    named = describe(key(identity("x" * size)))
+    assert len(str(Contender.of(key(b"x" * size)))) < 300
+    named = Contender.of(key(identity("x" * size)))
     assert named.session is not None
     assert len(named.session) < 300
     assert len(str(named)) < 300

@@ -170,7 +170,7 @@ class CohortMutex:
             turn = waiter.turn
             if waiter.leads and turn is None:
                 self._appoint_leader()
-                if not self._waiters:  # or else the next leader takes it over
+                if waiter.cancelled or not self._waiters:  # or else the next leader takes it over
                     abandoned, self._acquisition = self._acquisition, None
         if abandoned is not None:
             abandoned.withdraw()

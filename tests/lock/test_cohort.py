@@ -337,6 +337,34 @@ def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stran
     mutex.acquire(timeout=WAIT_S).release()
 
 
+def test_who_comes_after_cancel_is_not_cancelled(
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
+    mutex, awake, proceed = CohortMutex(session, "cohort/late"), threading.Event(), CohortMutex._proceed
+    hold = Mutex(stranger, "cohort/late").acquire(timeout=WAIT_S)
+    first = in_thread(mutex.acquire, timeout=2.0)
+    wait_until(lambda: len(keys(client, "cohort/late")) == 2)
+
+    def proceed_late(waiter: _Waiter, until: float) -> object:
+        assert awake.wait(WAIT_S)
+        return proceed(mutex, waiter, until)
+
+    monkeypatch.setattr(mutex, "_proceed", proceed_late)
+    second = in_thread(mutex.acquire, timeout=WAIT_S)
+    with pytest.raises(LockTimeout):
+        first.result(WAIT_S)
+    mutex.cancel()
+    third = in_thread(mutex.acquire, timeout=WAIT_S)
+    wait_until(lambda: len(mutex._waiters) == 2)
+    awake.set()
+    with pytest.raises(LockCancelled):
+        second.result(WAIT_S)
+    wait_until(lambda: third.done() or len(keys(client, "cohort/late")) == 2)
+    hold.release()
+    third.result(WAIT_S).release()
+
+
 def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: Callable[[], threading.Event]) -> None:
     """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
     for number in range(50):

@@ -38,6 +38,8 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.keepalive_time_ms", 10_000),  # etcd closes connections that ping more often than every 5 s
     ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.http2.ping_timeout_ms", 3_000),  # else a minute, whatever the line above says
+    ("grpc.http2.max_pings_without_data", 0),  # without limit: a watch may be silent for long
     ("grpc.max_receive_message_length", -1),  # the list of a very long queue
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),

@@ -18,6 +18,7 @@ from loadtest.ports import LOOPBACK, free_port
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd, EtcdCluster
 from lock import Client, EtcdError, EtcdUnavailable, LeaseNotFound, connect
+from tests.lock.support import in_thread
 from tests.waiting import wait_until
 
 SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
@@ -274,6 +275,19 @@ def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near:
     with pytest.raises(EtcdUnavailable, match="another endpoint"):
         next(changes)
     assert next(iter(both.watch("transport/silent/"))) == []
+
+
+@pytest.mark.slow
+def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, near: Proxy) -> None:
+    """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
+    changes = iter(both.watch("transport/long/"))
+    assert next(changes) == []
+    following = in_thread(next, changes)
+    with pytest.raises(TimeoutError):
+        following.result(35.0)
+    near.stall()
+    with pytest.raises(EtcdUnavailable):
+        following.result(13.0 + 4 * SLACK_S)
 
 
 def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:

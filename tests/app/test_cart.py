@@ -63,6 +63,7 @@ def test_a_cart_is_one_order_in_several_ledgers(browser: FlaskClient, sale: Sale
     assert (body["outcome"], body["guard"], body["item"], body["instance"]) == ("sold", "cart", "1,2,4", "shop-a")
     assert body["stock"] == {"1": 9, "2": 9, "4": 9}
     assert stocks(sale) == [9, 9, 10, 9]
+    assert [sale.snapshot(item).lucky for item in sale.keys_of] == [1, 1, 0, 1]
     assert set(body["token"]) == {"1", "2", "4"}
     for item, token in body["token"].items():
         (entry,) = ledger(sale, item)

@@ -56,6 +56,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     bench_result().write(bench)
     record = Record.read(DATA / "rush-none.json")
     record.kind, record.scenario = "fault", "pause-holder"
+    record.verdict["verdict"] = "OVERSOLD by 18, 1 duplicate, 1 sold but denied"
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": [rush], "versus": [rush, kept(directory / "b", slower=1.7)], "bench": [bench], "fault": [fault]}

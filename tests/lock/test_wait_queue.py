@@ -489,6 +489,23 @@ def test_a_queue_with_a_holder_is_followed_however_long(
         assert hold.lost.wait(AT_ONCE_S)
 
 
+def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:
+    """Who has seen the holder sleeps until it is another one, the time is over, or the queue is closed."""
+    with Session(client, ttl=600) as session:
+        queue = session.enlist(f"{name}/", session.new_ticket(f"{name}/"))
+        seen = queue.await_holder(None, timeout=WAIT_S)
+        assert seen is not None
+        assert seen.key == hold.key
+        began = now()
+        assert queue.await_holder(seen, timeout=0.2) == seen
+        assert now() - began >= 0.2
+        following = in_thread(queue.await_holder, seen, timeout=WAIT_S)
+        hold.release()
+        assert following.result(AT_ONCE_S) is None
+        closing = in_thread(queue.await_holder, None, timeout=WAIT_S)
+    closing.result(AT_ONCE_S)
+
+
 def test_the_next_thread_is_woken_without_the_watch(deaf: Client, name: str) -> None:
     """Within a process a release wakes the next one by itself: nobody has to wait until etcd tells what is known."""
     with Session(deaf, ttl=600) as session:

@@ -138,7 +138,7 @@ def test_a_waiter_moves_to_another_endpoint_with_the_calls(
 ) -> None:
     """A member hangs: the first call that finds it so, be it a renewal of the lease, takes the watch along."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
-    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=2) as session:
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=5) as session:
         waiting = wait_behind(hold, client, session)
         proxy.stall()
         hold.release()

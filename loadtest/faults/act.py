@@ -109,9 +109,11 @@ class Act:
         Thread(
             target=lambda: answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms)), daemon=True
         ).start()
-        self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM))
+        self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
         self.buyers.go_on()
         time.sleep(READ_S)
+        if answer.done():
+            raise Untimely(f"the victim was answered at once: {answer.result().outcome.value}")
         self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 

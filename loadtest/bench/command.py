@@ -12,7 +12,7 @@ from rich.table import Table
 
 from loadtest.bench.bounds import measure_bounds
 from loadtest.bench.crowd import Unanswered
-from loadtest.bench.parts import EVERY_GUARD, PARTS, Part, counted, parts
+from loadtest.bench.parts import EVERY_GUARD, PARTS, Part, parts
 from loadtest.bench.performance import performance
 from loadtest.bench.result import Case, Result, Row, Run
 from loadtest.bench.runs import Bench
@@ -22,6 +22,7 @@ from loadtest.report.command import write
 from loadtest.reports import BENCHMARK, new_report, point_latest
 from loadtest.shops import SaleError
 from loadtest.stack import Stack
+from loadtest.words import counted
 
 _SETTINGS = {"FLASHSALE_EVIDENCE": ""}
 _NARROWEST = 150

@@ -86,8 +86,3 @@ def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> li
 def about(name: str) -> str:
     """What a part is, in a sentence."""
     return str(PARTS[name].__doc__)
-
-
-def counted(number: int, thing: str) -> str:
-    """For example "1 instance" or "2 instances"."""
-    return f"{number} {thing}{'s' * (number != 1)}"

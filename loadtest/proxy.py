@@ -48,7 +48,7 @@ class Proxy:
         self._stalled: set[str] = set()
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None
-        self.gate = threading.Condition()
+        self.gate = threading.Lock()
 
     @property
     def endpoint(self) -> str:
@@ -70,7 +70,8 @@ class Proxy:
         """Pass everything on again, what was kept back first."""
         with self.gate:
             self._stalled.clear()
-            self.gate.notify_all()
+            for pipe in self._pipes:
+                pipe.news.notify()
 
     def held_back(self, direction: str) -> bytes:
         """What has arrived in this direction and is not passed on yet."""
@@ -84,7 +85,6 @@ class Proxy:
         """
         with self.gate:
             found = [pipe for pipe in self._pipes if pipe.direction == direction and pipe.let_pass(through)]
-            self.gate.notify_all()
         return bool(found)
 
     def forget(self) -> None:
@@ -99,7 +99,7 @@ class Proxy:
             pipes, self._pipes = self._pipes, []
             for pipe in pipes:
                 pipe.ended = True
-            self.gate.notify_all()
+                pipe.news.notify()
         for pipe in pipes:
             pipe.close(abruptly=True)
 
@@ -163,6 +163,7 @@ class _Pipe:
         self.held: deque[_Piece] = deque()  # in the pieces in which it came; an empty one at the end
         self.forgotten = False
         self.ended = False
+        self.news = threading.Condition(proxy.gate)  # for the thread that writes
         self._may_pass = 0  # pieces, even if this direction is stalled
         self._proxy = proxy
         self._source = source
@@ -172,6 +173,7 @@ class _Pipe:
         """Let the pieces up to the first one with these bytes pass; to be called with the gate held."""
         position = next((number for number, piece in enumerate(self.held, 1) if through in piece.data), 0)
         self._may_pass = max(self._may_pass, position)
+        self.news.notify()
         return position > 0
 
     def read(self) -> None:
@@ -185,7 +187,7 @@ class _Pipe:
             delay = self._proxy.delay_s + random.uniform(0, self._proxy.jitter_s)
             with self._proxy.gate:
                 self.held.append(_Piece(data, time.monotonic() + delay))
-                self._proxy.gate.notify_all()
+                self.news.notify()
 
     def write(self) -> None:
         """Pass on what may pass, then the end: a stalled network keeps back the news of a closed connection, too."""
@@ -198,7 +200,7 @@ class _Pipe:
 
     def _next(self) -> bytes:
         with self._proxy.gate:
-            self._proxy.gate.wait_for(lambda: self.ended or self._passes())
+            self.news.wait_for(lambda: self.ended or self._passes())
             if self.ended:
                 return b""
             self._may_pass = max(self._may_pass - 1, 0)

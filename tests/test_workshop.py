@@ -129,10 +129,10 @@ def clone(tmp_path: Path) -> Path:
 @pytest.mark.timeout(180)
 def test_the_guard_of_the_text_is_exact_until_somebody_is_slow(clone: Path) -> None:
     """Built in as told, it passes the plain rush, and breaks its promise where a buyer outlives the key."""
-    environment = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": ""}
     plain, slow = (words for words in commands() if "homemade" in words)
     verdicts = []
-    for words in (plain, slow):
+    for words in ([*plain, "--buyers=60", "--stock=20"], slow):
         done = subprocess.run(
             [sys.executable, "-m", "loadtest", *words], cwd=clone, env=environment, capture_output=True, text=True
         )

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+import redis
 from redis.client import Pipeline
 
 from app.decisions import decided, fenced_off, replayed, sending, settled
@@ -60,7 +61,7 @@ class Inventory:
         """The plain read, through a pipeline that watches where one is given.
 
         Raises:
-            redis.WatchError: nothing was left, and `pipe` noticed that this has changed; nothing was written.
+            redis.WatchError: there is, or was, nothing left, and `pipe` saw that change; nothing was written.
         """
         with purchase.timing("read"):
             stock = (pipe or self._client).get(self._keys.stock)
@@ -68,7 +69,9 @@ class Inventory:
             answer = self._first_answer(purchase.key, pipe) if purchase.key and left > 0 else None
         if stock is None:
             self._sale.open_if_closed(self._item)
-            return self.read(purchase, pipe)
+            if pipe:
+                raise redis.WatchError("the sale has just begun")
+            return self.read(purchase)
         if answer is not None:
             return Reading(replayed(purchase, str(answer)))
         return Reading(stock=left) if left > 0 else Reading(self._nothing_left(purchase, left, pipe))

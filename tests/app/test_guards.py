@@ -140,6 +140,13 @@ def test_a_watch_that_is_always_overtaken_gives_up(settings: Settings, sale: Sal
     assert (purchase.result()["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
 
 
+def test_a_watch_is_not_overtaken_by_the_beginning_of_its_own_sale(app: Flask) -> None:
+    """Who buys first in a sale that nobody has begun thinks once, not in vain and then again."""
+    answer = app.test_client().post("/stock/reduce?guard=redis-watch&hold_ms=500").get_json()
+    assert answer["outcome"] == "sold"
+    assert answer["waited_ms"] < 500
+
+
 def has_read(sale: Sale) -> bool:
     """Whether a fenced purchase has read, so that its think time has begun."""
     return str(sale.client.get(sale.keys.fence)) != "0"

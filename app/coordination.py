@@ -86,7 +86,7 @@ class Coordination:
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""
         with self._lock:
-            self._check_open()
+            self.check_open()
             before = self._attempt
             if before is not None and not _failed(before):
                 attempt = before
@@ -100,10 +100,11 @@ class Coordination:
                 self._bury()
         session = attempt.result()
         with self._lock:
-            self._check_open()  # a drain cannot reach those who wait for a session that is still being made
+            self.check_open()  # a drain cannot reach those who wait for a session that is still being made
         return session
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises `ShuttingDown` if `drain` was called: whoever waits outside of etcd has to ask."""
         if self._draining:
             raise ShuttingDown(f"instance {self._instance} is shutting down")
 

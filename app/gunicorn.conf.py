@@ -69,9 +69,8 @@ def on_starting(server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Connect to etcd and Redis, and be ready for SIGTERM.
 
-    Whoever waits for the lock in etcd is sent away then; who waits under `thread`, `redis-lock` or `redis-watch` waits
-    on, and is left without an answer if that lasts too long. What is still held shortly before the master loses its
-    patience is given up: after a kill the lock would stay locked until the lease expires.
+    Whoever waits for his turn is sent away then. What is still held shortly before the master loses its patience is
+    given up: after a kill the lock would stay locked until the lease expires.
     """
     from app import services
     from app.vitals import Vitals

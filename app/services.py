@@ -63,7 +63,7 @@ class Services:
             logger.warning("not ready yet: %s", error)
 
     def drain(self) -> None:
-        """Send everybody away who waits for the etcd mutex; whoever holds it goes on."""
+        """Send everybody away who waits for his turn; whoever has it goes on."""
         self.coordination.drain()
 
     def close(self) -> None:

@@ -8,12 +8,24 @@ import redis
 from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock
 
-from app.guards.base import Guard, Promise, read_modify_write
+from app.guards.base import Guard, Promise, Tools, read_modify_write
 from app.purchase import LossCause, Purchase, Receipt
 from app.redis_client import Refused
 from app.refusals import GaveUp
 
 logger = logging.getLogger(__name__)
+
+
+class EndableLock(Lock):
+    """redis-py's own, except that nobody tries again when the instance shuts down."""
+
+    def __init__(self, tools: Tools, key: str) -> None:
+        super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=tools.lock_timeout)
+        self._check_open = tools.coordination.check_open
+
+    def do_acquire(self, token: str) -> bool:
+        self._check_open()
+        return super().do_acquire(token)
 
 
 class RedisLockGuard(Guard):
@@ -24,10 +36,9 @@ class RedisLockGuard(Guard):
     description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        key, wait = self.tools.sale.keys_of[purchase.item].lock, self.tools.lock_timeout
-        lock = self.tools.sale.client.lock(key, timeout=self.tools.lease_ttl, blocking_timeout=wait)
+        lock = EndableLock(self.tools, self.tools.sale.keys_of[purchase.item].lock)
         if not lock.acquire():
-            raise GaveUp(f"the Redis lock {key!r} was not free within {wait:g} s")
+            raise GaveUp(f"the Redis lock {lock.name!r} was not free within {lock.blocking_timeout:g} s")
         try:
             with purchase.inside():
                 return read_modify_write(self.inventory(purchase), purchase)

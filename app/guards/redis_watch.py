@@ -25,6 +25,7 @@ class RedisWatchGuard(Guard):
         deadline = time.monotonic() + self.tools.lock_timeout
         pause = 0.001
         while True:
+            self.tools.coordination.check_open()
             with self.inventory(purchase).watching() as pipe, purchase.inside():
                 try:
                     return read_modify_write(self.inventory(purchase), purchase, pipe)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from app.guards.base import Guard, Promise, Tools, read_modify_write
 from app.purchase import Purchase, Receipt
 from app.refusals import GaveUp
+
+SLICE_S = 1.0  # how long nobody who waits is told that the instance shuts down
 
 
 class ThreadGuard(Guard):
@@ -22,10 +25,19 @@ class ThreadGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         lock = self._locks[purchase.item]
-        if not lock.acquire(timeout=self.tools.lock_timeout):
-            raise GaveUp(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
+        self._acquire(lock)
         try:
             with purchase.inside():
                 return read_modify_write(self.inventory(purchase), purchase)
         finally:
             lock.release()
+
+    def _acquire(self, lock: threading.Lock) -> None:
+        until = time.monotonic() + self.tools.lock_timeout
+        while True:
+            self.tools.coordination.check_open()
+            left = until - time.monotonic()
+            if lock.acquire(timeout=max(min(left, SLICE_S), 0.0)):
+                return
+            if left <= SLICE_S:
+                raise GaveUp(f"the thread lock was not free within {self.tools.lock_timeout:g} s")

@@ -111,6 +111,12 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         self.keepalived_conns.append(conn)
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_client_socket_readable, conn))
 
+    def murder_keepalived(self, force: bool = False) -> None:
+        """Hang up on whoever is idle for too long, and, where no room is left for others, on who is so for longest."""
+        if self.nr_conns >= self.worker_connections and self.keepalived_conns:
+            self.keepalived_conns[0].timeout = -math.inf
+        super().murder_keepalived(force)
+
     def handle(self, conn: TConn) -> Any:
         client = conn.sock
         client.until = time.monotonic() + REQUEST_TIMEOUT_S

@@ -92,6 +92,20 @@ def test_who_says_nothing_takes_no_thread(server: Process) -> None:
     assert time.monotonic() - began < RECEIVE_TIMEOUT_S
 
 
+def test_who_is_idle_for_longest_makes_room(tmp_path: Path, env: dict[str, str]) -> None:
+    """However many connections say nothing, there is room for one more: the oldest of them is closed for it."""
+    env |= {"GUNICORN_CMD_ARGS": "--worker-connections 20"}
+    began = time.monotonic()
+    with Instance(tmp_path, env=env) as instance, ExitStack() as connections:
+        silent = [connections.enter_context(sent(instance, b"")) for _ in range(40)]
+        with visitor(instance) as other:
+            ask(other)
+            assert silent[0].recv(1) == b""
+            silent[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert read_all(silent[-1]).startswith(b"HTTP/1.1 200")
+    assert time.monotonic() - began < DEADLINE_S
+
+
 def test_a_request_that_drips_in_has_an_end() -> None:
     """Who has sent too slowly for too long counts as having hung up, although there is more to receive."""
     accepted, client = socket.socketpair()

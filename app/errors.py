@@ -21,8 +21,6 @@ ADDRESSES = (
 )
 TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."
 LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
-# They describe a body that is not sent on, so they must not be either.
-DROPPED_HEADERS = frozenset({"content-type", "content-length"})
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
@@ -45,7 +43,7 @@ def _http_error(error: HTTPException) -> Response:
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem(status, detail)
     for name, value in error.get_headers():
-        if name.lower() not in DROPPED_HEADERS:
+        if name != "Content-Type":  # of a page in HTML
             response.headers[name] = value
     return response
 

@@ -46,5 +46,6 @@ def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture)
     answer = app.test_client().get("/fail")
     assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
     assert answer.get_json()["instance"] == "shop-a"
+    assert "defect of the shop" in answer.get_json()["detail"]
     assert "secret" not in answer.text
     assert "secret of the house" in caplog.text

@@ -24,6 +24,13 @@ def test_alive_and_ready(browser: FlaskClient) -> None:
     }
 
 
+def test_the_name_of_an_instance_is_sent_as_it_is(settings: Settings) -> None:
+    """Whoever reads the bare answer finds the letters that were given, in UTF-8, and no escapes for them."""
+    app = create_app(dataclasses.replace(settings, instance="Köln ☃"))
+    assert '"instance": "Köln ☃"' in app.test_client().get("/livez").text
+    services.of(app).close()
+
+
 @pytest.mark.parametrize("away", ["etcd", "redis"])
 def test_not_ready_names_who_is_away(settings: Settings, away: str) -> None:
     """Without etcd or Redis the instance lives but is not ready, says which of them is missing, and sells nothing."""

@@ -30,6 +30,7 @@ def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> Non
     pair = guard in ("etcd-cohort", "etcd-batch")
     assert isinstance(body["token"], list if pair else int) is guard.startswith("etcd")
     assert body["held_ms"] > 0
+    assert answer.headers["Cache-Control"] == "no-store"
     assert re.fullmatch(r"wait;dur=[\d.]+, read;dur=[\d.]+, commit;dur=[\d.]+", answer.headers["Server-Timing"])
 
 
@@ -42,6 +43,7 @@ def test_sold_out_is_a_conflict(browser: FlaskClient, guard: str) -> None:
     assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
     assert (body["status"], body["outcome"], body["order"], body["stock"]) == (409, "sold_out", None, 0)
     assert (body["instance"], body["guard"], body["title"]) == ("shop-a", guard, "Sold out")
+    assert body["type"] == "urn:stock-flash-sale:problem:sold_out"
     assert body["detail"]
     assert "Retry-After" not in answer.headers
     assert browser.get("/stock").get_json()["orders"] == 0

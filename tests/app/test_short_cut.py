@@ -233,6 +233,17 @@ def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
     assert inventory.short_cut.take(Purchase("dan", "etcd")) is None
 
 
+def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
+    """Of those who come after the first look, each who asks Redis saves the others the way who had clicked by then."""
+    sale.reset(0)
+    inventory = Inventory(sale, instance="shop-a")
+    inventory.fenced_read(Purchase("bob", "etcd", token=1))
+    before, asks = Purchase("ada", "etcd"), Purchase("eve", "etcd")
+    assert inventory.short_cut.take(asks) is not None
+    assert inventory.short_cut.take(before) is not None
+    assert (asks.read_at is None, before.read_at is None) == (False, True)
+
+
 def retried_alone(inventory: Inventory) -> Receipt | KeyReused | None:
     """What Ada is told who asks again with her key, under the lock."""
     return inventory.fenced_read(Purchase("ada", "etcd", key="k", token=3)).receipt

@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -40,6 +40,11 @@ def in_thread(call: Callable[..., T], *args: object, **options: object) -> Futur
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def assert_goes_on(call: Future[T], seconds: float) -> None:
+    """It has no outcome within so many seconds."""
+    assert not wait([call], timeout=seconds).done
 
 
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:

@@ -252,7 +252,7 @@ def test_nobody_takes_an_outage_for_a_queue(fresh_etcd: Etcd) -> None:
     with connect(fresh_etcd.endpoint) as client, Session(client, ttl=60) as session:
         mutex = CohortMutex(session, "cohort/outage")
         fresh_etcd.pause()
-        waits = [in_thread(mutex.acquire, timeout=0.5) for _ in range(8)]
+        waits = [in_thread(mutex.acquire, timeout=1.5) for _ in range(8)]
         errors = [type(wait.exception(WAIT_S)) for wait in waits]
         fresh_etcd.resume()
         assert errors == [EtcdUnavailable] * 8

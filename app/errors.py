@@ -61,5 +61,5 @@ def _away(error: Exception) -> Response:
 
 
 def _defect(error: Exception) -> Response:
-    logger.exception("%s %s failed", request.method, request.path, exc_info=error)
+    logger.exception("%s %s failed", request.method, request.path)
     return problem(500, "That is a defect of the shop, not of your request: the log of this instance says more.")

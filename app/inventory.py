@@ -86,8 +86,7 @@ class Inventory:
         if not purchase.key:
             return decided(purchase, Outcome.SOLD_OUT, stock)
         with pipe or self._client.pipeline() as pipe:
-            if pipe.watching:
-                pipe.multi()
+            pipe.multi()
             pipe.hsetnx(self._keys.answers, purchase.key, self._answer(purchase, Outcome.SOLD_OUT, stock))
             pipe.hget(self._keys.answers, purchase.key)
             is_first, answer = pipe.execute()
@@ -105,8 +104,7 @@ class Inventory:
         """
         left = reading.stock - 1
         with purchase.timing("commit"), sending(), pipe or self._client.pipeline() as pipe:
-            if pipe.watching:
-                pipe.multi()
+            pipe.multi()
             pipe.set(self._keys.stock, left)
             pipe.incr(self._keys.lucky)
             pipe.rpush(self._keys.orders, purchase.entry(self._instance))

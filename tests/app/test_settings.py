@@ -33,6 +33,7 @@ def test_everything_can_be_set() -> None:
             "FLASHSALE_ADMIN_TOKEN": "s3cret",
             "FLASHSALE_THREADS": "8",
             "FLASHSALE_WORKERS": "2",
+            "FLASHSALE_ITEMS": "3",
             "FLASHSALE_EVIDENCE": "/var/evidence",
         }
     )
@@ -49,6 +50,7 @@ def test_everything_can_be_set() -> None:
         admin_token="s3cret",
         threads=8,
         workers=2,
+        items=3,
         evidence=Path("/var/evidence"),
     )
 
@@ -63,17 +65,22 @@ def test_an_empty_variable_is_not_set() -> None:
     [
         ("PORT", "abc", "whole number from 1 to 65535"),
         ("PORT", "0", "whole number from 1 to 65535"),
+        ("PORT", "65536", "whole number from 1 to 65535"),
         ("PORT", "\u0663", "whole number"),
         ("STOCK", "-1", "whole number from 0"),
         ("THREADS", "1e3", "whole number from 1"),
         ("LOCK_TIMEOUT", "nan", "seconds from 0.1"),
         ("LOCK_TIMEOUT", "0", "seconds from 0.1"),
+        ("LOCK_TIMEOUT", "3600.1", "seconds from 0.1"),
+        ("LOCK_TIMEOUT", "1_0", "seconds from 0.1"),
         ("HOST", "http://0.0.0.0", "without scheme"),
         ("INSTANCE", "two\nlines", "printable"),
+        ("INSTANCE", "x" * 65, "at most 64"),
         ("SALE", "a/b", "letters, digits"),
         ("SALE", "{x}", "letters, digits"),
+        ("SALE", "x" * 65, "at most 64"),
         ("ETCD_ENDPOINTS", "localhost", "HOST:PORT"),
-        ("ETCD_ENDPOINTS", "a:1,b:99999", "HOST:PORT"),
+        ("ETCD_ENDPOINTS", "a:1,b:65536", "HOST:PORT"),
         ("ETCD_ENDPOINTS", "a:0", "HOST:PORT"),
         ("ETCD_ENDPOINTS", "a:1,https://b:2379", "does not speak TLS to etcd"),
         ("REDIS_URL", "http://cache", "redis://"),
@@ -90,6 +97,23 @@ def test_a_bad_value_is_named_with_advice(name: str, value: str, advice: str) ->
     """A value that cannot be used is answered by what to give instead."""
     with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*{advice}"):
         Settings.from_environment({f"FLASHSALE_{name}": value})
+
+
+def test_the_least_and_the_most_are_taken() -> None:
+    """What the advice calls possible is."""
+    for timeout, port, stock, kinds in (("0.1", "1", "0", "1"), ("3600", "65535", "1000000", "1000")):
+        settings = Settings.from_environment(
+            {
+                "FLASHSALE_LOCK_TIMEOUT": timeout,
+                "FLASHSALE_PORT": port,
+                "FLASHSALE_STOCK": stock,
+                "FLASHSALE_ITEMS": kinds,
+                "FLASHSALE_INSTANCE": "x" * 64,
+                "FLASHSALE_SALE": "x" * 64,
+            }
+        )
+        assert (settings.lock_timeout, settings.port) == (float(timeout), int(port))
+        assert (settings.stock, settings.items) == (int(stock), int(kinds))
 
 
 @pytest.mark.parametrize(

@@ -140,14 +140,10 @@ class Purchase:
         self.left = time.monotonic()
         self.witness.left(self, error)
 
-    def end(self) -> None:
-        """The purchase is over; for one that never got in, so is the wait."""
-        self.left = self.left or time.monotonic()
-
     @property
     def waited_s(self) -> float:
-        """Seconds until the critical section began; for a purchase that never got in, until it gave up."""
-        return (self.entered or self.left or time.monotonic()) - self.began
+        """Seconds until the critical section began; for a purchase that has not got in, until now."""
+        return (self.entered or time.monotonic()) - self.began
 
     @property
     def held_s(self) -> float:

@@ -78,7 +78,6 @@ class Shop:
             receipt = refuse(purchase, error)
         except KeyReused as error:
             raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
-        purchase.end()
         self._metrics.count(purchase, receipt)
         return _answered(purchase, receipt)
 
@@ -150,6 +149,7 @@ class Shop:
 
 
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:
+    waited_ms = _milliseconds(purchase.waited_s)
     members: dict[str, Any] = {
         "outcome": receipt.outcome.value,
         "item": purchase.item,
@@ -157,7 +157,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         "stock": receipt.stock,
         "guard": receipt.guard,
         "token": receipt.token,
-        "waited_ms": _milliseconds(purchase.waited_s),
+        "waited_ms": waited_ms,
         "held_ms": _milliseconds(purchase.held_s),
     }
     if receipt.outcome is Outcome.SOLD:
@@ -170,7 +170,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     response.headers["Server-Timing"] = (
-        f"wait;dur={_milliseconds(purchase.waited_s)}, "
+        f"wait;dur={waited_ms}, "
         f"read;dur={_milliseconds(purchase.read_s)}, commit;dur={_milliseconds(purchase.commit_s)}"
     )
     return response

@@ -69,6 +69,24 @@ def test_a_replay_is_told_from_a_sale(app: Flask, tmp_path: Path, guard: str) ->
     ]
 
 
+def test_a_section_that_is_tried_again_is_recorded_for_itself(app: Flask, tmp_path: Path) -> None:
+    """Who was overtaken leaves without an outcome; the next section, which finds nothing, sent no write of its own."""
+    tools = services.of(app).shop._guards["redis-watch"].tools
+    inventory = tools.inventories["1"]
+    write = inventory.write
+
+    def too_late(*args: Any) -> Any:
+        tools.sale.client.set(tools.sale.keys.stock, 0)
+        return write(*args)
+
+    inventory.write = too_late  # type: ignore[method-assign]
+    assert app.test_client().post("/stock/reduce?guard=redis-watch").get_json()["outcome"] == "sold_out"
+    _, overtaken, _, told = recorded(tmp_path)
+    assert (overtaken["outcome"], overtaken["commit_at"] is None) == (None, False)
+    assert (told["outcome"], told["commit_at"]) == ("sold_out", None)
+    assert overtaken["read_at"] < told["read_at"]
+
+
 def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, settings: Settings) -> None:
     """A purchase that waited in vain was in no critical section."""
     with (

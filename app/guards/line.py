@@ -97,5 +97,5 @@ class Line:
 
     def _appoint_first(self) -> None:
         """The first in line leads; with the lock held."""
-        if self._waiting and not self._waiting[0].leads:
+        if self._waiting:
             self._waiting[0].appoint()

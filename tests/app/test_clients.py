@@ -130,6 +130,16 @@ def test_an_answer_that_is_read_in_drips_has_an_end(monkeypatch: pytest.MonkeyPa
             sending.result()
 
 
+def test_an_answer_that_is_not_read_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads nothing at all for too long counts as having hung up."""
+    monkeypatch.setattr("app.clients.SEND_TIMEOUT_S", 1)
+    accepted, client = socket.socketpair()
+    with ThreadPoolExecutor(1) as threads, client, ClientSocket.of(accepted) as server_side:
+        sending = threads.submit(server_side.sendall, bytes(100_000_000))
+        with pytest.raises(BrokenPipeError, match="does not read its answer"):
+            sending.result(DEADLINE_S)
+
+
 @pytest.mark.slow
 def test_who_drips_keeps_no_thread(instance: Instance) -> None:
     """Bodies that come at a byte a second, one for every thread, are told to hurry up, and nothing is sold."""
@@ -191,6 +201,7 @@ def test_what_is_no_request_is_a_problem_too(instance: Instance) -> None:
         (b"GET /stock HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 9000 + b"\r\n\r\n", 431, "shorter"),
         (b"this is no HTTP\r\n\r\n", 400, "no request"),
         (b"POST /stock HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: magic\r\n\r\n", 501, "magic"),
+        (b"POST /stock HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n", 417, "magic"),
     ):
         found, media_type, document = answer(instance, data)
         assert (found, media_type) == (status, PROBLEM)

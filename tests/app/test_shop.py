@@ -31,7 +31,12 @@ def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> Non
     assert isinstance(body["token"], list if pair else int) is guard.startswith("etcd")
     assert body["held_ms"] > 0
     assert answer.headers["Cache-Control"] == "no-store"
-    assert re.fullmatch(r"wait;dur=[\d.]+, read;dur=[\d.]+, commit;dur=[\d.]+", answer.headers["Server-Timing"])
+    timing = re.fullmatch(r"wait;dur=([\d.]+), read;dur=([\d.]+), commit;dur=([\d.]+)", answer.headers["Server-Timing"])
+    assert timing is not None
+    waited, read, commit = map(float, timing.groups())
+    assert waited == body["waited_ms"]
+    assert read + commit < body["held_ms"] + 0.01  # all of them are rounded
+    assert (read > 0, commit > 0) == (guard not in ("etcd-batch", "redis-lua"), True)
 
 
 @pytest.mark.parametrize("guard", NAMES)

@@ -109,6 +109,13 @@ class CohortMutex:
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
         self.session.client.check_process()
+        shielded(self._cancel)
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits over all processes; the threads of a process share its one key."""
+        return self._mutex.contenders()
+
+    def _cancel(self) -> None:
         with self._lock:
             cancelled, leaders = list(self._waiters), [waiter for waiter in self._waiters if waiter.leads]
             self._waiters = deque(leaders)  # the others get no turn, even if one comes before they wake
@@ -118,10 +125,6 @@ class CohortMutex:
             acquisition = self._acquisition
         if acquisition is not None:
             acquisition.cancel()  # which leaves a hold alone
-
-    def contenders(self) -> list[Contender]:
-        """Who holds and who waits over all processes; the threads of a process share its one key."""
-        return self._mutex.contenders()
 
     def _proceed(self, waiter: _Waiter, until: float) -> Turn:
         with self._lock:

@@ -8,6 +8,7 @@ from functools import partial
 
 from lock.errors import LockError
 from lock.messenger import Messenger, call
+from lock.shield import shielded
 
 
 class Loss:
@@ -30,11 +31,7 @@ class Loss:
 
     def fail(self, failure: LockError) -> bool:
         """It is lost; whether this was the first reason."""
-        with self._lock:
-            first = self._record(failure)
-        if first:
-            self._tell()
-        return first
+        return shielded(partial(self._fail, failure))
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
@@ -55,6 +52,13 @@ class Loss:
         failure = self.again()
         if failure is not None:
             raise failure
+
+    def _fail(self, failure: LockError) -> bool:
+        with self._lock:
+            first = self._record(failure)
+        if first:
+            self._tell()
+        return first
 
     def _record(self, failure: LockError) -> bool:
         """With the lock held."""

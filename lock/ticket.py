@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from lock.errors import LockError
 from lock.loss import Loss
 from lock.messenger import Messenger
+from lock.shield import shielded
 
 
 class Ticket(Loss):
@@ -45,13 +47,19 @@ class Ticket(Loss):
 
     def grant(self, token: int) -> None:
         """Its turn has come, unless it has failed."""
+        shielded(partial(self._grant, token))  # perhaps from the release of another hold, which may be interrupted
+
+    def cancel(self, failure: LockError) -> None:
+        """It waits no more, unless its turn has come: a hold is never cancelled."""
+        shielded(partial(self._cancel, failure))
+
+    def _grant(self, token: int) -> None:
         with self._lock:
             if self.failure is None:
                 self.token = token
         self.turn.set()
 
-    def cancel(self, failure: LockError) -> None:
-        """It waits no more, unless its turn has come: a hold is never cancelled."""
+    def _cancel(self, failure: LockError) -> None:
         with self._lock:
             cancelled = self.token is None and self._record(failure)
         if cancelled:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
 import lock
-from lock import Client, MultiLock, Mutex, ReentrantMutex, Session
-from tests.lock.support import WAIT_S, keys
+from lock import (
+    Client,
+    CohortMutex,
+    Hold,
+    LockCancelled,
+    MultiLock,
+    Mutex,
+    NotHeld,
+    ReentrantMutex,
+    Session,
+    Turn,
+)
+from tests.lock.support import WAIT_S, in_thread, keys
 from tests.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
+EVENTS = str(threading.__file__)
 
 
 @pytest.fixture
@@ -42,25 +58,75 @@ def test_an_interrupt_at_any_call_leaves_no_key(
     locks = []  # they live on, and with them what they know of their holds
     for number in itertools.count(1):
         locks.append(make(session, f"{name}/{number}"))
-        if not lock_and_interrupt(locks[-1], at=number):
+        if not interrupted(partial(lock_and_release, locks[-1]), at=number):
             break
     wait_until(lambda: not keys(client, name))
     assert number > 50
 
 
-def lock_and_interrupt(lock: Mutex | MultiLock, *, at: int) -> bool:
-    """Lock and release, interrupted where this thread enters the library's `at`-th function; whether it has as many."""
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_release_keeps_nobody_waiting(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """However far it has come, the thread of this process that waits behind holds in the end."""
+    for number in itertools.count(1):
+        hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
+        more = interrupted(hold.release, at=number, inside=(LIBRARY, EVENTS))
+        with contextlib.suppress(NotHeld):  # it had not begun, and whoever is interrupted there calls it again
+            hold.release()
+        waiting.result(WAIT_S).release()
+        if not more:
+            break
+    assert number > 5
+
+
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """Who was not woken by the first is woken by the second."""
+    for number in itertools.count(1):
+        mutex = make(session, f"{name}/{number}")
+        hold, waiting = held_and_wanted(mutex)
+        more = interrupted(mutex.cancel, at=number, inside=(LIBRARY, EVENTS))
+        mutex.cancel()
+        with pytest.raises(LockCancelled):
+            waiting.result(WAIT_S)
+        hold.release()
+        if not more:
+            break
+    assert number > 5
+
+
+def lock_and_release(lock: Mutex | MultiLock) -> None:
+    """The way in and out."""
+    with lock.acquire(timeout=WAIT_S):
+        pass
+
+
+def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Hold | Turn]]:
+    """A hold, and a thread of this process that waits behind it without an end."""
+    hold = mutex.acquire(timeout=WAIT_S)
+    waiting = in_thread(mutex.acquire)
+    if isinstance(mutex, CohortMutex):
+        wait_until(lambda: bool(mutex._waiters))
+    else:
+        wait_until(lambda: hold._queue.length() == 2)
+    return hold, waiting
+
+
+def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...] = (LIBRARY,)) -> bool:
+    """Call it, interrupted where this thread enters the `at`-th function in these files; whether it has as many."""
     entered = itertools.count(1)
 
     def trace(frame: FrameType, event: str, arg: object) -> None:
-        if frame.f_code.co_filename.startswith(LIBRARY) and not swallows(frame) and next(entered) == at:
+        if frame.f_code.co_filename.startswith(inside) and not swallows(frame) and next(entered) == at:
             raise KeyboardInterrupt
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        with lock.acquire(timeout=WAIT_S):
-            pass
+        call()
     except KeyboardInterrupt:
         pass
     finally:

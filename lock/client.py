@@ -38,7 +38,8 @@ def connect(
         endpoints: ``HOST:PORT``, or several separated by commas; when one does not answer, the next is asked.
         timeout: seconds one call may take over all endpoints.
         tls: certificates, where etcd speaks TLS.
-        user: together with `password`, where etcd asks for them; an expired token is renewed by itself.
+        user: together with `password`; an expired token is renewed by itself. Both go unused as long as etcd's
+            authentication is not turned on, so that it can be while this runs.
         password: see `user`.
         namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
             slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.

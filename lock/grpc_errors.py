@@ -10,7 +10,9 @@ CLOSED = "this etcd client was closed"
 _OUT_OF_REACH = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _OUT_OF_TIME = ("context deadline exceeded", "context canceled")  # of a member without a quorum, in etcd 3.5
 _DENIED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
-_DENIED_WORDS = ("authentication failed", "user name is empty")  # etcd calls these invalid arguments
+_NO_USER = "user name is empty"
+_DENIED_WORDS = ("authentication failed", _NO_USER)  # etcd calls these invalid arguments
+_LOG_IN = ("invalid auth token", "revision of auth store is old", _NO_USER)
 
 
 def translate(error: grpc.RpcError) -> EtcdError:
@@ -43,5 +45,10 @@ def words(error: grpc.RpcError) -> str:
 
 
 def token_expired(error: grpc.RpcError) -> bool:
-    """Whether it helps to log in again."""
-    return "invalid auth token" in words(error) or "revision of auth store is old" in words(error)
+    """Whether it helps to log in again, or for the first time."""
+    return any(sign in words(error) for sign in _LOG_IN)
+
+
+def anybody_may(error: grpc.RpcError) -> bool:
+    """Whether nobody can log in, or has to: authentication is not turned on, or not any more."""
+    return "authentication is not enabled" in words(error)

@@ -20,7 +20,7 @@ import grpc
 from lock import protobuf_bridge
 from lock.clock import now
 from lock.errors import EtcdUnavailable, ForkedError
-from lock.grpc_errors import CLOSED, out_of_reach, refused, token_expired, translate, words
+from lock.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.login import Login
 from lock.observer import Observer, tell
 from lock.shield import shielded
@@ -200,23 +200,19 @@ class Transport:
         self._login.forget(token)
         return self._send(method, request, self._token(endpoint, deadline), deadline)
 
-    def _send(self, method: Callable[..., Any], request: Any, token: str | None, deadline: float) -> Any:
+    def _send(self, method: Callable[..., Any], request: Any, token: str, deadline: float) -> Any:
         sent = now()
         response = method(request, timeout=max(deadline - sent, 0.0), metadata=self._metadata(token))
         tell(self._observer, request, response, now() - sent)
         return response
 
-    def _token(self, endpoint: Endpoint, deadline: float) -> str | None:
-        if self._login is None:
-            return None
-        request = rpc.AuthenticateRequest(name=self._login.user, password=self._login.password)
-        return self._login.token(
-            lambda timeout: str(endpoint.auth.Authenticate(request, timeout=timeout).token), deadline
-        )
+    def _token(self, endpoint: Endpoint, deadline: float) -> str:
+        """What to show etcd; "" where nobody has to log in."""
+        return "" if self._login is None else self._login.token(partial(_authenticate, endpoint, self._login), deadline)
 
     @staticmethod
-    def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:
-        return (_HAS_LEADER,) if token is None else (_HAS_LEADER, ("token", token))
+    def _metadata(token: str) -> tuple[tuple[str, str], ...]:
+        return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
 
     def _stream_failed(self, position: int, elsewhere: bool) -> None:
         if elsewhere:
@@ -234,3 +230,13 @@ class Transport:
             streams = list(endpoint.streams)
         for stream in streams:
             stream.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
+
+
+def _authenticate(endpoint: Endpoint, login: Login, timeout: float) -> str:
+    request = rpc.AuthenticateRequest(name=login.user, password=login.password)
+    try:
+        return str(endpoint.auth.Authenticate(request, timeout=timeout).token)
+    except grpc.RpcError as error:
+        if not anybody_may(error):
+            raise
+        return ""

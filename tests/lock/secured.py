@@ -69,7 +69,9 @@ class TlsEtcd(Etcd):
 
 
 class LoginEtcd(Etcd):
-    """An etcd where the user `shop` may touch what is below ``shop/``; its tokens live for a second without use."""
+    """An etcd that can make one log in: `shop` may touch what is below ``shop/``, and a token lives for a second without
+    use.
+    """
 
     def command(self) -> list[str]:
         return [*super().command(), "--auth-token=simple", "--auth-token-ttl=1"]

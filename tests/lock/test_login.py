@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +143,22 @@ def test_a_holder_with_an_expired_token_learns_that_its_key_is_gone(
     assert hold.lost.wait(AT_ONCE_S)
     with pytest.raises(LockLost, match="deleted"):
         hold.release()
+
+
+def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:
+    """A client that knows its password works before, after, and while somebody waits for it."""
+    with (
+        LoginEtcd(tmp_path) as server,
+        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
+        Session(client, ttl=600) as session,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        mutex = Mutex(session, "shop/switched")
+        with mutex.acquire(timeout=WAIT_S) as hold:
+            waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
+            wait_until(lambda: hold._queue.length() == 2)
+            server.require_login()
+        with waiting.result(WAIT_S) as hold:
+            server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")
+            assert keys(client, mutex.name) == [hold.key]
+        mutex.acquire(timeout=WAIT_S).release()

@@ -25,4 +25,4 @@ def queue_prefix(name: str) -> str:
 
 def _tidy(name: str) -> str:
     leading = "/" if name.startswith("/") else ""
-    return leading + "/".join(part for part in name.split("/") if part) or "flash-sale/stock"
+    return leading + ("/".join(part for part in name.split("/") if part) or "flash-sale/stock")

@@ -69,8 +69,8 @@ class TlsEtcd(Etcd):
 
 
 class LoginEtcd(Etcd):
-    """An etcd that can make one log in: `shop` may touch what is below ``shop/``, and a token lives for a second without
-    use.
+    """An etcd that can make one log in: `shop` may touch what is below ``shop/``, and a token lives for a second
+    without use.
     """
 
     def command(self) -> list[str]:

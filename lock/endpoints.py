@@ -14,6 +14,6 @@ def parse_endpoints(text: str) -> list[str]:
         raise ValueError("no etcd endpoint given: name at least one, such as 127.0.0.1:2379")
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdecimal() or int(port) > 65535:  # gRPC would wrap it around
             raise ValueError(f"etcd endpoint {address!r} is not HOST:PORT, such as 127.0.0.1:2379")
     return addresses

@@ -34,7 +34,9 @@ def test_endpoints_are_read_as_etcdctl_reads_them(text: str, addresses: list[str
     assert parse_endpoints(text) == addresses
 
 
-@pytest.mark.parametrize("text", ["", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:"])
+@pytest.mark.parametrize(
+    "text", ["", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536"]
+)
 def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
     """A typing error is found by connect(), not by the first purchase; the message shows what is expected."""
     with pytest.raises(ValueError, match=r"127\.0\.0\.1:2379"):

@@ -25,7 +25,9 @@ def test_a_name_with_an_empty_part_is_refused(name: str) -> None:
         queue_prefix(name)
 
 
-@pytest.mark.parametrize(("name", "meant"), [("a/", "'a'"), ("a//b", "'a/b'"), ("/a/", "'/a'"), ("//a", "'/a'"), ("/", "'/f")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("a/", "'a'"), ("a//b", "'a/b'"), ("/a/", "'/a'"), ("//a", "'/a'"), ("/", "'/f")]
+)
 def test_the_refusal_says_what_to_write(name: str, meant: str) -> None:
     """The message names the name that was probably meant."""
     with pytest.raises(InvalidName, match=f"write {meant}"):

@@ -126,11 +126,16 @@ class CohortMutex:
         if acquisition is not None:
             acquisition.cancel()  # which leaves a hold alone
 
+    def _watch_session(self) -> None:
+        """The hold is lost. If the session is, too, whoever waits behind a turn is told before that has ended."""
+        self.session.lease.link(self._cancel)
+
     def _proceed(self, waiter: _Waiter, until: float) -> Turn:
         with self._lock:
             if waiter.turn is not None:
                 return waiter.turn
             if waiter.cancelled:
+                self.session.ensure()
                 raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
             if waiter.leads and self._acquisition is None:
                 self._acquisition = self._mutex.new_acquisition()
@@ -153,6 +158,7 @@ class CohortMutex:
             acquisition.join(until)
             self._outage = None
             hold = acquisition.wait(until)
+            hold.link(self._watch_session)
             with self._lock:
                 self._hold, self._held_since, self._turns = hold, now(), 0
                 self._waiters.remove(waiter)

@@ -101,7 +101,10 @@ class Session:
         self.lease.on_lost(callback)
 
     def cancel_waiters(self) -> None:
-        """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop."""
+        """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
+
+        Who waits behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
+        """
         self.draining = True
         for queue in self._followed():
             queue.cancel(self._cancelled)

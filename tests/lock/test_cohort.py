@@ -32,7 +32,7 @@ from lock import (
 from lock.acquisition import Acquisition
 from lock.clock import now
 from lock.cohort import _Waiter
-from tests.lock.support import WAIT_S, Script, in_thread, keys
+from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys
 from tests.waiting import wait_until
 
 
@@ -260,7 +260,7 @@ def test_nobody_takes_an_outage_for_a_queue(fresh_etcd: Etcd) -> None:
 
 
 def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -> None:
-    """When the lease is revoked, the turn is lost, whoever waits is told so, and nobody gets in."""
+    """When the lease is revoked, the turn is lost, whoever waits is told so at once, and nobody gets in."""
     mutex = CohortMutex(session, "cohort/lost")
     turn = mutex.acquire(timeout=WAIT_S)
     with ThreadPoolExecutor(2) as pool:
@@ -269,13 +269,13 @@ def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -
         client.revoke(session.lease_id)
         assert turn.lost.wait(WAIT_S)
         assert session.lost.wait(WAIT_S)
+        for future in waiting:
+            with pytest.raises(SessionLost):
+                future.result(AT_ONCE_S)
         with pytest.raises(SessionLost):
             turn.ensure()
         with pytest.raises(LockLost):
             turn.release()
-        for future in waiting:
-            with pytest.raises(SessionLost):
-                future.result(WAIT_S)
 
 
 def test_a_draining_session_hands_no_turn_on(session: Session) -> None:

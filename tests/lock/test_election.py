@@ -122,6 +122,21 @@ def test_a_deposed_leader_cannot_proclaim(client: Client, session: Session, stra
         deposed.resign()
 
 
+def test_a_deposed_leader_leaves_alone_what_has_come_instead(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key was deleted and made anew by hand, and it has not heard of that: what stands there stays as it is."""
+    deposed = Election(session, name).campaign("old", timeout=WAIT_S)
+    client.delete(deposed.key, deposed.token)
+    client.create(deposed.key, b"by hand", session.lease_id)
+    monkeypatch.setattr(deposed, "ensure", lambda: None)
+    with pytest.raises(LockLost):
+        deposed.proclaim("late")
+    with pytest.raises(LockLost):
+        deposed.resign()
+    assert values(client, name) == ["by hand"]
+
+
 def test_a_campaign_that_times_out_leaves_no_candidate(client: Client, session: Session, stranger: Session) -> None:
     """LockTimeout names the leader's value, and the key is gone."""
     with (

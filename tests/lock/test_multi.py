@@ -104,7 +104,9 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(client: Client, sessi
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(MultiLock(session, ["multi/meanwhile/a", "multi/meanwhile/b"]).acquire, timeout=WAIT_S)
         wait_until(lambda: len(keys(client, "multi/meanwhile")) == 3)
-        client.delete(keys(client, "multi/meanwhile/a")[0], None)
+        (first,) = session._queues["multi/meanwhile/a/"]._tickets.values()
+        client.delete(first.key, None)
+        assert first.lost.wait(WAIT_S)
         busy.release()
         with pytest.raises(LockLost):
             waiting.result(WAIT_S)
@@ -129,18 +131,21 @@ def test_cancel_wakes_whoever_waits_for_any_of_the_names(
         hold.ensure()
 
 
-def test_a_cancellation_between_two_names_is_not_missed(session: Session, stranger: Session, name: str) -> None:
-    """It comes when the first name is held and the second not yet queued for: the wait for the second ends at once."""
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_cancellation_between_two_names_is_not_missed(
+    session: Session, stranger: Session, name: str, place: int
+) -> None:
+    """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
     lock = MultiLock(session, [f"{name}/a", f"{name}/b"])
-    second = lock._mutexes[1]
-    begin = second.new_acquisition
+    following = lock._mutexes[place]
+    begin = following.new_acquisition
 
     def cancelled_before_it_begins() -> object:
         lock.cancel()
         return begin()
 
-    second.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
-    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
+    following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
+    with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
         in_thread(lock.acquire, timeout=WAIT_S).result(WAIT_S)
 
 

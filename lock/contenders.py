@@ -7,18 +7,20 @@ import contextlib
 from lock.client import Client
 from lock.clock import now
 from lock.contender import Contender
-from lock.errors import EtcdUnavailable
+from lock.errors import EtcdDenied, EtcdUnavailable
 
 
 def contenders_of(client: Client, prefix: str) -> list[Contender]:
     """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd.
 
-    Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked.
+    Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked; and
+    of a lease with keys that the user may not read etcd says nothing (3.5.9 and later).
     """
     deadline = now() + client.timeout
     keys = client.get_prefix(prefix).keys
     ttls: dict[int, int] = {}
     with contextlib.suppress(EtcdUnavailable):
         for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
-            ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
+            with contextlib.suppress(EtcdDenied):
+                ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
     return [Contender.of(kv, ttls.get(kv.lease_id)) for kv in keys]

@@ -12,7 +12,8 @@ import pytest
 
 from loadtest.proxy import Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, LockTimeout, Mutex, Session, connect
+from lock import Client, EtcdDenied, EtcdUnavailable, Hold, LockTimeout, Mutex, Session, connect
+from lock.model import LeaseStatus
 from tests.lock.support import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
 from tests.waiting import wait_until
 
@@ -211,6 +212,26 @@ def test_contenders_are_told_within_one_deadline(
     assert set(ttls) == {True, False}
     for lease in leases:
         client.revoke(lease)
+
+
+def test_contenders_with_leases_that_may_not_be_asked_for_are_listed(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may read the queue, but not all keys of a holder's lease (etcd 3.5.9 and later), sees it without that TTL."""
+    time_to_live = client.time_to_live
+
+    def denied(lease_id: int, *, timeout: float) -> LeaseStatus:
+        if lease_id == session.lease_id:
+            raise EtcdDenied("etcdserver: permission denied")
+        return time_to_live(lease_id, timeout=timeout)
+
+    monkeypatch.setattr(client, "time_to_live", denied)
+    with Mutex(session, name).acquire(timeout=WAIT_S):
+        waiting = queue_up(client, Mutex(stranger, name))
+        first, second = Mutex(session, name).contenders()
+        assert first.ttl_s is None
+        assert second.ttl_s is not None
+    waiting.result(WAIT_S).release()
 
 
 def test_contenders_are_listed_holder_first(client: Client, session: Session, stranger: Session, name: str) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from lock.clock import now
+from lock.shield import shielded
 
 _JOIN_S = 1.0
 _SLEEP_S = 60.0  # no wait can be as long as an alarm may be away: math.inf, say
@@ -26,11 +27,7 @@ class Alarms:
     def set(self, when: float, action: Callable[[], object]) -> sched.Event:
         """Have `action` called at `when`, a time of `lock.clock`; it has to be quick and must not raise."""
         alarm = self._scheduler.enterabs(when, 0, action)
-        with self._lock:
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="lock-alarms", daemon=True)
-                self._thread.start()
-        self._changed.set()
+        shielded(self._wake)
         return alarm
 
     def cancel(self, alarm: sched.Event) -> None:
@@ -47,6 +44,13 @@ class Alarms:
         self._changed.set()
         if self._thread is not None and threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_S)
+
+    def _wake(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="lock-alarms", daemon=True)
+                self._thread.start()
+        self._changed.set()
 
     def _run(self) -> None:
         while not self._closed:

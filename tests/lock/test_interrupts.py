@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from lock import (
     Session,
     Turn,
 )
+from lock.alarms import Alarms
+from lock.clock import now
 from tests.lock.support import WAIT_S, in_thread, keys
 from tests.waiting import wait_until
 
@@ -96,6 +99,19 @@ def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
         if not more:
             break
     assert number > 5
+
+
+def test_an_interrupt_at_any_call_of_setting_an_alarm_costs_no_other() -> None:
+    """However far the first one has come, the second goes off, and the thread ends."""
+    for number in itertools.count(1):
+        alarms, rung = Alarms(), threading.Event()
+        more = interrupted(partial(alarms.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
+        alarms.set(now(), rung.set)
+        assert rung.wait(WAIT_S)
+        alarms.close()
+        if not more:
+            break
+    assert number > 1
 
 
 def lock_and_release(lock: Mutex | MultiLock) -> None:

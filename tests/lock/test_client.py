@@ -252,6 +252,13 @@ def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[
     assert client.status(timeout=1.0) in etcdctl("endpoint", "status")
 
 
+def test_leaving_with_closes_the_client(etcd: Etcd) -> None:
+    """No connection is left open behind the block."""
+    with connect(etcd.endpoint) as client:
+        assert client.status()
+    assert client.closed()
+
+
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     """After close(), calls and watches raise EtcdUnavailable; close() may be called again."""
     client = connect(etcd.endpoint)

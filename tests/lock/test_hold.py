@@ -56,6 +56,19 @@ def test_after_the_release_it_is_not_held(client: Client, hold: Hold, use: Calla
         assert keys(client, hold.name) == [next_one.key]
 
 
+def test_leaving_with_tells_of_a_loss(client: Client, hold: Hold) -> None:
+    """A body that did not look learns at its end that the lock was not its own."""
+    with pytest.raises(LockLost), hold:
+        client.delete(hold.key, hold.token)
+
+
+def test_the_error_of_the_body_is_the_one_that_comes_out(client: Client, hold: Hold) -> None:
+    """What went wrong first matters more than that the lock was lost as well."""
+    client.delete(hold.key, hold.token)
+    with pytest.raises(ZeroDivisionError), hold:
+        raise ZeroDivisionError
+
+
 def test_a_late_repetition_of_a_release_frees_nobody_elses_hold(client: Client, hold: Hold) -> None:
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
     client.delete(hold.key, hold.token)

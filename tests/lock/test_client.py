@@ -134,10 +134,11 @@ def test_a_list_is_in_the_order_of_creation(client: Client) -> None:
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     """Six megabytes of keys come in one list; gRPC's default refuses four."""
     for number in range(5):
-        client.create(f"client/long/{number}", bytes(1_300_000), NO_LEASE)
-    assert len(client.get_prefix("client/long/").keys) == 5
-    for kv in client.get_prefix("client/long/").keys:
-        client.delete(kv.key, kv.create_revision)
+        client.create(f"client/long/{number}", bytes(1_300_000), NO_LEASE, timeout=WAIT_S)
+    found = client.get_prefix("client/long/", timeout=WAIT_S).keys
+    assert len(found) == 5
+    for kv in found:
+        client.delete(kv.key, kv.create_revision, timeout=WAIT_S)
 
 
 def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:

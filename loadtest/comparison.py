@@ -167,7 +167,9 @@ class Comparison:
             disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
             return f"{disturbed}. Start again and let nobody else use this stack meanwhile."
         broken = [f"{run.guard} ({run.verdict})" for run in self.runs if not run.kept_promise]
-        promises = f"Promise broken: {', '.join(broken)}." if broken else "Every promise was kept."
+        promised = any(run.promise != NO_PROMISE for run in self.runs)
+        kept = "Every promise was kept." if promised else "Nothing was promised."
+        promises = f"Promise broken: {', '.join(broken)}." if broken else kept
         if self.baseline_oversold:
             return f"{promises} Without a lock, {self.stock + self.baseline_oversold} of {self.stock} items were sold."
         if any(run.guard == BASELINE for run in self.runs):

@@ -101,6 +101,7 @@ def test_the_sentence_names_the_broken_promise() -> None:
         "Promise broken: redis-lock (UNDERSOLD by 1)."
     )
     assert compared(a_run()).sentence == "Every promise was kept."
+    assert compared(baseline).sentence == "Nothing was promised. Without a lock, 3 of 2 items were sold."
 
 
 def disturbed(guard: str, promise: str) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from loadtest.audit import audit
 from loadtest.record import Record
+from loadtest.stack import Stack
 from tests.browser.conftest import DATA, Look
 from tests.browser.looking import Looker
 
@@ -113,6 +115,31 @@ def test_a_kept_record_is_opened_from_the_list(look: Look) -> None:
     assert looker("#player").is_hidden()
     looker.open("/?record=/records/2026-01-01_00-00-00/records/rush-none.json")
     looker.wait_text("#word", "OVERSOLD")
+
+
+def test_what_is_recorded_meanwhile_is_in_the_list(look: Look, stack: Stack) -> None:
+    """A run that ends while the page is open can be chosen as soon as somebody wants to open one."""
+    looker = look()
+    looker.wait_text("#reports", "rush-none")
+    assert stack.board is not None
+    newer = Path(stack.board.environment()["FLASHSALE_REPORTS"]) / "2026-01-02_00-00-00"
+    try:
+        shutil.copytree(DATA, newer / "records")
+        looker.page.click("#toggle-open")
+        looker.page.select_option("#reports", "2026-01-02_00-00-00/records/rush-etcd.json")
+        looker.wait_text("#source", "recorded: etcd")
+    finally:
+        shutil.rmtree(newer)
+
+
+def test_the_same_file_can_be_opened_again(look: Look) -> None:
+    """Whoever went back to the live sale may choose the file once more."""
+    looker = look()
+    for _ in range(2):
+        looker.page.click("#toggle-open")
+        open_file(looker, DATA / "rush-etcd.json")
+        looker.page.click("#close-record")
+        looker.page.wait_for_selector("#player", state="hidden")
 
 
 @pytest.mark.parametrize(

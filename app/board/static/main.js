@@ -160,16 +160,30 @@ function toggle(name, on = $(name).hidden) {
   $(`toggle-${name}`).setAttribute("aria-expanded", on);
 }
 
+const askSetup = async () => (await fetch("/setup")).json();
+
 async function setUp() {
-  const setup = await (await fetch("/setup")).json();
+  const setup = await askSetup();
   order = setup.guards.map((guard) => guard.name);
   controls.setUp(setup);
-  $("kept").hidden = !setup.reports.length;
-  $("reports").append(...setup.reports.map((name) => el("option", { value: name, textContent: name })));
+  showReports(setup);
+}
+
+// The list begins with no choice, so that each of it can be chosen, also once more.
+function showReports({ reports }) {
+  const option = (value, textContent = value) => el("option", { value, textContent });
+  $("kept").hidden = !reports.length;
+  $("reports").replaceChildren(option("", "choose"), ...reports.map((name) => option(name)));
 }
 
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
-$("file").addEventListener("change", async ({ target }) => target.files[0] && openText(await target.files[0].text(), target.files[0].name));
+// Runs are recorded while the page is open; a list that is old is better than none.
+$("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
+$("file").addEventListener("change", async ({ target }) => {
+  const [file] = target.files;
+  target.value = ""; // the same file once more is a choice as well
+  if (file) openText(await file.text(), file.name);
+});
 $("reports").addEventListener("change", ({ target }) => target.value && openAddress(`/records/${target.value}`));
 $("scrub").addEventListener("input", ({ target }) => {
   play(false);

@@ -27,7 +27,7 @@ export class Rate {
     setAll(this.area, { d: line.length > 1 ? `M${line[0].split(" ")[0]} ${height}L${line.join("L")}V${height}z` : "" });
     setAll(this.peak, { x: 2, y: 0.75 * rem() });
     say(this.peak, most > 1 ? `peak ${count(Math.round(most))}` : "");
-    say(this.note, view.live ? sentence(view.rates) : view.requests_per_s ? `${count(Math.round(view.requests_per_s))} over the whole run` : `peak ${count(Math.round(most))}`);
+    say(this.note, view.live ? `${sentence(view.rates)}; the last ${WINDOW_MS / 1000} s` : "the whole run");
   }
 
   #live({ rates }) {

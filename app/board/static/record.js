@@ -117,7 +117,6 @@ class Compared {
       queue: null,
       instances,
       answers: [],
-      requests_per_s: run?.requests_per_s,
       runs: this.data.runs.map((each) => ({ ...each, initial: this.data.stock, selling_ms: each.wall_s * 1000, current: each === run })),
     };
   }

@@ -65,7 +65,9 @@ def page(kept: Kept) -> str:
 def sentence(played: list[Played]) -> str:
     """What it all comes to."""
     if len(played) == 1:
-        return f"{played[0].name}: {played[0].record.verdict['verdict']}"
+        only = played[0]
+        expected = f", {'' if only.as_expected else 'not '}as expected." if only.record.expectation else ""
+        return f"{only.name}: {only.record.verdict['verdict']}{expected}"
     unexpected = sum(not each.as_expected for each in played)
     return f"{len(played)} sales under faults: {f'{unexpected} not' if unexpected else 'all'} as expected."
 

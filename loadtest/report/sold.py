@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.record import Record
-from loadtest.report.chart import BAD, DIGITS, DIM, INK, PLAIN, SMALL, Spec, axis, by, layer
+from loadtest.report.chart import BAD, DIGITS, DIM, INK, PANEL, PLAIN, SMALL, Spec, axis, by, layer
 from loadtest.report.events import event_lines
 from loadtest.words import counted
 
@@ -43,9 +43,9 @@ def sold_over_time(record: Record, *, until_s: float, most: int, width: int = SM
             layer(
                 steps, {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 2}, x=time, y=items
             ),
+            *event_lines(record.events, until_s=until_s),
             *_stock(steps, record.stock, width, until_s),
             _last(steps),
-            *event_lines(record.events, until_s=until_s),
         ],
     }
 
@@ -61,6 +61,7 @@ def _stock(steps: Sequence[Step], stock: int, width: int, until_s: float) -> lis
     rows = [{"stock": stock, "items": counted(stock, "item")}]
     soon = sum(step["s"] < _FIRST_THIRD * until_s for step in steps) > _LOW * stock
     side, x = ({"align": "right", "dy": 12}, width) if soon else ({"align": "left", "dy": -10}, 5)
+    side |= {"stroke": PANEL, "strokeWidth": 5}  # no line crosses it
     return [
         layer(rows, {"type": "rule", "color": DIM, "strokeDash": [5, 4], "strokeWidth": 1.5}, y=by("stock")),
         layer(rows, {"type": "text", "fill": DIM, **side}, x={"value": x}, y=by("stock"), text={"field": "items"}),

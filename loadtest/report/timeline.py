@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from loadtest.audit import Audit
 from loadtest.overlap import joined
 from loadtest.record import Record
-from loadtest.report.chart import BAD, DIGITS, INK, INSTANCES, PANEL, WARN, WIDE, Spec, axis, by, layer
+from loadtest.report.chart import BAD, DIGITS, DIM, INK, INSTANCES, PANEL, WIDE, Spec, axis, by, layer
 from loadtest.report.events import event_lines
 from loadtest.report.inside import Bar, bars
 
@@ -33,8 +33,8 @@ def timeline(record: Record, found: Audit, *, until_s: float) -> Spec | None:
             *_shades(found, height),
             _bars(drawn, tops, lane, until_s),
             _deaths([bar for bar in drawn if not bar.ended], tops, lane),
-            *_names(tops, lanes),
             *event_lines(record.events, until_s=until_s),
+            *_names(tops, lanes),
         ],
     }
 
@@ -88,7 +88,7 @@ def _shades(found: Audit, height: float) -> list[Spec]:
     """Behind all lanes: where sections were open at once, and in another colour where they raced."""
     raced = joined((pair.from_ms, pair.to_ms) for pair in found.raced)
     return [
-        _shade(found.overlaps.spans, WARN, 0.2, height),
+        _shade(found.overlaps.spans, DIM, 0.25, height),
         _shade(raced, PANEL, 1.0, height),
         _shade(raced, BAD, 0.36, height),
     ]

@@ -91,6 +91,15 @@ def test_the_first_race_is_magnified(tmp_path: Path) -> None:
     assert any(first.buyer in texts for texts in page.charts)
 
 
+def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> None:
+    """Where none were recorded, it does not say that none were open at once, but how to record them."""
+    record = replace(Record.read(DATA / "rush-etcd.json"), sections=[])
+    record.write(tmp_path / "record.json")
+    page = page_of(tmp_path / "record.json")
+    assert "critical sections," not in page.text()
+    assert "set FLASHSALE_EVIDENCE" in page.text()
+
+
 def test_it_can_be_repeated(tmp_path: Path) -> None:
     """It names the command with what was not as usual, and links to the files that it was made of."""
     page = page_of(kept(tmp_path / "a"))
@@ -186,6 +195,8 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
         record.write(tmp_path / "faults/records" / f"pause-holder-{number}.json")
     page = page_of(tmp_path / "faults")
     assert page.text("h1") == "2 sales under faults: 2 not as expected."
+    one = page_of(tmp_path / "faults/records/pause-holder-1.json")
+    assert one.text("h1") == f"pause-holder, etcd: {record.verdict['verdict']}, not as expected."
     assert page.row("pause-holder")[1:4] == ["etcd", "breaks", "EXACT"]
     assert page.row("pause-holder")[-1] == "NO"
     assert "0.12 s shop-a is frozen" in page.text("ol")

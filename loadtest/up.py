@@ -14,7 +14,7 @@ from loadtest.process import PortOccupied, Process, scratch_directory
 from loadtest.stack import Instance, Stack
 
 _POLL_S = 0.1
-_OTHER_PORTS = "make up ARGS=--free-ports, or python -m loadtest up --port-offset 1000"
+_OTHER_PORTS = 'make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"'
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 

@@ -1,7 +1,7 @@
 """The verdict on one rush: the ledger against the buyers' answers. Pure arithmetic, without network and without Locust.
 
-It is taken from the ledger and never from the counter: a sale without a lock ends with "stock 0", which looks right
-however much was sold. Selling too little is a failure as well, or a guard that refuses everybody would be the best.
+It is taken from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
+however much was oversold. Selling too little is a failure as well, or a guard that refuses everybody would be the best.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def test_up_names_an_occupied_port(redis_server: Redis) -> None:
     assert answer.stdout == ""
     (line,) = answer.stderr.splitlines()
     assert f"already in use: port {redis_server.port} (redis)" in line
-    assert "make up ARGS=--free-ports" in line
+    assert line.endswith('Choose others: make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"')
 
 
 @pytest.mark.parametrize(

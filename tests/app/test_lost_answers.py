@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Iterator
 
 import pytest
+import redis
 from flask import Flask
 
 from app import create_app, services
+from app.decisions import sending
 from app.settings import Settings
 from loadtest.servers import Redis
 from tests.app.lossy_proxy import LossyProxy
@@ -76,3 +78,9 @@ def test_a_lost_read_is_not_in_doubt(app: Flask, lossy: LossyProxy, guard: str) 
     assert "Nothing was written" in lost.get_json()["detail"]
     assert browser.get("/stock").get_json()["orders"] == 0
     assert browser.post(f"/stock/reduce?guard={guard}").status_code == 200
+
+
+def test_a_redis_that_still_reads_its_data_has_written_nothing() -> None:
+    """Redis says so instead of executing anything, so nothing is in doubt, although redis-py calls it a lost line."""
+    with pytest.raises(redis.BusyLoadingError), sending():
+        raise redis.BusyLoadingError("Redis is loading the dataset in memory")

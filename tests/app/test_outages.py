@@ -113,3 +113,15 @@ def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
     fresh_redis.resume()
     wait_until(lambda: sells(app, "etcd"))
     assert app.test_client().get("/stock").get_json()["verdict"] == "EXACT"
+
+
+def test_a_write_that_a_frozen_redis_has_got_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
+    """Redis may do what it was sent as soon as it thaws: the buyer is told so, and the same key buys once."""
+    browser, click = app.test_client(), "/stock/reduce?guard=redis-lua"
+    assert sells(app, "redis-lua")  # over the connection that is used next
+    fresh_redis.pause()
+    body = browser.post(click, headers={"Idempotency-Key": "k"}).get_json()
+    fresh_redis.resume()
+    assert (body["outcome"], body["in_doubt"]) == ("unavailable", True)
+    wait_until(lambda: browser.post(click, headers={"Idempotency-Key": "k"}).status_code == 200)
+    assert browser.get("/stock").get_json()["orders"] == 3

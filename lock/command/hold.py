@@ -11,6 +11,7 @@ from lock.command.child import Child
 from lock.command.connection import Connection, connection_options
 from lock.command.exits import Exit, errors_as_exit_codes, say
 from lock.command.name import name_argument
+from lock.command.seconds import Seconds
 from lock.command.signals import Signals, Stopped, await_event
 from lock.errors import LockTimeout
 from lock.hold import Hold
@@ -30,14 +31,14 @@ class _BeforeDashes(click.Command):
 
 
 @click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Wait no longer than this.")
 @click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
 @click.option(
     "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, the lock is free after so long.",
 )  # fmt: skip
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=5.0, show_default=True, metavar="SECONDS",
+    "--grace", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
 )  # fmt: skip
 @name_argument

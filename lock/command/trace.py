@@ -17,6 +17,7 @@ from lock.command.etcdctl import Script
 from lock.command.exits import errors_as_exit_codes
 from lock.command.explain import explain
 from lock.command.name import name_argument
+from lock.command.seconds import Seconds
 from lock.mutex import Mutex
 from lock.observer import Observer
 from lock.session import Session
@@ -65,7 +66,7 @@ class Log:
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), default=5.0, show_default=True, metavar="SECONDS",
+    "--timeout", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
 @name_argument

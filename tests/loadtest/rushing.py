@@ -95,6 +95,13 @@ class Page:
         form = {"user_count": buyers, "spawn_rate": 500, "guards": guards, "stock": stock, "hold_ms": hold_ms}
         assert self.post("/swarm", **form)["success"]
 
+    def stop(self) -> None:
+        """Press Stop; until Locust 2.47, which needs Python 3.11, that was a GET."""
+        if sys.version_info >= (3, 11):
+            self.post("/stop")
+        else:
+            self.get("/stop")
+
     def compare(self, *, guards: list[str], stock: int, buyers: int) -> dict[str, Any]:
         """The runs of a whole comparison by guard. `stock` tells it from the one before: let it differ."""
         self.start(guards=guards, stock=stock, buyers=buyers)

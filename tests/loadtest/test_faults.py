@@ -130,7 +130,7 @@ class Latecomer(Nothing):
     def play(self, act: Act) -> None:
         self.plays += 1
         if self.plays == 1:
-            act.wait_for("the end of the sale", lambda: act.lookout.orders == STOCK)
+            act.wait_for("the end of the sale", lambda: act.lookout.orders == STOCK, timeout=40)
         act.holder_inside(0, think_ms=2000)
 
 

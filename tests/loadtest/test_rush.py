@@ -296,7 +296,7 @@ def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
     with page(environment(stack)) as shown:
         shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
         wait_until(lambda: (shown.comparison() or {"runs": []})["runs"])
-        shown.post("/stop")
+        shown.stop()
         assert len(shown.comparison()["runs"]) == 1
         shown.start(guards=["hope"], stock=8, buyers=BUYERS)
         wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
@@ -310,7 +310,7 @@ def test_the_purchases_of_a_stopped_rush_are_waited_for(stack: Stack) -> None:
     with page(environment(stack)) as shown:
         shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
         wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
-        shown.post("/stop")
+        shown.stop()
         shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
         wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
         wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)

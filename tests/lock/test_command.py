@@ -281,6 +281,7 @@ def test_a_command_that_cannot_run(client: Client, run: Run, command: str, code:
         (("name", "--"), "behind --"),
         (("name", "--ttl", "0", "--", "ls"), "ttl"),
         (("name", "--timeout", "-1"), "timeout"),
+        (("name", "--timeout", "nan"), "timeout"),
         (("name", "--try", "--timeout", "1"), "--try"),
         (("name", "--no-such-option"), "--no-such-option"),
         (("a//b", "--", "ls"), "a/b"),

@@ -50,7 +50,7 @@ def set_up(checkout: Path, *arguments: str, **environment: str) -> subprocess.Co
         env={**os.environ, "PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
     )
 
 
@@ -81,7 +81,7 @@ def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
             assert waiting.stdout is not None
             assert waiting.stdout.readline() == "Another set-up is under way: waiting for it ...\n"
             other.close()
-            assert waiting.communicate(timeout=60) == ("", None)
+            assert waiting.communicate(timeout=100) == ("", None)
     assert waiting.returncode == 0
 
 

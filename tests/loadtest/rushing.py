@@ -41,7 +41,7 @@ class Finished:
         ports = ["--master-bind-port", (port := str(free_port())), "--master-port", port]
         files = ["--report", str(report), "--json-file", str(directory / "statistics")]
         done = subprocess.run(
-            [*LOCUST, *files, *ports, *options], cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=50
+            [*LOCUST, *files, *ports, *options], cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=100
         )
         self.code = done.returncode
         self.printed = done.stdout

@@ -26,7 +26,7 @@ def command(*words: str) -> list[str]:
 def run(directory: Path, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in `directory`, which gets its reports."""
     settings = {**(env or os.environ), "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command(*words), cwd=directory, env=settings, capture_output=True, text=True, timeout=50)
+    return subprocess.run(command(*words), cwd=directory, env=settings, capture_output=True, text=True, timeout=100)
 
 
 def test_demo_compares_and_reports(tmp_path: Path) -> None:

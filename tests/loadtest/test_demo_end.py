@@ -93,7 +93,7 @@ def test_who_reads_no_further_is_not_told_of_a_failure(tmp_path: Path) -> None:
         try:
             assert demo.stdout.readline().startswith(b"Ready: ")
             demo.stdout.close()
-            assert demo.wait(50) == 1
+            assert demo.wait(100) == 1
             assert demo.stderr.read() == b""
         finally:
             demo.kill()

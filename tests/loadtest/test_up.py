@@ -67,7 +67,7 @@ def test_up_prefixes_each_line_with_its_process() -> None:
 def test_up_names_an_occupied_port(redis_server: Redis) -> None:
     """One line says which port is occupied, and how to choose others; nothing was started."""
     offset = redis_server.port - 6379
-    answer = subprocess.run([*UP, f"--port-offset={offset}"], capture_output=True, text=True, timeout=50)
+    answer = subprocess.run([*UP, f"--port-offset={offset}"], capture_output=True, text=True, timeout=100)
     assert answer.returncode == 1
     assert answer.stdout == ""
     (line,) = answer.stderr.splitlines()

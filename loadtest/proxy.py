@@ -14,12 +14,12 @@ A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arriv
 from __future__ import annotations
 
 import contextlib
-import random
 import socket
 import struct
 import threading
 import time
 from collections import deque
+from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,6 +45,7 @@ class Proxy:
         self.port = port or free_port()
         self.delay_s = 0.0  # how long each piece of data is kept back
         self.jitter_s = 0.0  # and how much longer at most
+        self.random = Random()  # of its own: whoever seeds the common one wants to repeat something else
         self._stalled: set[str] = set()
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None
@@ -184,7 +185,7 @@ class _Pipe:
                 data = self._source.recv(_CHUNK)
             except OSError:
                 data = b""
-            delay = self._proxy.delay_s + random.uniform(0, self._proxy.jitter_s)
+            delay = self._proxy.delay_s + self._proxy.random.uniform(0, self._proxy.jitter_s)
             with self._proxy.gate:
                 self.held.append(_Piece(data, time.monotonic() + delay))
                 self.news.notify()

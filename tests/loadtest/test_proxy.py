@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import socket
 import threading
 import time
@@ -188,7 +187,7 @@ def test_jitter_slows_each_piece_by_a_time_of_its_own(proxy: Proxy, monkeypatch:
         drawn.append((least, most))
         return most
 
-    monkeypatch.setattr(random, "uniform", longest)
+    monkeypatch.setattr(proxy.random, "uniform", longest)
     proxy.delay_s, proxy.jitter_s = 0.05, 0.1
     with dial(proxy) as connection:
         before = time.monotonic()

@@ -132,7 +132,7 @@ def test_the_guard_of_the_text_is_exact_until_somebody_is_slow(clone: Path) -> N
     environment = {**os.environ, "PYTHONPATH": ""}
     plain, slow = (words for words in commands() if "homemade" in words)
     verdicts = []
-    for words in ([*plain, "--buyers=60", "--stock=20"], slow):
+    for words in ([*plain, "--buyers=60", "--stock=20", "--hold-ms=2"], slow):
         done = subprocess.run(
             [sys.executable, "-m", "loadtest", *words], cwd=clone, env=environment, capture_output=True, text=True
         )

@@ -69,10 +69,10 @@ def test_sigterm_drains(tmp_path: Path, env: dict[str, str], stranger: Mutex, gu
     """On SIGTERM the holder's purchase finishes, waiters are sent away before, and the lease is revoked at the end."""
     env |= {"FLASHSALE_EVIDENCE": str(tmp_path / "evidence")}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4) as threads:
-        holder = threads.submit(buy, instance, f"guard={guard}&hold_ms=3000")
+        holder = threads.submit(buy, instance, f"guard={guard}&hold_ms=5000")
         wait_until(lambda: list(tmp_path.glob("evidence/*.jsonl")))
         held = leases(stranger)
-        waiters = [threads.submit(buy, instance, f"guard={guard}&hold_ms=3000") for _ in range(3)]
+        waiters = [threads.submit(buy, instance, f"guard={guard}&hold_ms=5000") for _ in range(3)]
         wait_until(lambda: in_progress(instance) == 4)
         os.kill(instance.pid, signal.SIGTERM)
         answers = [waiter.result() for waiter in waiters]

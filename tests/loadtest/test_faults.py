@@ -104,7 +104,6 @@ class Late(Nothing):
 
     def play(self, act: Act) -> None:
         self.plays += 1
-        act.let_sell(1)
         if self.plays <= self.times:
             raise Untimely("too late")
 

@@ -33,7 +33,7 @@ class Stage:
         self._rush: Rush | None = None
         self._terminal = Terminal()
         self._conductor: gevent.Greenlet | None = None
-        self._complete = False
+        self._settled = self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
@@ -70,7 +70,7 @@ class Stage:
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         if self._rush:  # a worker has no result of its own
             environment.process_exit_code = NO_RESULT  # until there is one
-        self._complete = False
+        self._settled = self._complete = False
         self._crowd.disperse()
 
     def _on_spawning_complete(self, **_: Any) -> None:
@@ -84,10 +84,11 @@ class Stage:
         try:
             comparison = rush.compare(self._plan(), buyers)
         except SaleError as error:
+            self._settled = True
             self._terminal.fail(str(error))
             environment.runner.log_exception("master", str(error), str(error))
         else:
-            self._complete = True
+            self._settled = self._complete = True
             environment.process_exit_code = comparison.exit_code
             if environment.parsed_options.report:
                 self._keep(comparison, rush.records, Path(environment.parsed_options.report))
@@ -112,11 +113,10 @@ class Stage:
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
-        interrupted = self._conductor is not gevent.getcurrent()
-        if self._conductor and interrupted:
+        if self._conductor is not None and self._conductor is not gevent.getcurrent():
             self._conductor.kill(block=False)
         self._conductor = None
-        if self._rush and interrupted and not self._rush.verdicts:
+        if self._rush and not self._settled and not self._rush.verdicts:
             self._terminal.stopped()
         if not environment.parsed_options.headless:
             self._show()

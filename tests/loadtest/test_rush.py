@@ -267,14 +267,13 @@ def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
 
 def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, tmp_path: Path) -> None:
     """Python raises Ctrl-C wherever it happens to be, also in the midst of what conducts the rush."""
-    (tmp_path / "interrupted.py").write_text(
+    interrupted = tmp_path / "interrupted.py"
+    interrupted.write_text(
         "import os, signal\n"
-        "from loadtest.locustfile import *\n"
         "from loadtest.rush import Rush\n"
         "Rush._compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
     )
-    env = {**environment(stack), "PYTHONPATH": str(REPOSITORY)}
-    rush = Finished(env, tmp_path, *SMALL, "--locustfile", str(tmp_path / "interrupted.py"))
+    rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")
     assert (rush.code, rush.comparison) == (2, None)
     assert "Stopped before the first verdict." in rush.printed.splitlines()
 

@@ -33,7 +33,8 @@ class Stage:
         self._rush: Rush | None = None
         self._terminal = Terminal()
         self._conductor: gevent.Greenlet | None = None
-        self._settled = self._complete = False
+        self._settled = False  # whether there is a comparison, or a line that says why there is none
+        self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OLDEST = (3, 10)
-NEWEST = (3, 14)  # the newest for which every pinned package has a wheel
+NEWEST = (3, 15)  # the newest for which every pinned package has a wheel
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 SPARE = {

@@ -24,7 +24,12 @@ class GrpcProxy(Process):
         self._target = target
 
     def command(self) -> list[str]:
-        flags = {"endpoints": self._target, "listen-addr": self.endpoint, "data-dir": str(self.directory / "data")}
+        flags = {
+            "endpoints": self._target,
+            "listen-addr": self.endpoint,
+            "advertise-client-url": self.endpoint,  # where it calls itself
+            "data-dir": str(self.directory / "data"),
+        }
         return [str(programs.etcd()), "grpc-proxy", "start", *(f"--{flag}={value}" for flag, value in flags.items())]
 
     def is_ready(self) -> bool:

@@ -62,7 +62,7 @@ class CohortMutex:
             do it while the stranger has the lock.
 
     Raises:
-        InvalidName: the name has an empty part, or is empty.
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
         ValueError: `batch` is less than 1, or `slice` is negative.
     """
 

@@ -87,7 +87,7 @@ class Election:
         name: as for `Mutex`.
 
     Raises:
-        InvalidName: the name has an empty part, or is empty.
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
     """
 
     def __init__(self, session: Session, name: str) -> None:

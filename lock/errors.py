@@ -37,7 +37,7 @@ class LockError(Exception):
 
 
 class InvalidName(LockError, ValueError):
-    """The name of a lock is empty, or has an empty part, so that its queue would overlap with another name's."""
+    """No name of a lock: empty, too long, or with an empty part, so that its queue would be another name's."""
 
 
 class LockTimeout(LockError, TimeoutError):

@@ -34,7 +34,7 @@ class Mutex:
             does not block everyone else; None for never. (The session's `ttl` is what happens when the process dies.)
 
     Raises:
-        InvalidName: the name has an empty part, or is empty.
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
         ValueError: `max_hold` is not positive.
     """
 

@@ -2,6 +2,8 @@
 
 from lock.errors import InvalidName
 
+LONGEST = 4096  # bytes, so that the janitor's groups of keys stay far below the 1.5 MiB of a request to etcd
+
 
 def queue_prefix(name: str) -> str:
     """``NAME/``, under which the keys of the queue stand.
@@ -10,16 +12,19 @@ def queue_prefix(name: str) -> str:
     with an empty part would be a different queue than it seems: ``a/`` is not ``a`` for Go's client.
 
     Raises:
-        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), or is not text that can be encoded.
+        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), is longer than 4096 bytes, or is not
+            text that can be encoded.
     """
     if not isinstance(name, str) or not name:
         raise InvalidName("the name of a lock is a text that is not empty, such as 'flash-sale/stock'")
+    try:
+        length = len(name.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError as error:
+        raise InvalidName(f"lock name {name[:20]!r} cannot be encoded: {error.reason}") from error
+    if length > LONGEST:
+        raise InvalidName(f"lock name {name[:20]!r}... has {length} bytes: {LONGEST} are the most")
     if "" in name.removeprefix("/").split("/"):
         raise InvalidName(f"lock name {name!r} has an empty part: write {_tidy(name)!r}")
-    try:
-        name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise InvalidName(f"lock name {name!r} cannot be encoded: {error.reason}") from error
     return f"{name}/"
 
 

@@ -19,6 +19,7 @@ from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect, janitor
 from lock.janitor import Janitor
 from lock.model import KeyValue
+from lock.names import LONGEST
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
 from tests.waiting import wait_until
 
@@ -286,7 +287,8 @@ def test_an_outage_costs_a_group_one_deadline(
 
 
 def test_a_group_is_no_larger_than_etcd_takes(etcd: Etcd, client: Client, name: str) -> None:
-    """Three hundred keys that have gathered go in a few transactions, none of which is refused."""
+    """Three hundred keys with a name as long as names can be go in a few transactions, none of which is refused."""
+    name = name.ljust(LONGEST, "x")
     calls: Counter[str] = Counter()
     with (
         connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,

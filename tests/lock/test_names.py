@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lock.errors import InvalidName, LockError
-from lock.names import queue_prefix
+from lock.names import LONGEST, queue_prefix
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,16 @@ def test_what_cannot_be_encoded_is_refused() -> None:
     """Half a surrogate pair cannot be written to etcd: refused here, not by a thread that follows the queue."""
     with pytest.raises(InvalidName, match="cannot be encoded"):
         queue_prefix("a/\ud800")
+
+
+@pytest.mark.parametrize("letter", ["a", "ö", "\udcff"])
+def test_a_name_has_a_largest_size_in_bytes(letter: str) -> None:
+    """A name of 4096 bytes is one; a longer one is refused, in a message that does not repeat all of it."""
+    longest = letter * (LONGEST // len(letter.encode("utf-8", "surrogateescape")))
+    assert queue_prefix(longest) == f"{longest}/"
+    with pytest.raises(InvalidName, match="4096 are the most") as refusal:
+        queue_prefix(longest + letter)
+    assert len(str(refusal.value)) < 200
 
 
 def test_bytes_of_the_command_line_are_a_name() -> None:

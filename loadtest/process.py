@@ -15,8 +15,10 @@ from pathlib import Path
 from loadtest import guardian
 from loadtest.lifetime import Lifetime
 from loadtest.ports import free_port, is_occupied
+from loadtest.standstill import all_stand_still
 
 _POLL_S = 0.02
+_FREEZE_S = 5.0  # for one that is written out to a slow disk just now
 
 
 class ServerError(Exception):
@@ -143,9 +145,15 @@ class Process(Lifetime):
         self._group, self.frozen = None, False
 
     def pause(self) -> None:
-        """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would."""
+        """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would.
+
+        Returns when they stand still: on a busy machine they go on for some milliseconds after the signal was sent.
+        """
         self._signal_group(signal.SIGSTOP)
         self.frozen = True
+        deadline = time.monotonic() + _FREEZE_S
+        while self._group and not all_stand_still(self._group) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
 
     def resume(self) -> None:
         """Thaw what `pause` froze."""

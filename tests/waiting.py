@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
+from subprocess import Popen
 
 import psutil
+
+from loadtest.standstill import all_stand_still
 
 
 def wait_until(happened: Callable[[], object], *, timeout: float = 10.0) -> None:
@@ -14,6 +18,12 @@ def wait_until(happened: Callable[[], object], *, timeout: float = 10.0) -> None
     while not happened():
         assert time.monotonic() < deadline, f"did not happen within {timeout:g} s: {happened}"
         time.sleep(0.01)
+
+
+def freeze(process: Popen[str]) -> None:
+    """Stop it with SIGSTOP, and return when it stands still; SIGCONT lets it go on."""
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: all_stand_still(process.pid))
 
 
 def has_ended(process: psutil.Process) -> bool:

@@ -169,6 +169,18 @@ def test_kill_reaches_children(tmp_path: Path) -> None:
         wait_until(lambda: has_ended(child))
 
 
+def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
+    """Freezing one that keeps more processors busy than there are returns when none of its children does anything."""
+    code = (
+        "import os, subprocess, sys; busy = [sys.executable, '-c', 'while True: pass']\n"
+        "children = [subprocess.Popen(busy) for _ in range(4 * os.cpu_count())]; print('ready'); children[0].wait()"
+    )
+    with Script(tmp_path, code) as script:
+        family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]
+        script.pause()
+        assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
+
+
 PARENT = """
 import sys
 from loadtest.process import scratch_directory

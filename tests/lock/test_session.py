@@ -25,7 +25,7 @@ from tests.lock.support import (
     queue_up,
     seconds,
 )
-from tests.waiting import wait_until
+from tests.waiting import freeze, wait_until
 
 
 def heal(proxy: Proxy) -> None:
@@ -416,7 +416,7 @@ def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
     with Script(etcd.endpoint, name, code, ttl=1) as script:
         assert script.says() == "waiting"
         wait_until(lambda: len(keys(client, name)) == 2)
-        script.process.send_signal(signal.SIGSTOP)
+        freeze(script.process)
         theirs.release()
         wait_until(lambda: not keys(client, name))
         script.process.send_signal(signal.SIGCONT)

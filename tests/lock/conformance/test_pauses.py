@@ -22,7 +22,7 @@ from lock import Client, Mutex, Session
 from tests.lock.conformance.counters import Counters, Values
 from tests.lock.conformance.pause_worker import TTL_S
 from tests.lock.support import ROOT, WAIT_S, Script, keys
-from tests.waiting import wait_until
+from tests.waiting import freeze, wait_until
 
 WORKERS = 5
 PAUSE_S = TTL_S + 1.5  # etcd looks for leases that are over every half a second
@@ -52,7 +52,7 @@ os._exit(0)
 """
     with Script(etcd.endpoint, name, code, ttl=TTL_S) as holder:
         assert holder.says() == "read"
-        holder.process.send_signal(signal.SIGSTOP)
+        freeze(holder.process)
         for _ in range(3):
             with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
                 found = counters.read(hold.token)
@@ -123,7 +123,7 @@ def _disturb(workers: list[Worker], mutex: Mutex, *, seconds: float) -> None:
         if time.monotonic() >= end:
             return
         worker = wanted(workers, mutex)
-        worker.process.send_signal(signal.SIGSTOP)
+        freeze(worker.process)
         time.sleep(PAUSE_S)
         worker.process.send_signal(signal.SIGCONT)
         time.sleep(choose.uniform(0.2, 1.5))

@@ -86,8 +86,7 @@ class Metrics:
         counted = dict.fromkeys((outcome.value for outcome in Outcome), 0)
         for metric in self.purchases.collect():
             for sample in metric.samples:
-                if sample.name.endswith("_total"):
-                    counted[sample.labels["outcome"]] += int(sample.value)
+                counted[sample.labels["outcome"]] += int(sample.value)
         return counted
 
     def expose(self) -> Response:

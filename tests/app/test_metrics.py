@@ -6,12 +6,18 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.guards import GUARDS
-from app.purchase import Outcome
+from app.metrics import Metrics
+from app.purchase import LossCause, Outcome, Purchase, Receipt
 
 
 def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:
     """Every sample by its name and label values."""
-    families = text_string_to_metric_families(browser.get("/metrics").text)
+    return parsed(browser.get("/metrics").text)
+
+
+def parsed(text: str) -> dict[tuple[str, ...], float]:
+    """The samples of such an answer."""
+    families = text_string_to_metric_families(text)
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in families
@@ -34,11 +40,28 @@ def test_purchases_are_counted_by_guard_and_outcome(browser: FlaskClient) -> Non
     assert found["flashsale_instance", "shop-a"] == 1
 
 
+def test_times_and_losses_are_told_as_they_were() -> None:
+    """Waiting ends where holding begins; who never got in has held nothing; a lost lock is counted by its cause."""
+    metrics = Metrics("shop-a", ["etcd", "none"])
+    lost = Purchase("ada", "etcd", began=100.0, entered=103.0, left=104.0, loss=LossCause.FENCED_OFF)
+    metrics.count(lost, Receipt(Outcome.LOCK_LOST, "etcd"))
+    metrics.count(Purchase("bob", "etcd"), Receipt(Outcome.LOCK_TIMEOUT, "etcd"))
+    found = parsed(metrics.expose().get_data(as_text=True))
+    assert 3.0 <= found["flashsale_waited_seconds_sum", "etcd"] < 60.0
+    assert found["flashsale_waited_seconds_count", "etcd"] == 2
+    assert found["flashsale_held_seconds_sum", "etcd"] == 1.0
+    assert found["flashsale_held_seconds_count", "etcd"] == 1
+    causes = [cause for cause in LossCause if found["flashsale_locks_lost_total", cause.value, "etcd"]]
+    assert causes == [LossCause.FENCED_OFF]
+    assert metrics.outcomes() == {"sold": 0, "sold_out": 0, "lock_timeout": 1, "lock_lost": 1, "unavailable": 0}
+
+
 def test_every_guard_and_outcome_is_there_from_the_start(browser: FlaskClient) -> None:
     """A rate over a counter that appears late would miss its first step."""
     purchases = {key[1:]: value for key, value in samples(browser).items() if key[0] == "flashsale_purchases_total"}
     sellers = [*(guard.name for guard in GUARDS), "cart"]
     assert purchases == {(seller, outcome.value): 0 for seller in sellers for outcome in Outcome}
+    assert not [name for name, *_ in samples(browser) if name.endswith("_created")]  # which would double them all
 
 
 def test_strangers_make_no_labels(browser: FlaskClient) -> None:

@@ -237,9 +237,12 @@ def test_a_lost_answer_is_in_doubt_and_the_key_resolves_it(settings: Settings, s
 
 
 def test_a_cart_opens_what_is_closed(browser: FlaskClient, sale: Sale) -> None:
-    """Items that the sale did not have yet begin with the stock of the settings."""
-    sale.client.delete(sale.keys_of["1"].stock, sale.keys_of["3"].stock)
-    assert buy(browser, 1, 3).get_json()["stock"] == {"1": 9, "3": 9}
+    """Items that the sale did not have yet, or that have no stock, begin with that of the settings."""
+    keys = sale.keys_of["1"], sale.keys_of["3"]
+    for lost in ([name for each in keys for name in vars(each).values()], [each.stock for each in keys]):
+        sale.client.delete(*lost)
+        assert buy(browser, 1, 3).get_json()["stock"] == {"1": 9, "3": 9}
+    assert not sale.client.exists(sale.keys.answers), "nobody has brought a key"
 
 
 def test_a_cart_opens_half_a_sale(browser: FlaskClient, sale: Sale) -> None:

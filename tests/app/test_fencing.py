@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.fencing import Token, fence_text, from_json, shown
@@ -26,6 +26,7 @@ def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int]
 
 
 @given(revisions, turns)
+@example(1, 999_999_999)
 def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
     """Within a hold the turns are told apart, also where a digit is added."""
     assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))

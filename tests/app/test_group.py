@@ -133,9 +133,11 @@ def test_an_older_turn_cannot_write_after_a_newer_one(sale: Sale, inventory: Inv
 
 
 def test_a_group_opens_the_sale(sale: Sale, inventory: Inventory) -> None:
-    """A Redis without the sale gets it at the first group, with the stock of the settings."""
-    sale.client.delete(*vars(sale.keys).values())
-    assert [receipt.stock for receipt in receipts(inventory, group(1, "ada", "bob"))] == [9, 8]
+    """A Redis without the sale, or without its stock, gets it at the first group, as the settings say."""
+    for lost in (vars(sale.keys).values(), [sale.keys.stock]):
+        sale.client.delete(*lost)
+        assert [receipt.stock for receipt in receipts(inventory, group(1, "ada", "bob"))] == [9, 8]
+    assert not sale.client.exists(sale.keys.answers), "nobody has brought a key"
 
 
 def test_a_group_opens_half_a_sale(sale: Sale, inventory: Inventory) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from app.inventory import Inventory
 from app.purchase import Outcome, Purchase, Receipt
 from app.refusals import FencedOff, KeyReused, SaleReset
 from app.sale import Sale, Snapshot
+from tests.app.overtaking import overtaken
 
 
 @pytest.fixture
@@ -161,10 +162,11 @@ def test_a_watched_write_notices_others(sale: Sale, inventory: Inventory) -> Non
 
 
 def test_a_first_request_opens_the_sale(sale: Sale, inventory: Inventory) -> None:
-    """A Redis without the sale gets it at the first purchase of any kind, with the stock of the settings."""
+    """A Redis without the sale, or without its stock, gets it at the first purchase, as the settings say."""
     for buy in (BUY["plain"], BUY["fenced"], BUY["atomic"]):
-        sale.client.delete(*vars(sale.keys).values())
-        assert buy(inventory, Purchase("ada", "none")).stock == 9
+        for lost in (vars(sale.keys).values(), [sale.keys.stock]):
+            sale.client.delete(*lost)
+            assert buy(inventory, Purchase("ada", "none")).stock == 9
 
 
 def half_a_sale(sale: Sale, inventory: Inventory) -> None:
@@ -262,10 +264,11 @@ def test_a_reset_forgets_the_keys(sale: Sale, inventory: Inventory, buy: Buy) ->
 
 @each_way
 def test_nothing_is_sold_below_zero(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """One after the other, exactly the initial stock is sold."""
+    """One after the other, exactly the initial stock is sold; for who brings no key, no answer is kept."""
     outcomes = [buy(inventory, Purchase(str(number), "g")).outcome for number in range(12)]
     assert outcomes == [Outcome.SOLD] * 10 + [Outcome.SOLD_OUT] * 2
     assert sale.snapshot() == Snapshot(initial=10, stock=0, lucky=10, orders=10)
+    assert not sale.client.exists(sale.keys.answers)
 
 
 @pytest.mark.parametrize("buy", [fenced, Inventory.sell])
@@ -281,21 +284,6 @@ def persistent(inventory: Inventory, purchase: Purchase) -> Any:
     while True:
         with suppress(redis.WatchError):
             return watched(inventory, purchase)
-
-
-@contextmanager
-def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
-    """Let `rival` come before the command in this place, from 0, of those that are sent inside."""
-    send, places = redis.Connection.send_packed_command, itertools.count()
-
-    def send_after_rival(connection: redis.Connection, *command: Any, **options: Any) -> None:
-        if next(places) == place:
-            rival()
-        send(connection, *command, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
-        yield
 
 
 def plain_read(inventory: Inventory, purchase: Purchase) -> Any:

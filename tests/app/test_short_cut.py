@@ -20,6 +20,7 @@ from app.refusals import KeyReused
 from app.sale import Sale
 from app.settings import Settings
 from lock import Hold, Mutex, Session, connect
+from tests.app.overtaking import overtaken
 from tests.waiting import wait_until
 
 GUARDS = ("etcd", "etcd-cohort", "etcd-batch")
@@ -242,6 +243,36 @@ def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
     assert inventory.short_cut.take(asks) is not None
     assert inventory.short_cut.take(before) is not None
     assert (asks.read_at is None, before.read_at is None) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda inventory: inventory.fenced_read(Purchase("ada", "etcd", token=2)),
+        lambda inventory: inventory.fenced_group([Purchase("ada", "etcd-batch", token=2)]),
+        lambda inventory: inventory.short_cut.take(Purchase("ada", "etcd")),
+    ],
+    ids=["read", "group", "short cut"],
+)
+def test_a_look_is_as_old_as_its_question(sale: Sale, look: Callable[[Inventory], object]) -> None:
+    """Whoever clicks after Redis was asked is not told what it found: that may be of the sale before a reset."""
+    sale.reset(0)
+    inventory, clicks = Inventory(sale, instance="shop-a"), list[Purchase]()
+    inventory.fenced_read(Purchase("bob", "etcd", token=1))
+    with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):
+        look(inventory)
+    sale.reset(5)
+    (late,) = clicks
+    assert inventory.short_cut.take(late) is None
+
+
+def test_who_brings_no_key_is_nobodys_retry(sale: Sale) -> None:
+    """Of several who ask Redis without an idempotency key none is told the answer of another."""
+    sale.reset(0)
+    inventory = Inventory(sale, instance="shop-a")
+    inventory.fenced_read(Purchase("bob", "etcd", token=1))
+    told = [inventory.short_cut.take(Purchase(buyer, "etcd")) for buyer in ("ada", "eve")]
+    assert [receipt is not None and not receipt.replayed for receipt in told] == [True, True]
 
 
 def retried_alone(inventory: Inventory) -> Receipt | KeyReused | None:

@@ -12,7 +12,8 @@ _OUT_OF_TIME = ("context deadline exceeded", "context canceled")  # of a member 
 _DENIED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 _NO_USER = "user name is empty"
 _DENIED_WORDS = ("authentication failed", _NO_USER)  # etcd calls these invalid arguments
-_LOG_IN = ("invalid auth token", "revision of auth store is old", _NO_USER)
+_OLD_TOKEN = ("revision of auth store is old", "revision in header is old")  # the latter up to etcd 3.5.1 at least
+_LOG_IN = ("invalid auth token", *_OLD_TOKEN, _NO_USER)
 
 
 def translate(error: grpc.RpcError) -> EtcdError:
@@ -31,7 +32,7 @@ def translate(error: grpc.RpcError) -> EtcdError:
 
 def out_of_reach(error: grpc.RpcError) -> bool:
     """Whether it was not answered, so that another endpoint may answer; what was asked may be done all the same."""
-    return error.code() in _OUT_OF_REACH or (error.code() == grpc.StatusCode.UNKNOWN and words(error) in _OUT_OF_TIME)
+    return error.code() in _OUT_OF_REACH or words(error) in _OUT_OF_TIME
 
 
 def refused(error: grpc.RpcError) -> bool:

@@ -11,6 +11,8 @@ import pytest
 
 from loadtest.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
+from lock.clock import now
+from lock.login import Login
 from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.lock.support import WAIT_S, keys
 from tests.waiting import wait_until
@@ -76,6 +78,68 @@ def test_a_watch_that_is_refused_ends(shop: Client) -> None:
         list(shop.watch("elsewhere/"))
 
 
+def test_a_watch_that_is_refused_for_its_expired_token_is_the_last(shop: Client) -> None:
+    """etcd says of it what it says where one may not, so the token is got anew, also where no call ever needs one."""
+    shop.get_prefix("shop/")
+    time.sleep(TOKEN_S)
+
+    def stands() -> bool:
+        try:
+            return next(iter(shop.watch("shop/expired/"))) == []
+        except EtcdError:
+            return False
+
+    wait_until(stands)
+
+
+def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
+    """The endpoint has answered: nobody has to leave it."""
+    with connect(f"{server.endpoint},{server.endpoint}", user="shop", password=SHOP_PASSWORD) as client:
+        changes = iter(client.watch("shop/undisturbed/"))
+        assert next(changes) == []
+        with pytest.raises(EtcdError, match="ended the watch"):
+            list(client.watch("elsewhere/"))
+        kv = client.create("shop/undisturbed/a", b"", 0)
+        assert kv is not None
+        assert [event.kv for event in next(changes)] == [kv]
+        client.delete(kv.key, kv.create_revision)
+
+
+def test_a_new_token_is_not_thrown_away_for_an_old_one() -> None:
+    """Threads that find the same token expired log in once: etcd makes checking a password expensive on purpose."""
+    login = Login("shop", SHOP_PASSWORD)
+    tokens = ["first", "second"]
+
+    def token() -> str:
+        return login.token(lambda _: tokens.pop(0), now() + WAIT_S)
+
+    found = [token(), token()]
+    for old in found:
+        login.forget(old)
+        assert token() == "second"
+
+
+class JwtEtcd(LoginEtcd):
+    """An etcd whose tokens say as of which revision of the roles they are."""
+
+    def command(self) -> list[str]:
+        (key := self.directory / "jwt.key").write_bytes(bytes(range(64)))
+        token = f"--auth-token=jwt,priv-key={key},sign-method=HS256,ttl=10m"
+        return [*(word for word in super().command() if not word.startswith("--auth-token")), token]
+
+
+def test_a_token_from_before_a_change_of_the_roles_is_renewed(tmp_path: Path) -> None:
+    """etcd calls a JSON Web Token too old as soon as anything about users and roles has changed."""
+    with (
+        JwtEtcd(tmp_path) as server,
+        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
+    ):
+        server.require_login()
+        client.get_prefix("shop/")
+        server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "role", "add", "another")
+        assert client.get_prefix("shop/").revision
+
+
 def test_a_wrong_password_is_denied(server: LoginEtcd) -> None:
     """EtcdDenied, not a timeout."""
     with connect(server.endpoint, user="shop", password="wrong") as client, pytest.raises(EtcdDenied, match="password"):
@@ -110,6 +174,14 @@ def proxy(server: LoginEtcd) -> Iterator[Proxy]:
     """A proxy in front of the server."""
     with Proxy(server.endpoint) as proxy:
         yield proxy
+
+
+def test_one_logs_in_where_one_is_answered(server: LoginEtcd, proxy: Proxy) -> None:
+    """The next endpoint is asked for the token, too."""
+    proxy.refuse()
+    endpoints = f"{proxy.endpoint},{server.endpoint}"
+    with connect(endpoints, user="shop", password=SHOP_PASSWORD) as client:
+        assert client.get_prefix("shop/").revision
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class KeptLease(Loss):
     def ensure(self) -> None:
         """Raise `SessionLost` if it is not surely ours, `ForkedError` in a child process."""
         self._client.check_process()
-        if self.failure is None and self.remaining() <= 0.0:
+        if self.remaining() <= 0.0:
             self._run_out()
         self.check()
 

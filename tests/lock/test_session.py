@@ -79,20 +79,20 @@ def test_the_deadline_counts_from_when_the_grant_was_sent(proxy: Proxy, far: Cli
 
 
 def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Client) -> None:
-    """The same for each renewal."""
+    """The same for each renewal, and for when the next one is due."""
     with Session(far, ttl=30) as session:
         proxy.stall(ANSWERS)
         renewal = in_thread(session.lease.verify)
         assert_goes_on(renewal, 0.8)
         proxy.resume()
-        renewal.result(WAIT_S)
+        assert renewal.result(WAIT_S) <= 30 / 3 - 0.8
         assert session.remaining() <= 30 - 0.8
 
 
 def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
     etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then."""
+    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
     monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
     calls: Counter[str] = Counter()
     with (
@@ -103,6 +103,33 @@ def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
         monkeypatch.setattr(session.lease, "_chores", lambda: chores.append(session.remaining()))
         wait_until(lambda: len(chores) > 20)
         assert calls == {"LeaseGrant": 1}
+        session.lease.look()
+        wait_until(lambda: calls["LeaseKeepAlive"])
+        chores.clear()
+        wait_until(lambda: len(chores) > 20)
+        assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
+
+
+def test_a_renewal_that_is_not_answered_is_soon_repeated(
+    proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever relies on the lease does not wait for the next third of its TTL."""
+    caplog.set_level("INFO", logger="lock.kept_lease")
+    lease = far_session.lease
+    before = lease._deadline
+    proxy.stall()
+    lease.look()
+    wait_until(lambda: "was not renewed" in caplog.text)
+    proxy.resume()
+    wait_until(lambda: lease._deadline > before)
+
+
+def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it would have slept."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 60.0)
+    with Session(client, ttl=600):
+        assert "lock-lease" in lock_threads()
+    wait_until(lambda: "lock-lease" not in lock_threads())
 
 
 def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: str) -> None:
@@ -208,16 +235,22 @@ def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
         hold.ensure()
 
 
-def test_a_lost_lease_is_given_back(proxy: Proxy, far: Client, client: Client, name: str) -> None:
+def test_a_lost_lease_is_given_back(
+    proxy: Proxy, far: Client, client: Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
-    with Session(far, ttl=2) as session:
+    caplog.set_level("DEBUG", logger="lock.kept_lease")
+    with Session(far, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
-        proxy.stall(ANSWERS)
+        proxy.refuse()
         session.lease.gone()
+        session.lease.look()
         assert hold.lost.is_set()
-        client.keep_alive(session.lease_id)
-        proxy.resume()
-        wait_until(lambda: not keys(client, name), timeout=AT_ONCE_S + 1.0)
+        wait_until(lambda: "was not revoked" in caplog.text)
+        assert keys(client, name) == [hold.key]
+        proxy.start()
+        wait_until(lambda: not keys(client, name))
+        wait_until(lambda: "lock-lease" not in lock_threads())
 
 
 def test_a_renewal_that_is_answered_too_late_is_none(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

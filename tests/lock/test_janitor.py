@@ -16,8 +16,8 @@ import pytest
 
 from loadtest.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect, janitor
-from lock.janitor import Janitor
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, clock, connect, janitor
+from lock.janitor import Janitor, _Litter
 from lock.model import KeyValue
 from lock.names import LONGEST
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
@@ -97,7 +97,7 @@ def test_a_write_that_arrives_however_late_blocks_nobody_for_long(
 def test_keys_in_doubt_are_looked_for_together(
     session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whenever they came, a look costs etcd one transaction; and no look is for ever."""
+    """Whenever they came, a look costs etcd one transaction."""
     monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
     groups: list[int] = []
     delete_several = client.delete_several
@@ -111,9 +111,21 @@ def test_keys_in_doubt_are_looked_for_together(
         session.sweep(f"{name}/{number}")
         wait_until(lambda number=number: len(groups) > number)
     wait_until(lambda: groups[-3:] == [5, 5, 5])
-    for litter in session._janitor._litter:
-        litter.looks = 0
-    wait_until(lambda: not session._janitor._litter)
+
+
+def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Client, name: str) -> None:
+    """Other deletions use up none of their looks; and a key that is known to be deleted is not looked for."""
+    stopped = Janitor(client)
+    stopped.close()
+    now, later = _Litter(f"{name}/now", 1), _Litter(f"{name}/later", None, due=clock.now() + 60.0, looks=1)
+    stopped._litter = [now, later]
+    assert stopped._due() == [now]
+    stopped._delete([now])
+    assert stopped._litter == [later]
+    for left in ([later], []):
+        stopped._litter = []
+        stopped._delete([later])
+        assert stopped._litter == left
 
 
 def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -266,7 +278,7 @@ def make_keys(client: Client, session: Session, name: str, count: int) -> list[K
 
 def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
     """Deletions that a busy janitor has been asked for."""
-    deletions = [in_thread(session.delete, kv.key, kv.create_revision) for kv in kvs]
+    deletions = [in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0) for kv in kvs]
     wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
     return deletions
 
@@ -274,7 +286,7 @@ def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
 def test_an_outage_costs_a_group_one_deadline(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where etcd does not answer, the keys of a group are not tried one by one."""
+    """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told."""
     caplog.set_level("INFO", logger="lock.janitor")
     with busy(far_session):
         deletions = delete_all(far_session, make_keys(client, far_session, name, 4))

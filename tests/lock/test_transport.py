@@ -17,7 +17,7 @@ import pytest
 from loadtest.ports import LOOPBACK, free_port
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd, EtcdCluster
-from lock import Client, EtcdError, EtcdUnavailable, LeaseNotFound, connect
+from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
 from tests.lock.support import assert_goes_on, in_thread
 from tests.waiting import wait_until
 
@@ -51,9 +51,9 @@ def refused() -> str:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long it took to raise EtcdUnavailable."""
+    """How long it took to tell that no endpoint answered."""
     started = time.monotonic()
-    with pytest.raises(EtcdUnavailable):
+    with pytest.raises(EtcdUnavailable, match="no etcd endpoint answered"):
         call()
     return time.monotonic() - started
 
@@ -117,15 +117,30 @@ def test_many_threads_fail_over_together(etcd: Etcd, silent: str) -> None:
         assert len({answer.result() for answer in answers}) == 1
 
 
-def test_it_returns_to_the_first_endpoint_when_the_second_fails(etcd: Etcd) -> None:
-    """Failing over goes round: no endpoint is given up for good."""
+def _answers(client: Client) -> bool:
+    try:
+        return bool(client.status(timeout=0.5))
+    except EtcdUnavailable:
+        return False
+
+
+def _can_be_watched(client: Client) -> bool:
+    try:
+        return next(iter(client.watch("transport/watch/"))) == []
+    except EtcdUnavailable:
+        return False
+
+
+@pytest.mark.parametrize("works", [_answers, _can_be_watched])
+def test_it_returns_to_the_first_endpoint_when_the_second_fails(etcd: Etcd, works: Callable[[Client], bool]) -> None:
+    """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
     with ExitStack() as stack:
         one, two = stack.enter_context(Proxy(etcd.endpoint)), stack.enter_context(Proxy(etcd.endpoint))
         client = stack.enter_context(connect(f"{one.endpoint},{two.endpoint}", timeout=2.0))
         for broken, healed in ((one, two), (two, one)):
             broken.refuse()
             healed.start()
-            wait_until(lambda: _answers(client))
+            wait_until(lambda: works(client))
 
 
 def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
@@ -169,25 +184,67 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
 
 
 class Failing(grpc.GenericRpcHandler):
-    """Answers every call with an error: what a network's proxy says when it has lost the server."""
+    """Answers every call with an error, in words that a healthy etcd hardly ever has reason to use."""
+
+    def __init__(self, code: grpc.StatusCode, said: str) -> None:
+        self._error = code, said
 
     def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        def fail(_: bytes, context: grpc.ServicerContext) -> None:
-            context.abort(grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2")
-
-        return grpc.unary_unary_rpc_method_handler(fail)
+        return grpc.unary_unary_rpc_method_handler(lambda _, context: context.abort(*self._error))
 
 
-def test_an_error_that_is_not_etcds_is_no_refusal() -> None:
+@pytest.fixture
+def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
+    """Makes a client of a server that answers so."""
+    with ExitStack() as stack:
+
+        def start(code: grpc.StatusCode, said: str) -> Client:
+            server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing(code, said)])
+            port = server.add_insecure_port(f"{LOOPBACK}:0")
+            server.start()
+            stack.callback(lambda: server.stop(None).wait())
+            return stack.enter_context(connect(f"{LOOPBACK}:{port}"))
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"),  # a network's proxy that lost the server
+        (grpc.StatusCode.UNAVAILABLE, "etcdserver: request timed out"),
+        (grpc.StatusCode.UNKNOWN, "context canceled"),
+        (grpc.StatusCode.CANCELLED, "context canceled"),
+    ],
+)
+def test_what_does_not_say_that_etcd_refused_leaves_it_in_doubt(
+    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str
+) -> None:
     """Perhaps etcd did what was asked, or will: whoever asked has to know that, too."""
     unanswered: list[str] = []
-    server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing()])
-    port = server.add_insecure_port(f"{LOOPBACK}:0")
-    server.start()
-    with connect(f"{LOOPBACK}:{port}") as client, pytest.raises(EtcdError, match="RST_STREAM"):
-        client.create("transport/failed", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
-    server.stop(None).wait()
+    with pytest.raises(EtcdError, match=said):
+        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
     assert unanswered == ["asked"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "error"),
+    [
+        (grpc.StatusCode.UNKNOWN, "context deadline exceeded", EtcdUnavailable),
+        (grpc.StatusCode.UNKNOWN, "context canceled", EtcdUnavailable),
+        (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied),
+        (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError),
+        (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError),
+        (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError),
+    ],
+)
+def test_what_is_said_has_one_error(
+    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type[EtcdError]
+) -> None:
+    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone."""
+    with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
+        failing(code, said).grant(5)
+    assert type(caught.value) is error
 
 
 def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
@@ -240,16 +297,9 @@ def test_a_watch_moves_to_another_endpoint(etcd: Etcd, client: Client, silent: s
         proxy = stack.enter_context(Proxy(etcd.endpoint))
         both = stack.enter_context(connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0))
         if silent_first:
-            assert next(iter(both.watch("transport/watch/"))) == []
+            assert _can_be_watched(both)
         proxy.refuse()
-
-        def stands() -> bool:
-            try:
-                return next(iter(both.watch("transport/watch/"))) == []
-            except EtcdUnavailable:
-                return False
-
-        wait_until(stands, timeout=3)
+        wait_until(lambda: _can_be_watched(both), timeout=3)
 
 
 @pytest.fixture
@@ -312,6 +362,27 @@ def test_a_call_in_a_hurry_moves_nobody(both: Client, near: Proxy, client: Clien
     client.delete(kv.key, kv.create_revision)
 
 
+def test_where_there_is_no_other_endpoint_a_watch_stays(far: Client, proxy: Proxy, client: Client) -> None:
+    """A call that was not answered does not end it: it would only have to be opened and listed anew."""
+    changes = iter(far.watch("transport/stays/"))
+    assert next(changes) == []
+    proxy.stall()
+    seconds(far.status)
+    proxy.resume()
+    kv = client.create("transport/stays/a", b"", NO_LEASE)
+    assert kv is not None
+    assert [event.kv for event in next(changes)] == [kv]
+    client.delete(kv.key, kv.create_revision)
+
+
+def test_a_proxy_for_the_web_is_not_asked(etcd: Etcd, refused: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is in the environment, as on many a company's laptop, gRPC would send everything there."""
+    for variable in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(variable, f"http://{refused}")
+    with connect(etcd.endpoint) as client:
+        assert client.status()
+
+
 def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
     """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
     with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(8) as pool:
@@ -325,15 +396,18 @@ def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
         assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 
+def test_who_is_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) -> None:
+    """One thread asks for the token of all, with as much time as its own call has; nobody else has to wait so long."""
+    with connect(silent, timeout=0.6, user="shop", password="secret") as client:
+        in_thread(client.status, timeout=30.0)
+        wait_until(client._transport._login._lock.locked)
+        assert seconds(lambda: client.status(timeout=0.3)) < 0.3 + SLACK_S
+        with pytest.raises(EtcdUnavailable, match="logging in"):
+            list(client.watch("a/"))
+
+
 @pytest.mark.parametrize("timeout", [0.0, 0.3])
 def test_logging_in_is_part_of_the_deadline(silent: str, timeout: float) -> None:
     """A call that has to log in first gets no second deadline."""
     with connect(silent, timeout=10, user="shop", password="secret") as client:
         assert seconds(lambda: client.status(timeout=timeout)) < timeout + SLACK_S
-
-
-def _answers(client: Client) -> bool:
-    try:
-        return bool(client.status(timeout=0.5))
-    except EtcdUnavailable:
-        return False

@@ -22,7 +22,7 @@ class Look:
 
     Attributes:
         asked: when it was sent, in the seconds of `time.monotonic`.
-        stock: what it found: 0, or less after an unprotected sale.
+        stock: what it found, for the answers to come.
     """
 
     asked: float

@@ -22,7 +22,7 @@ class Look:
 
     Attributes:
         asked: when it was sent, in the seconds of `time.monotonic`.
-        stock: what it found, for the answers to come.
+        stock: items left, as it found and as those are told who are answered by it.
     """
 
     asked: float

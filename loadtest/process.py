@@ -18,7 +18,7 @@ from loadtest.ports import free_port, is_occupied
 from loadtest.standstill import all_stand_still
 
 _POLL_S = 0.02
-_FREEZE_S = 5.0  # for one that is written out to a slow disk just now
+_FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
 class ServerError(Exception):
@@ -147,7 +147,7 @@ class Process(Lifetime):
     def pause(self) -> None:
         """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would.
 
-        Returns when they stand still: on a busy machine they go on for some milliseconds after the signal was sent.
+        Returns when they stand still, or after 0.8 s: on a busy machine they go on for some ms after the signal.
         """
         self._signal_group(signal.SIGSTOP)
         self.frozen = True

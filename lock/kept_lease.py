@@ -133,7 +133,8 @@ class KeptLease(Loss):
         due = now() + self.ttl / 3
         while not self.lost.is_set():
             wanted = self._look.wait(max(min(_CHORES_S, due - now(), self.remaining()), 0.0))
-            self._look.clear()
+            if wanted:  # what comes after a wait that ran out is for the next round
+                self._look.clear()
             if self._stopping.is_set():
                 return
             self._do_chores()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -108,6 +109,27 @@ def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
         chores.clear()
         wait_until(lambda: len(chores) > 20)
         assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
+
+
+class LookedForTooLate(threading.Event):
+    """Set by somebody else as soon as a wait has run out, before whoever waited goes on."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        came = super().wait(timeout)
+        self.set()
+        return came
+
+
+def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken by the round after, not cleared with the one that had not seen it."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
+        Session(client, ttl=600) as session,
+    ):
+        session.lease._look = LookedForTooLate()
+        wait_until(lambda: calls["LeaseKeepAlive"])
 
 
 def test_a_renewal_that_is_not_answered_is_soon_repeated(

@@ -7,18 +7,17 @@ on a key that nobody else writes, so a call whose answer was lost can be repeate
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lock.compare import Created
 from lock.endpoints import parse_endpoints
-from lock.errors import EtcdUnavailable, LeaseNotFound
+from lock.errors import LeaseNotFound
 from lock.login import Login
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.observer import Observer
-from lock.stream import one_request
-from lock.transport import Endpoint, Tls, Transport, rpc
+from lock.stream import first_answer
+from lock.transport import Tls, Transport, rpc
 from lock.watch import Watch
 
 
@@ -106,7 +105,7 @@ class Client:
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
         request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        return max(int(self._transport.call(_first_answer, request, timeout).TTL), 0)
+        return max(int(self._transport.call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, timeout).TTL), 0)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
@@ -266,20 +265,3 @@ class Client:
     def _decode(self, kv: Any) -> KeyValue:
         key = kv.key[len(self._namespace) :].decode("utf-8", "surrogateescape")
         return KeyValue(key, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
-
-
-def _first_answer(to: Endpoint) -> Callable[..., Any]:
-    """The keepalive stream as a call with one answer: a beat every few seconds is not worth a stream to look after."""
-
-    def beat(request: Any, **options: Any) -> Any:
-        over = threading.Event()
-        stream = to.lease.LeaseKeepAlive(one_request(request, over), **options)
-        try:
-            return next(stream)
-        except StopIteration:
-            raise EtcdUnavailable("etcd ended the stream of renewals without an answer") from None
-        finally:
-            over.set()
-            stream.cancel()
-
-    return beat

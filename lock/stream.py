@@ -1,4 +1,9 @@
-"""A watch's stream of answers."""
+"""Calls that etcd answers with a stream.
+
+gRPC's object for a call takes a lock when it is deleted. If the interpreter deletes it as it ends, one of gRPC's own
+threads may have been stopped with that lock, and the program hangs. So it is let go as soon as the stream is over, also
+where it is the error: its traceback refers to it.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,24 @@ from lock.grpc_errors import CLOSED, out_of_reach, translate
 from lock.observer import Observer, tell
 
 
-def one_request(request: Any, over: threading.Event) -> Iterator[Any]:
-    """All that is said on a stream, which is `over` when that is set."""
-    yield request
-    over.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end
+def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A call with one answer: a renewal every few seconds is not worth a stream to look after."""
+
+    def call(request: Any, **options: Any) -> Any:
+        over = threading.Event()
+        stream = method(_one_request(request, over), **options)
+        try:
+            return next(stream)
+        except StopIteration:
+            raise EtcdUnavailable("etcd ended the stream without an answer") from None
+        except grpc.RpcError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            over.set()
+            stream.cancel()
+            del stream
+
+    return call
 
 
 class Stream:
@@ -62,11 +81,13 @@ class Stream:
         except ValueError as error:
             raise EtcdUnavailable(CLOSED) from error
         except grpc.RpcError as error:
+            error.__traceback__ = None
             if not self._closed.is_set():
                 self._failed(out_of_reach(error))
                 raise translate(error) from error
         finally:
             self.close()
+            self._call = None
         if self._failure is not None:
             raise self._failure
 
@@ -75,11 +96,12 @@ class Stream:
         if not self._closed.is_set():
             self._failure = failure
         self._closed.set()
-        if self._call is not None:
-            self._call.cancel()
+        call = self._call
+        if call is not None:
+            call.cancel()
 
     def _answers(self) -> Iterator[Any]:
-        self._call = self._start(one_request(self._request, self._closed))
+        self._call = self._start(_one_request(self._request, self._closed))
         if self._closed.is_set():  # while there was no call to be cancelled
             self._call.cancel()
         sent = now()
@@ -90,3 +112,9 @@ class Stream:
             yield response
         if not self._closed.is_set():
             raise EtcdUnavailable("etcd ended the stream")
+
+
+def _one_request(request: Any, over: threading.Event) -> Iterator[Any]:
+    """All that is said on a stream, which is `over` when that is set."""
+    yield request
+    over.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end

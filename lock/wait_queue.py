@@ -40,7 +40,7 @@ class WaitQueue:
 
     def __init__(self, client: Client, prefix: str) -> None:
         self.prefix = prefix
-        self.trouble: Exception | None = None  # why the view may be out of date
+        self.trouble: str | None = None  # why the view may be out of date
         self._client = client
         self._view = QueueView()
         self._tickets: dict[str, Ticket] = {}
@@ -146,7 +146,7 @@ class WaitQueue:
         try:
             snapshot = self._client.get_prefix(self.prefix, timeout=timeout)
         except EtcdError as error:
-            self.trouble = error
+            self.trouble = str(error)
             return False
         self.trouble = None
         return self._take(snapshot)
@@ -190,7 +190,7 @@ class WaitQueue:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        self.trouble = error
+        self.trouble = str(error)
         self._closed.wait(_RETRY_S[min(self._failures, len(_RETRY_S) - 1)])
         self._failures += 1
 

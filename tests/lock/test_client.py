@@ -184,30 +184,6 @@ def test_the_granted_ttl_is_told(client: Client) -> None:
     client.revoke(lease.id)
 
 
-class Ended:
-    """A stream that ends before it has answered."""
-
-    cancel = staticmethod(lambda: None)
-    __iter__ = __next__ = lambda self: next(iter(()))
-
-
-def test_a_renewal_without_an_answer_is_no_answer(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that ends before it has answered is EtcdUnavailable, or the thread that renews the lease would die."""
-    monkeypatch.setattr(client._transport.endpoints[0].lease, "LeaseKeepAlive", lambda requests, **options: Ended())
-    with pytest.raises(EtcdUnavailable, match="without an answer"):
-        client.keep_alive(1)
-
-
-def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with any call that an endpoint does not answer."""
-    with connect(f"{etcd.endpoint},{etcd.endpoint}") as client:
-        first = client._transport.endpoints[0]
-        monkeypatch.setattr(first.lease, "LeaseKeepAlive", lambda requests, **options: Ended())
-        lease = client.grant(30)
-        assert client.keep_alive(lease.id) == 30
-        client.revoke(lease.id)
-
-
 def test_revoking_a_lease_deletes_its_keys(client: Client) -> None:
     """All keys bound to it go in one revision."""
     lease = client.grant(30).id

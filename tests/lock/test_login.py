@@ -14,7 +14,7 @@ from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connec
 from lock.clock import now
 from lock.login import Login
 from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
-from tests.lock.support import WAIT_S, keys
+from tests.lock.support import WAIT_S, keys, out_of_threads
 from tests.waiting import wait_until
 
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
@@ -54,6 +54,14 @@ def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
     with Session(shop, ttl=10) as session, pytest.raises(EtcdDenied, match="roles"):
         Mutex(session, "elsewhere/a").acquire(timeout=WAIT_S)
     assert keys(root, "elsewhere/a") == []
+
+
+def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token is good, so there is no reason to log in again: etcd makes checking a password expensive on purpose."""
+    shop.get_prefix("shop/")
+    monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
+    with pytest.raises(EtcdDenied):
+        shop.get_prefix("elsewhere/")
 
 
 @pytest.mark.parametrize(

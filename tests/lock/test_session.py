@@ -146,6 +146,14 @@ def test_a_renewal_that_is_not_answered_is_soon_repeated(
     wait_until(lambda: lease._deadline > before)
 
 
+def test_a_renewal_has_the_clients_timeout(proxy: Proxy, far: Client) -> None:
+    """However long the lease: a renewal that goes unanswered is soon sent again."""
+    with Session(far, ttl=600) as session:
+        proxy.stall()
+        in_thread(session.lease.verify).result(5 * far.timeout)  # gRPC finds a dead connection after 13 s
+        heal(proxy)
+
+
 def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have slept."""
     monkeypatch.setattr(kept_lease, "_CHORES_S", 60.0)

@@ -114,7 +114,7 @@ def test_an_error_that_nobody_expected_costs_no_place(
     with monkeypatch.context() as patched:
         patched.setattr(far, "watch", out_of_threads)
         proxy.reset()
-        wait_until(lambda: isinstance(far_session._queues[f"{hold.name}/"].trouble, RuntimeError))
+        wait_until(lambda: far_session._queues[f"{hold.name}/"].trouble == "can't start new thread")
     hold.release()
     waiting.result(2 * AT_ONCE_S).release()  # the pauses between attempts grow to a second
 

@@ -39,7 +39,7 @@ class Loss:
             call(callback)
 
     def link(self, listener: Callable[[], object]) -> None:
-        """Call `listener`, which is quick and does not raise, in the moment in which it is lost."""
+        """Call `listener`, which is quick and does not raise, the moment it is lost; once, if given twice."""
         if not self._listen(listener):
             listener()
 
@@ -79,5 +79,6 @@ class Loss:
         with self._lock:
             if self.failure is not None:
                 return False
-            self._listeners.append(listener)
+            if listener not in self._listeners:
+                self._listeners.append(listener)
             return True

@@ -15,6 +15,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 from lock.client import Client
 from lock.clock import now
@@ -43,7 +44,8 @@ class WaitQueue:
         self.trouble: str | None = None  # why the view may be out of date
         self._client = client
         self._view = QueueView()
-        self._tickets: dict[str, Ticket] = {}
+        # Weak: an interrupt may come before whoever enlists a ticket knows that it did, and can strike it.
+        self._tickets: WeakValueDictionary[str, Ticket] = WeakValueDictionary()
         self._watch: Watch | None = None
         self._failures = 0
         self._closed = threading.Event()
@@ -99,7 +101,8 @@ class WaitQueue:
     def lose(self, failure: Callable[[], LockError]) -> None:
         """Every ticket fails, at once."""
         with self._lock:
-            tickets, self._tickets = list(self._tickets.values()), {}
+            tickets = list(self._tickets.values())
+            self._tickets.clear()
         for ticket in tickets:
             ticket.fail(failure())
 
@@ -209,8 +212,8 @@ class WaitQueue:
     def _apply(self, events: list[Event]) -> None:
         with self._lock:
             self._view.apply(events)
-            ours = [(deleted, self._tickets[kv.key]) for deleted, kv in events if kv.key in self._tickets]
-            gone = [ticket for deleted, ticket in ours if deleted or self._vanished(ticket)]
+            ours = [(deleted, self._tickets.get(kv.key)) for deleted, kv in events]
+            gone = [ticket for deleted, ticket in ours if ticket is not None and (deleted or self._vanished(ticket))]
             self._call_head()
         self._fail(gone)
 

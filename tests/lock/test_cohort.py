@@ -278,6 +278,18 @@ def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -
             turn.release()
 
 
+def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Session, name: str) -> None:
+    """However many: the mutex hears once of the session's end, and is not remembered more than once."""
+    mutex = CohortMutex(session, name)
+    for _ in range(3):
+        turn = mutex.acquire(timeout=WAIT_S)
+        client.delete(turn.key, turn.token.create_revision)
+        assert turn.lost.wait(WAIT_S)
+        with pytest.raises(LockLost):
+            turn.release()
+    assert session.lease._listeners.count(mutex._cancel) == 1
+
+
 def test_a_draining_session_hands_no_turn_on(session: Session) -> None:
     """After `cancel_waiters` the turn that runs ends in peace, and the threads behind it are cancelled."""
     mutex = CohortMutex(session, "cohort/drain")

@@ -57,13 +57,14 @@ def no_garbage_collector() -> Iterator[None]:
 def test_an_interrupt_at_any_call_leaves_no_key(
     client: Client, session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock]
 ) -> None:
-    """However far acquire, `with` and release have come: in the end the name is free."""
+    """However far acquire, `with` and release have come: in the end the name is free, and its queue empty."""
     locks = []  # they live on, and with them what they know of their holds
     for number in itertools.count(1):
         locks.append(make(session, f"{name}/{number}"))
         if not interrupted(partial(lock_and_release, locks[-1]), at=number):
             break
     wait_until(lambda: not keys(client, name))
+    wait_until(lambda: all(queue.idle_s() > 0 for queue in session._queues.values()))
     assert number > 50
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes requirements*.txt from pyproject.toml: exact versions with hashes, for every platform and Python 3.10 to 3.14.
+# Writes requirements*.txt from pyproject.toml: exact versions with hashes, for every platform and Python 3.10 or newer.
 # Each file contains the one before it, with the same versions; the browser's is for on top of all.
 set -euo pipefail
 cd "$(dirname "$0")/.."

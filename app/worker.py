@@ -96,4 +96,4 @@ def is_whole_request(data: bytes) -> bool:
     anybody has asked for anything.
     """
     head, end, _ = data.partition(b"\r\n\r\n")
-    return bool(end) and head[:1].isalpha() and all(length.strip() == b"0" for length in _BODY.findall(head))
+    return bool(end) and all(length.strip() == b"0" for length in _BODY.findall(head))

@@ -40,6 +40,11 @@ def test_purchases_are_counted_by_guard_and_outcome(browser: FlaskClient) -> Non
     assert found["flashsale_instance", "shop-a"] == 1
 
 
+def test_the_answer_names_its_format(browser: FlaskClient) -> None:
+    """Prometheus 3 reads none that does not."""
+    assert browser.get("/metrics").content_type.startswith("text/plain; version=")
+
+
 def test_times_and_losses_are_told_as_they_were() -> None:
     """Waiting ends where holding begins; who never got in has held nothing; a lost lock is counted by its cause."""
     metrics = Metrics("shop-a", ["etcd", "none"])

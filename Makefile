@@ -6,8 +6,8 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench bench-lock bench-viewers test test-slow test-browser lint format requirements readme show \
-	docker-test clean setup-loadtest setup-dev setup-browser
+.PHONY: help demo faults up bench bench-lock bench-viewers test test-slow test-shaken test-browser lint format \
+	requirements readme show docker-test clean setup-loadtest setup-dev setup-browser
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -35,6 +35,9 @@ test: lint ## Run all checks and tests
 
 test-slow: setup-dev ## Run the proofs that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
+
+test-shaken: setup-dev ## Run the tests of lock and shop with threads that dawdle wherever they meet
+	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 tests/lock tests/app $(ARGS)
 
 test-browser: setup-browser ## Run the tests that look at the board in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py

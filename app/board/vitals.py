@@ -26,6 +26,11 @@ class Life:
     queued: int
     outcomes: dict[str, int]
 
+    @property
+    def process(self) -> tuple[str, int]:
+        """Which process: in two containers they may have the same id."""
+        return self.instance, self.pid
+
 
 class VitalsReader:
     """Reads all processes' lines, and keeps those of the last second; one thread uses it.
@@ -36,15 +41,15 @@ class VitalsReader:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._told: dict[int, deque[Life]] = {}
+        self._told: dict[tuple[str, int], deque[Life]] = {}
 
     def read(self) -> list[Life]:
         """The processes that live: those whose line is new."""
         now = now_ns()
         lives = [life for life in self._lives() if now - life.at < FRESH_NS]
-        self._told = {life.pid: self._told.get(life.pid) or deque() for life in lives}
+        self._told = {life.process: self._told.get(life.process) or deque() for life in lives}
         for life in lives:
-            told = self._told[life.pid]
+            told = self._told[life.process]
             if not told or told[-1].at != life.at:
                 told.append(life)
             while len(told) > 2 and told[-1].at - told[1].at >= WINDOW_NS:

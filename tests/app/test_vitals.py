@@ -67,6 +67,23 @@ def test_instances_share_a_directory(directory: Path, pool: CountingPool) -> Non
             vitals.close()
 
 
+def test_the_same_process_id_in_two_containers(directory: Path, pool: CountingPool) -> None:
+    """The rate counts what each instance sold, and not how much more one of them has sold than the other."""
+    told = [
+        Vitals(directory, instance=name, pool=pool, outcomes=lambda sold=sold: {"sold": sold})
+        for name, sold in (("shop-a", 100), ("shop-b", 0))
+    ]
+    reader = VitalsReader(directory)
+    try:
+        for vitals in told:
+            vitals.start()
+        wait_until(lambda: len(reader.read()) == 2 and reader.per_second())
+        assert reader.per_second() == {"sold": 0}
+    finally:
+        for vitals in told:
+            vitals.close()
+
+
 def test_what_cannot_be_written_is_logged(tmp_path: Path, pool: CountingPool, caplog: pytest.LogCaptureFixture) -> None:
     """Where no directory can be made, the log says that the board will not see this process, and that is all."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")

@@ -48,7 +48,6 @@ class Control(socketserver.ThreadingUnixStreamServer):
         self._thread.join()
         self.server_close()
         shutil.rmtree(self._directory, ignore_errors=True)
-        guardian.forget("directory", self._directory)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """What to say to `question`."""

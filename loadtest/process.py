@@ -178,8 +178,5 @@ def require_free_ports(processes: Iterable[Process]) -> None:
 def scratch_directory() -> Iterator[Path]:
     """A temporary directory that is gone afterwards, even if this process is killed."""
     with tempfile.TemporaryDirectory(prefix="stock-flash-sale-", ignore_cleanup_errors=True) as name:
-        guardian.watch("directory", Path(name))
-        try:
-            yield Path(name)
-        finally:
-            guardian.forget("directory", Path(name))
+        guardian.watch("directory", Path(name))  # for good: whoever is still being killed may make it anew
+        yield Path(name)

@@ -205,6 +205,31 @@ def test_nothing_outlives_a_killed_parent() -> None:
     assert not Path(directory).exists()
 
 
+IMPATIENT_PARENT = """
+import sys, time
+from loadtest.process import scratch_directory
+from tests.loadtest.test_servers import Script
+STUBBORN = '''
+import os, time
+while True:
+    os.makedirs({!r}, exist_ok=True)
+    time.sleep(0.001)
+'''
+with scratch_directory() as directory:
+    print(directory, flush=True)
+    Script(directory, STUBBORN.format(str(directory))).launch()
+while not directory.exists():
+    time.sleep(0.001)
+"""
+
+
+def test_what_is_still_running_at_the_end_leaves_no_directory() -> None:
+    """As after a second Ctrl-C: it is killed, and what it has written after its directory was removed goes as well."""
+    parent = subprocess.run([sys.executable, "-c", IMPATIENT_PARENT], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert parent.returncode == 0
+    wait_until(lambda: not Path(parent.stdout.strip()).exists())
+
+
 def fake_etcd(directory: Path, version: str) -> Path:
     """A program that only knows its version."""
     program = directory / "etcd"

@@ -121,16 +121,23 @@ class Process(Lifetime):
         lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
 
-    def stop(self, *, timeout: float = 15.0) -> None:
-        """Ask it to end (SIGTERM), wait for `timeout` seconds, then kill what is left of it; idempotent."""
-        if self._popen is None:
-            return
-        if self.running:
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM), also if it is frozen."""
+        if self._popen is not None and self.running:
             self.resume()
             self._popen.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(timeout)
-        self.kill()
+
+    def stop(self, *, timeout: float = 15.0) -> None:
+        """Ask it to end, wait for `timeout` seconds, then kill what is left of it; idempotent."""
+        self.terminate()
+        self.wait_ended(timeout=timeout)
+
+    def wait_ended(self, *, timeout: float = 15.0) -> None:
+        """Wait for `timeout` seconds, then kill what is left of it."""
+        if self._popen is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(timeout)
+            self.kill()
 
     def abort(self) -> None:
         self.kill()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -148,7 +147,9 @@ class Stack(Lifetime):
         if self._control:
             self._control.close()
             self._control = None
-        with ThreadPoolExecutor(len(self.instances)) as threads:
-            list(threads.map(Instance.stop, self.instances))
+        for instance in self.instances:
+            instance.terminate()
+        for instance in self.instances:
+            instance.wait_ended()
         self.redis.stop()
         self.etcd.stop()

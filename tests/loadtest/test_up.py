@@ -7,14 +7,19 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
 
+from loadtest.ports import is_occupied
 from loadtest.servers import Redis
+from loadtest.shops import in_progress
 from tests.leftovers import assert_gone, directories_of
+from tests.waiting import wait_until
 
 UP = [sys.executable, "-m", "loadtest", "up"]
 
@@ -44,6 +49,27 @@ def test_up_stops_cleanly(number: signal.Signals) -> None:
         rest, _ = up.communicate(timeout=30)
         assert up.returncode == 0, rest
     assert "Shutting down: Master" in rest
+    assert_gone(children, directories)
+
+
+def think(url: str) -> None:
+    """Buy one item, and think about it for a minute."""
+    with suppress(OSError):
+        urllib.request.urlopen(urllib.request.Request(f"{url}/stock/reduce?hold_ms=60000", method="POST"))
+
+
+def test_a_second_interrupt_kills() -> None:
+    """Nobody waits for the shops, which would finish their purchases for some seconds, and nothing is left."""
+    with running_up() as (up, children, printed):
+        directories = directories_of(children)
+        busy, idle = re.findall(r"http://127.0.0.1:\d+", printed.partition("Shops: ")[2])[:2]
+        threading.Thread(target=think, args=(busy,), daemon=True).start()
+        wait_until(lambda: in_progress(busy))
+        up.send_signal(signal.SIGINT)
+        wait_until(lambda: not is_occupied(int(idle.rpartition(":")[2])))  # so the other one is being waited for
+        up.send_signal(signal.SIGINT)
+        up.communicate(timeout=5)
+        assert up.returncode == 130
     assert_gone(children, directories)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,7 @@ class Process(Lifetime):
         self.frozen = False
         self._popen: subprocess.Popen[bytes] | None = None
         self._group: int | None = None  # None again as soon as it may name somebody else's processes
+        self._changing = threading.RLock()  # of those who start or kill it, one at a time: the board has many viewers
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -84,13 +86,14 @@ class Process(Lifetime):
 
     def launch(self) -> None:
         """Start the process without waiting for it; raises PortOccupied."""
-        if self.running:
-            return
-        self.kill()  # children of one that ended by itself
-        require_free_ports([self])
-        # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(self._spawn).result()
+        with self._changing:
+            if self.running:
+                return
+            self.kill()  # children of one that ended by itself
+            require_free_ports([self])
+            # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(self._spawn).result()
 
     def _spawn(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -144,12 +147,13 @@ class Process(Lifetime):
 
     def kill(self) -> None:
         """SIGKILL to it and all its children at once; idempotent."""
-        if self._popen is None or self._group is None:
-            return
-        self._signal_group(signal.SIGKILL)
-        self._popen.wait()
-        guardian.forget("group", self._group)
-        self._group, self.frozen = None, False
+        with self._changing:
+            if self._popen is None or self._group is None:
+                return
+            self._signal_group(signal.SIGKILL)
+            self._popen.wait()
+            guardian.forget("group", self._group)
+            self._group, self.frozen = None, False
 
     def pause(self) -> None:
         """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would.

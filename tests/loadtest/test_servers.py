@@ -8,8 +8,10 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -179,6 +181,30 @@ def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
         family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]
         script.pause()
         assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
+
+
+class StartedTwice(Script):
+    """Whoever starts it waits a little for somebody else who does so at the same time."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, "import signal; print('ready'); signal.pause()")
+        self._both = threading.Barrier(2)
+        self.starts = 0
+
+    def command(self) -> list[str]:
+        self.starts += 1
+        with suppress(threading.BrokenBarrierError):
+            self._both.wait(0.5)
+        return super().command()
+
+
+def test_two_who_start_it_start_one(tmp_path: Path) -> None:
+    """As two viewers of the board may do: the second one finds it running."""
+    with ThreadPoolExecutor(2) as threads, StartedTwice(tmp_path) as script:
+        script.kill()
+        for start in [threads.submit(script.start) for _ in range(2)]:
+            start.result(30)
+        assert script.starts == 2  # the first one is that of `with`
 
 
 PARENT = """

@@ -6,6 +6,7 @@ process by the time it is used. The socket is a file in a directory that only it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socketserver
@@ -70,7 +71,8 @@ class _Question(socketserver.StreamRequestHandler):
             answer = self.server.answer(json.loads(self.rfile.readline(LONGEST_LINE)))
         except (ValueError, AttributeError):
             answer = {"error": "This is no question."}
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
+        with contextlib.suppress(OSError):  # the board waits no longer
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
 def state_of(process: Process) -> str:

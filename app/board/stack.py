@@ -15,7 +15,7 @@ from typing import Any
 
 ACTIONS = ("freeze", "thaw", "kill", "start")
 TIMEOUT = 1.0
-START_TIMEOUT = 30.0
+START_TIMEOUT = 35.0  # the stack gives up after 30, and then says why
 
 
 class StackRefused(Exception):

@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -128,17 +129,23 @@ def _locust(options: RushOptions, hosts: Sequence[str], report: Path) -> list[st
 @contextlib.contextmanager
 def _running(command: list[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process that is stopped when its time is over, and that does not outlive this one."""
+    with ThreadPoolExecutor(1) as thread:  # for the reason that `Process.launch` has
+        process = thread.submit(_spawn, command, env).result()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_TIMEOUT_S)
+        process.kill()
+        process.wait()
+        guardian.forget("group", process.pid)
+
+
+def _spawn(command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     # A session of its own, so that the guardian can end it; no input, because Locust would listen to the keyboard.
-    with subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=_REPOSITORY, env={**os.environ, **env}, stdin=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        guardian.watch("group", process.pid)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP_TIMEOUT_S)
-            process.kill()
-            process.wait()
-            guardian.forget("group", process.pid)
+    )
+    guardian.watch("group", process.pid)
+    return process

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -83,6 +83,36 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signa
         assert demo.returncode == 130
         assert rest.endswith("\nInterrupted: everything is stopped.\n")
         assert list((tmp_path / "reports").iterdir()) == []
+
+
+STARTS_BUYERS = """
+import os, signal, sys
+from loadtest import compare, guardian
+watch = guardian.watch
+
+def interrupted(kind, target):
+    print(target, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    watch(kind, target)
+
+guardian.watch = interrupted
+with compare._running([sys.executable, "-c", "import signal; signal.pause()"], {}):
+    pass
+"""
+
+
+def test_an_interrupt_that_meets_the_start_of_the_buyers_leaves_none() -> None:
+    """Ctrl-C at the moment in which their process exists, and nobody knows of it yet."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", STARTS_BUYERS], **pipes) as parent:  # type: ignore[call-overload]
+        buyers = psutil.Process(int(parent.stdout.readline()))
+        try:
+            parent.wait(30)
+            wait_until(lambda: has_ended(buyers))
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                buyers.kill()
+        assert "KeyboardInterrupt" in parent.stderr.read()
 
 
 def test_who_reads_no_further_is_not_told_of_a_failure(tmp_path: Path) -> None:

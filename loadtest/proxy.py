@@ -128,15 +128,20 @@ class Proxy:
             except OSError:
                 _close(client, abruptly=True)
                 continue
-            self._join(client, server)
+            self._join(listener, client, server)
 
-    def _join(self, client: socket.socket, server: socket.socket) -> None:
+    def _join(self, listener: socket.socket, client: socket.socket, server: socket.socket) -> None:
         for end in (client, server):
             end.settimeout(None)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
         with self.gate:
-            self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+            refused = self._listener is not listener
+            if not refused:
+                self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        if refused:  # while it was being connected
+            pipes[0].close(abruptly=True)
+            return
         for pipe in pipes:
             for half in (pipe.read, pipe.write):
                 threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()

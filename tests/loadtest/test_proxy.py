@@ -194,3 +194,25 @@ def test_jitter_slows_each_piece_by_a_time_of_its_own(proxy: Proxy, monkeypatch:
         assert ask(connection, b"slow") == b"slow"
         assert time.monotonic() - before >= 0.3
     assert drawn[:2] == [(0, 0.1)] * 2
+
+
+def test_a_connection_that_is_being_made_is_refused_as_well(
+    echo: Echo, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had been accepted, and not yet been passed on, finds nobody either."""
+    connect, accepted, refused = socket.create_connection, threading.Event(), threading.Event()
+
+    def connect_late(address: tuple[str, int], **options: float) -> socket.socket:
+        if address == proxy._target:
+            accepted.set()
+            assert refused.wait(10)
+        return connect(address, **options)
+
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    with dial(proxy) as connection:
+        assert accepted.wait(10)
+        proxy.refuse()
+        refused.set()
+        with contextlib.suppress(ConnectionError):
+            assert ask(connection, b"hello") == b""
+    assert echo.got == b""

@@ -94,8 +94,9 @@ class Stage:
             if environment.parsed_options.report:
                 self._keep(comparison, rush.records, Path(environment.parsed_options.report))
         finally:
-            end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
-            end()
+            if self._conductor is gevent.getcurrent():  # or else it was ended by whoever is stopping the test
+                end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
+                end()
 
     def _keep(self, comparison: Comparison, records: Iterable[Record], report: Path) -> None:
         """Write `report` and its records; it comes last, so that it is never without them."""

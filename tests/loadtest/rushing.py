@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from loadtest.comparison import Comparison
 from loadtest.ports import free_port
@@ -118,8 +118,8 @@ class Page:
 
 
 @contextmanager
-def page(env: Mapping[str, str], *, workers: int = 0) -> Iterator[Page]:
-    """Locust with its page; `workers` is the number of other processes with buyers."""
+def page(env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL) -> Iterator[Page]:
+    """Locust with its page; `workers` is the number of other processes with buyers, `output` takes what it prints."""
     port, master = free_port(), str(free_port())
     ports = ["--web-port", str(port), "--master-bind-port", master, "--master-port", master]
     with subprocess.Popen(
@@ -127,7 +127,7 @@ def page(env: Mapping[str, str], *, workers: int = 0) -> Iterator[Page]:
         cwd=REPOSITORY,
         env=env,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=output,
         stderr=subprocess.DEVNULL,
     ) as locust:
         try:

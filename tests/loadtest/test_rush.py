@@ -318,6 +318,18 @@ def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
         assert_one_burst(runs["redis-lua"])
 
 
+def test_a_rush_is_stopped_once(stack: Stack, tmp_path: Path) -> None:
+    """Stop ends all that belongs to it, which does not stop the test again; the screen says so in one line."""
+    with (tmp_path / "printed").open("w+") as output:
+        with page(environment(stack), output=output) as shown:
+            shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
+            wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+            shown.stop()
+            wait_until(shown.is_idle)
+        output.seek(0)
+        assert output.read().splitlines().count("Stopped before the first verdict.") == 1
+
+
 def test_the_purchases_of_a_stopped_rush_are_waited_for(stack: Stack) -> None:
     """They are still in the shops when the next rush starts; it says so, and sells its stock to its own buyers."""
     with page(environment(stack)) as shown:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from rich.table import Table
 
 from loadtest.bench.meters import etcd_served
 from loadtest.options import Seconds
+from loadtest.process import scratch_directory
 from loadtest.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -174,7 +174,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
     """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
     console = Console(width=max(Console().width, 100))
     results: list[Result] = []
-    with tempfile.TemporaryDirectory() as directory, Etcd(Path(directory)) as etcd, Redis(Path(directory)) as redis:
+    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         for count in waiters:
             for candidate in candidates:
                 console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")

@@ -34,6 +34,7 @@ threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # a rush knocks all at once
 keepalive = 60  # seconds; who looks at the page for a while clicks without connecting again
+timeout = 0  # or the master may kill a worker that has just been thawed, before it can say that it lives
 graceful_timeout = 8  # Compose kills after 10
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():

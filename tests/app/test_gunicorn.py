@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -124,6 +125,21 @@ def test_a_killed_instance_frees_the_lock_within_its_ttl(
         assert body["waited_ms"] < 2000 + 4500  # the TTL, and what etcd takes to notice that it is over
         assert isinstance(lost.exception(), OSError)
         assert ask(other, "/stock")[1]["verdict"] == "EXACT"
+
+
+@pytest.mark.slow  # gunicorn's master would be patient for half a minute
+def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
+    """It is not taken for dead, and its buyer gets his answer when it is thawed."""
+    (worker,) = map(psutil.Process, workers(instance))
+    with ThreadPoolExecutor(1) as threads:
+        bought = threads.submit(buy, instance, "guard=none&hold_ms=1000")
+        wait_until(lambda: in_progress(instance))
+        worker.suspend()
+        try:
+            time.sleep(32)
+        finally:
+            worker.resume()
+        assert bought.result(20)[0] == 200
 
 
 def test_two_workers_count_together(tmp_path: Path, env: dict[str, str]) -> None:

@@ -134,15 +134,23 @@ class CohortMutex:
         with self._lock:
             if waiter.turn is not None:
                 return waiter.turn
-            if waiter.cancelled:
-                self.session.ensure()
-                raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
-            if waiter.leads and self._acquisition is None:
-                self._acquisition = self._mutex.new_acquisition()
-            acquisition = self._acquisition
-        if not waiter.leads or acquisition is None:
+            leads, acquisition = waiter.leads, self._acquisition
+        if waiter.cancelled:
+            self.session.ensure()
+            raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+        if not leads:
             raise self._timed_out(acquisition)
-        return self._lead(waiter, acquisition, until)
+        return self._lead(waiter, acquisition or self._begin(waiter), until)
+
+    def _begin(self, waiter: _Waiter) -> Acquisition[Hold]:
+        """A key for the process; made without our lock, for whoever finds the session lost calls `_cancel`."""
+        acquisition = self._mutex.new_acquisition()
+        with self._lock:
+            self._acquisition = acquisition
+            cancelled = waiter.cancelled
+        if cancelled:
+            acquisition.cancel()
+        return acquisition
 
     def _timed_out(self, acquisition: Acquisition[Hold] | None) -> LockError:
         outage = self._outage
@@ -159,16 +167,19 @@ class CohortMutex:
             self._outage = None
             hold = acquisition.wait(until)
             hold.link(self._watch_session)
-            with self._lock:
-                self._hold, self._held_since, self._turns = hold, now(), 0
-                self._waiters.remove(waiter)
-                return self._next_turn(waiter, hold)
+            return shielded(lambda: self._first_turn(waiter, hold))
         except LockTimeout:
             raise  # the key keeps its place for the next leader
         except BaseException as error:
             self._outage = error if isinstance(error, EtcdUnavailable) else None
-            self._withdraw()
+            waiter.cancelled = True
             raise
+
+    def _first_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
+        with self._lock:
+            self._waiters.remove(waiter)  # fails if it was interrupted and has left: the key goes with it
+            self._hold, self._held_since, self._turns = hold, now(), 0
+            return self._next_turn(waiter, hold)
 
     def _leave(self, waiter: _Waiter) -> None:
         """A wait has ended with an error."""
@@ -186,12 +197,6 @@ class CohortMutex:
         if turn is not None:  # an interrupt came together with the turn
             with contextlib.suppress(LockError):
                 turn.release()
-
-    def _withdraw(self) -> None:
-        with self._lock:
-            acquisition, self._acquisition = self._acquisition, None
-        if acquisition is not None:
-            acquisition.withdraw()
 
     def end(self, turn: Turn) -> None:
         """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""

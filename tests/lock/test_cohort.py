@@ -27,6 +27,7 @@ from lock import (
     NotHeld,
     Session,
     SessionLost,
+    Turn,
     connect,
 )
 from lock.acquisition import Acquisition
@@ -290,6 +291,27 @@ def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Sessi
     assert session.lease._listeners.count(mutex._cancel) == 1
 
 
+def test_whoever_finds_the_session_lost_before_all_others_is_told(client: Client, name: str) -> None:
+    """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
+    frozen, thawed = threading.Event(), threading.Event()
+    with Session(client, ttl=10) as session:
+        mutex = CohortMutex(session, name)
+        turn = mutex.acquire(timeout=WAIT_S)
+        client.delete(turn.key, turn.token.create_revision)
+        assert turn.lost.wait(WAIT_S)
+        with pytest.raises(LockLost):
+            turn.release()
+        session.lease._chores = lambda: (frozen.set(), thawed.wait(2 * WAIT_S))
+        assert frozen.wait(WAIT_S)
+        session.lease._deadline = now()
+        finding = in_thread(mutex.acquire)
+        try:
+            with pytest.raises(SessionLost):
+                finding.result(WAIT_S)
+        finally:
+            thawed.set()
+
+
 def test_a_draining_session_hands_no_turn_on(session: Session) -> None:
     """After `cancel_waiters` the turn that runs ends in peace, and the threads behind it are cancelled."""
     mutex = CohortMutex(session, "cohort/drain")
@@ -446,6 +468,30 @@ def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
     with other.result(WAIT_S) as turn:
         assert turn.token.turn == 2
         turn.ensure()
+        assert keys(client, mutex.name) == [turn.key]
+
+
+def test_an_interrupt_that_comes_just_after_the_first_turn_passes_it_on(
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key stays for the turns that follow: nobody is given one of a hold that is gone."""
+    mutex = CohortMutex(session, "cohort/first turn")
+    begin = mutex._next_turn
+
+    def interrupted(waiter: _Waiter, hold: Hold) -> Turn:
+        monkeypatch.setattr(mutex, "_next_turn", begin)
+        begin(waiter, hold)
+        raise KeyboardInterrupt
+
+    with Mutex(stranger, mutex.name).acquire(timeout=WAIT_S):
+        monkeypatch.setattr(mutex, "_next_turn", interrupted)
+        victim = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(client, mutex.name)) == 2)
+        other = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(mutex._waiters) == 2)
+    assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
+    with other.result(WAIT_S) as turn:
+        assert turn.token.turn == 2
         assert keys(client, mutex.name) == [turn.key]
 
 

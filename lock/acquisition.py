@@ -144,16 +144,17 @@ class Acquisition(Generic[HoldT_co]):
 
     def withdraw(self) -> None:
         """Delete the key, if it was or may have been written: quickly here, or else by the janitor."""
-        self._queue.strike(self._ticket)
-        if not self._ticket.may_exist:
-            return
-        key, revision = self._ticket.key, self._ticket.sure(self._ticket.created_at)
+        ticket = self._ticket
+        strike = partial(self._queue.strike, ticket)
         try:
-            self._session.delete(key, revision, timeout=_FAREWELL_S)
+            strike()
+            if ticket.may_exist:
+                self._session.delete(ticket.key, ticket.sure(ticket.created_at), timeout=_FAREWELL_S)
         except EtcdError as error:
-            logger.debug("lock %s: key %s is left to the janitor: %s", self._name, key, error)
-        except BaseException:  # a second KeyboardInterrupt
-            self._session.sweep(key, revision)
+            logger.debug("lock %s: key %s is left to the janitor: %s", self._name, ticket.key, error)
+        except BaseException:  # KeyboardInterrupt, perhaps the second one
+            if ticket.may_exist:
+                self._session.sweep(ticket.key, ticket.sure(ticket.created_at), first=strike)
             raise
 
     def cancel(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from lock import Client, LockCancelled, Mutex, Session
+from lock.wait_queue import WaitQueue
 from tests.lock.support import WAIT_S, keys, queue_up
 from tests.waiting import wait_until
 
@@ -96,16 +98,20 @@ def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
     wait_until(lambda: not keys(client, "cancel/try"))
 
 
+@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "strike")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
-    with Mutex(stranger, "cancel/withdraw").acquire(timeout=WAIT_S) as hold:
+    step_of, calls = getattr(place, step), itertools.count(1)
 
-        def interrupted(*_: object, **__: object) -> bool:
+    def interrupted_once(*args: Any, **options: Any) -> Any:
+        if next(calls) == 1:
             raise KeyboardInterrupt
+        return step_of(*args, **options)
 
-        monkeypatch.setattr(session, "delete", interrupted)
+    with Mutex(stranger, "cancel/withdraw").acquire(timeout=WAIT_S) as hold:
+        monkeypatch.setattr(place, step, interrupted_once)
         with pytest.raises(KeyboardInterrupt):
             Mutex(session, "cancel/withdraw").acquire(timeout=0.3)
         wait_until(lambda: keys(client, "cancel/withdraw") == [hold.key])

@@ -71,12 +71,13 @@ class Session:
         # Keys of the session before this one may still exist, and none may be used twice.
         self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
         self._lock = threading.Lock()
+        self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
         self.alarms = Alarms()
         self._janitor = Janitor(client)
         self.messenger.start()
         self.lease.link(self._close_queues)
-        self.lease.start()
         _open.add(self)
+        self.lease.start()
 
     def __enter__(self) -> Session:
         return self
@@ -111,14 +112,11 @@ class Session:
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
-        if self._stop("was closed"):
-            self.lease.revoke()
-            self._join()
+        self._end("was closed", revokes=True)
 
     def orphan(self) -> None:
         """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
-        if self._stop("was orphaned"):
-            self._join()
+        self._end("was orphaned", revokes=False)
 
     # For the recipes
 
@@ -178,15 +176,19 @@ class Session:
         patience = self.client.timeout if timeout is None else timeout
         return self._janitor.delete(key, create_revision, timeout=patience, waits_for_company=waits_for_company)
 
-    def _stop(self, reason: str) -> bool:
-        """End everything but the lease; whether that was not done before."""
+    def _end(self, reason: str, *, revokes: bool) -> None:
         self.client.check_process()
+        shielded(lambda: self._end_once(reason, revokes))
+
+    def _end_once(self, reason: str, revokes: bool) -> None:
+        with self._ending:  # who closes it again, after an interrupt or as the interpreter ends, waits for the first
+            if self.lease.stop(reason):
+                self.alarms.close()
+                self._janitor.close()
+                if revokes:
+                    self.lease.revoke()
+        self._join()
         _open.discard(self)
-        if not self.lease.stop(reason):
-            return False
-        self.alarms.close()
-        self._janitor.close()
-        return True
 
     def _lost_again(self) -> LockError:
         return self.lease.again() or SessionLost(f"session {self.name} has stopped following an idle queue")

@@ -31,7 +31,7 @@ from lock import (
 )
 from lock.alarms import Alarms
 from lock.clock import now
-from tests.lock.support import WAIT_S, in_thread, keys
+from tests.lock.support import WAIT_S, in_thread, keys, lock_threads
 from tests.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -100,6 +100,19 @@ def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
         if not more:
             break
     assert number > 5
+
+
+def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another(client: Client) -> None:
+    """However far the first has come, after the second, as at the interpreter's end, no lease and no thread is left."""
+    for number in itertools.count(1):
+        session = Session(client, ttl=60)
+        more = interrupted(session.close, at=number, inside=(LIBRARY, EVENTS))
+        session.close()
+        assert client.time_to_live(session.lease_id).ttl == -1
+        if not more:
+            break
+    wait_until(lambda: not lock_threads())
+    assert number > 2
 
 
 def test_an_interrupt_at_any_call_of_setting_an_alarm_costs_no_other() -> None:

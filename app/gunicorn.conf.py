@@ -67,6 +67,11 @@ def on_starting(server: Any) -> None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
 
 
+def post_fork(server: Any, worker: Any) -> None:
+    """Let SIGTERM end a worker that is not yet ready for it: the master's handler, which it still has, would not."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def post_worker_init(worker: Any) -> None:
     """Connect to etcd and Redis, and be ready for SIGTERM.
 

@@ -25,7 +25,7 @@ from app.guards import GUARDS
 from app.settings import Settings
 from loadtest.stack import Instance
 from lock import Mutex, Session, connect
-from tests.waiting import wait_until
+from tests.waiting import has_ended, wait_until
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -110,6 +110,20 @@ def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
     made.drain()
     made.warm_up()
     made.close()
+
+
+def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:
+    """A worker that is still starting its threads ends on SIGTERM, and keeps nobody waiting who stops the instance."""
+    instance = Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "1000"})
+    try:
+        instance.launch()
+        wait_until(lambda: workers(instance))
+        (worker,) = map(psutil.Process, workers(instance))
+        wait_until(lambda: worker.num_threads() > 1)
+        worker.terminate()
+        wait_until(lambda: has_ended(worker))
+    finally:
+        instance.kill()
 
 
 def test_a_killed_instance_frees_the_lock_within_its_ttl(

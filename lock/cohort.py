@@ -28,7 +28,7 @@ from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, 
 from lock.hold import Hold, Releasable
 from lock.mutex import Mutex
 from lock.session import Session
-from lock.shield import aside, shielded
+from lock.shield import Bell, aside, shielded
 
 
 class CohortToken(NamedTuple):
@@ -42,7 +42,7 @@ class _Waiter:
     """A thread that waits for its turn, or to be told to lead."""
 
     def __init__(self) -> None:
-        self.called = threading.Event()
+        self.called = Bell()
         self.leads = False
         self.cancelled = False
         self.turn: Turn | None = None

@@ -34,6 +34,30 @@ def shielded(call: Callable[[], T]) -> T:
     return outcome.get().result()
 
 
+class Bell:
+    """As `threading.Event`, for one waiting thread at a time: it waits in C, so that an interrupt breaks nothing."""
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._strokes: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self) -> None:
+        """Wake who waits, now and from now on."""
+        self._rung = True
+        self._strokes.put(None)
+
+    def is_set(self) -> bool:
+        """Whether it was set."""
+        return self._rung
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until it is set, for `timeout` seconds at most; whether it is."""
+        if not self._rung:
+            with contextlib.suppress(queue.Empty):
+                self._strokes.get(timeout=timeout)
+        return self._rung
+
+
 def aside(call: Callable[[], object]) -> None:
     """Have `call` done, for ``__del__``: returns at once and takes no lock. Not done where the interpreter ends."""
     with contextlib.suppress(RuntimeError):  # it starts no threads any more

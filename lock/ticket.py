@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
 from lock.errors import LockError
 from lock.loss import Loss
 from lock.messenger import Messenger
-from lock.shield import shielded
+from lock.shield import Bell, shielded
 
 
 class Ticket(Loss):
@@ -28,7 +27,7 @@ class Ticket(Loss):
         self.key = key
         self.written_at: int | None = None
         self.token: int | None = None
-        self.turn = threading.Event()
+        self.turn = Bell()
         self.may_exist = False
         self.in_doubt = False
 

@@ -68,6 +68,23 @@ def test_an_interrupt_at_any_call_leaves_no_key(
     assert number > 50
 
 
+@pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """Also where the wait is Python's own and the turn comes: it is no other error, and the next one gets the lock."""
+    for number in itertools.count(1):
+        mutex = make(session, f"{name}/{number}")
+        hold = mutex.acquire(timeout=WAIT_S)
+        session.alarms.set(now() + 0.01, hold.release)
+        more = interrupted(partial(lock_and_release, mutex), at=number, inside=(LIBRARY, EVENTS))
+        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
+        if not more:
+            break
+    assert number > 10
+
+
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
 def test_an_interrupt_at_any_call_of_a_release_keeps_nobody_waiting(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]

@@ -403,7 +403,7 @@ def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: C
     """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
     for number in range(50):
         mutex = CohortMutex(session, f"cohort/interrupt/{number}")
-        _lock_until(interrupt(), mutex)
+        _lock_until(interrupt, mutex)
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
@@ -412,17 +412,18 @@ def test_interrupts_at_any_moment_cost_nobody_his_turn(
 ) -> None:
     """Ctrl-C a hundred times while another thread takes turns, too: it goes on to do so."""
     mutex, done = CohortMutex(session, "cohort/interrupts"), threading.Event()
-    other = in_thread(_lock_until, done, mutex)
+    other = in_thread(_lock_until, lambda: done, mutex)
     for _ in range(100):
-        _lock_until(interrupt(), mutex)
+        _lock_until(interrupt, mutex)
     done.set()
     other.result(WAIT_S)
     mutex.acquire(timeout=WAIT_S).release()
 
 
-def _lock_until(told: threading.Event, mutex: CohortMutex) -> None:
+def _lock_until(order: Callable[[], threading.Event], mutex: CohortMutex) -> None:
     """Take turns until told to stop, or interrupted; an interrupt that comes in a ``__del__`` is lost there."""
     with contextlib.suppress(KeyboardInterrupt):
+        told = order()
         while not told.is_set():
             with mutex.acquire(timeout=WAIT_S):
                 pass

@@ -18,6 +18,8 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+queue.SimpleQueue = type("SimpleQueue", (queue.SimpleQueue,), {})  # the methods of the one in C cannot be replaced
+
 SWITCH_S = 1e-5  # how long a thread keeps the interpreter; Python's default is 5 ms
 LONGEST_S = 0.02
 MEETING_PLACES = {
@@ -25,6 +27,7 @@ MEETING_PLACES = {
     threading.Condition: ("notify", "notify_all"),
     threading.Thread: ("start",),
     queue.Queue: ("put", "get"),
+    queue.SimpleQueue: ("put", "get"),
 }
 
 _dice = random.Random()  # not the one that tests may seed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
 import sys
@@ -33,7 +32,7 @@ from lock import (
 from lock.acquisition import Acquisition
 from lock.clock import now
 from lock.cohort import _Waiter
-from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys
+from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_until
 from tests.waiting import wait_until
 
 
@@ -403,7 +402,7 @@ def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: C
     """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
     for number in range(50):
         mutex = CohortMutex(session, f"cohort/interrupt/{number}")
-        _lock_until(interrupt, mutex)
+        lock_until(interrupt, mutex)
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
@@ -412,21 +411,12 @@ def test_interrupts_at_any_moment_cost_nobody_his_turn(
 ) -> None:
     """Ctrl-C a hundred times while another thread takes turns, too: it goes on to do so."""
     mutex, done = CohortMutex(session, "cohort/interrupts"), threading.Event()
-    other = in_thread(_lock_until, lambda: done, mutex)
+    other = in_thread(lock_until, lambda: done, mutex)
     for _ in range(100):
-        _lock_until(interrupt, mutex)
+        lock_until(interrupt, mutex)
     done.set()
     other.result(WAIT_S)
     mutex.acquire(timeout=WAIT_S).release()
-
-
-def _lock_until(order: Callable[[], threading.Event], mutex: CohortMutex) -> None:
-    """Take turns until told to stop, or interrupted; an interrupt that comes in a ``__del__`` is lost there."""
-    with contextlib.suppress(KeyboardInterrupt):
-        told = order()
-        while not told.is_set():
-            with mutex.acquire(timeout=WAIT_S):
-                pass
 
 
 def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, clock, 
 from lock.janitor import Janitor, _Litter
 from lock.model import KeyValue
 from lock.names import LONGEST
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, out_of_threads, queue_up
+from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, lock_until, out_of_threads, queue_up
 from tests.waiting import wait_until
 
 
@@ -381,22 +381,13 @@ def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
 
 
 def test_interrupts_at_any_moment_leave_no_key_and_nothing_hangs(
-    client: Client, session: Session, name: str, interrupt: Callable[[], None]
+    client: Client, session: Session, name: str, interrupt: Callable[[], threading.Event]
 ) -> None:
     """Ctrl-C two hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
     for number in range(200):
-        mutex = Mutex(session, f"{name}/{number}")
-        with pytest.raises(KeyboardInterrupt):
-            _lock_for_ever(mutex, interrupt)
+        lock_until(interrupt, Mutex(session, f"{name}/{number}"))
     wait_until(is_gone(client, name))
     with in_thread(Mutex(session, name).acquire).result(WAIT_S):
         pass
     in_thread(session.close).result(WAIT_S)
     wait_until(lambda: not lock_threads())
-
-
-def _lock_for_ever(mutex: Mutex, interrupt: Callable[[], None]) -> None:
-    interrupt()
-    while True:
-        with mutex.acquire(timeout=WAIT_S):
-            pass

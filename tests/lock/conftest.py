@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import random
@@ -85,6 +86,15 @@ def far_session(far: Client) -> Iterator[Session]:
     """A session behind that network, with a lease that outlives every test."""
     with Session(far, ttl=600, name="far") as session:
         yield session
+
+
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    """What is left over in a circle stays: nobody knows when it would be collected."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

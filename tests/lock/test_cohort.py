@@ -26,7 +26,6 @@ from lock import (
     NotHeld,
     Session,
     SessionLost,
-    Turn,
     connect,
 )
 from lock.acquisition import Acquisition
@@ -437,20 +436,21 @@ def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, mo
     in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
+@pytest.mark.parametrize("step", ["_next_turn", "_proceed"])
 def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Whoever got the lock for all and is interrupted at once leaves it to the next one, as that one's turn."""
-    mutex = CohortMutex(session, "cohort/leader called")
-    proceed = mutex._proceed
+    """Whoever got the lock for all and is interrupted at once leaves it to the next one: as his turn, with the key."""
+    mutex = CohortMutex(session, f"cohort/leader called/{step}")
+    taken = getattr(mutex, step)
 
-    def interrupted(waiter: _Waiter, until: float) -> object:
-        monkeypatch.setattr(mutex, "_proceed", proceed)
-        proceed(waiter, until)
+    def interrupted(*args: object) -> object:
+        monkeypatch.setattr(mutex, step, taken)
+        taken(*args)
         raise KeyboardInterrupt
 
     with Mutex(stranger, mutex.name).acquire(timeout=WAIT_S):
-        monkeypatch.setattr(mutex, "_proceed", interrupted)
+        monkeypatch.setattr(mutex, step, interrupted)
         victim = in_thread(mutex.acquire, timeout=WAIT_S)
         wait_until(lambda: len(keys(client, mutex.name)) == 2)
         other = in_thread(mutex.acquire, timeout=WAIT_S)
@@ -459,30 +459,6 @@ def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
     with other.result(WAIT_S) as turn:
         assert turn.token.turn == 2
         turn.ensure()
-        assert keys(client, mutex.name) == [turn.key]
-
-
-def test_an_interrupt_that_comes_just_after_the_first_turn_passes_it_on(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The key stays for the turns that follow: nobody is given one of a hold that is gone."""
-    mutex = CohortMutex(session, "cohort/first turn")
-    begin = mutex._next_turn
-
-    def interrupted(waiter: _Waiter, hold: Hold) -> Turn:
-        monkeypatch.setattr(mutex, "_next_turn", begin)
-        begin(waiter, hold)
-        raise KeyboardInterrupt
-
-    with Mutex(stranger, mutex.name).acquire(timeout=WAIT_S):
-        monkeypatch.setattr(mutex, "_next_turn", interrupted)
-        victim = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, mutex.name)) == 2)
-        other = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 2)
-    assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
-    with other.result(WAIT_S) as turn:
-        assert turn.token.turn == 2
         assert keys(client, mutex.name) == [turn.key]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -36,15 +35,6 @@ from tests.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
 EVENTS = str(threading.__file__)
-
-
-@pytest.fixture
-def no_garbage_collector() -> Iterator[None]:
-    """What is left over in a circle stays: nobody knows when it would be collected."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.usefixtures("no_garbage_collector")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
@@ -48,15 +47,6 @@ class Ended:
         raise StopIteration
 
 
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Objects that refer to each other stay."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def read(watch: Watch, stands: threading.Event) -> None:
     """Until it ends, in whatever way."""
     with contextlib.suppress(EtcdError):
@@ -65,7 +55,7 @@ def read(watch: Watch, stands: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("ends", [lambda watch, _: watch.close(), lambda _, proxy: proxy.reset()], ids=["close", "cut"])
-@pytest.mark.usefixtures("without_collector")
+@pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_watch_goes_with_it(
     far: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, ends: Callable[[Watch, Proxy], None]
 ) -> None:
@@ -82,7 +72,7 @@ def test_the_call_of_a_watch_goes_with_it(
     wait_until(calls.are_gone)
 
 
-@pytest.mark.usefixtures("without_collector")
+@pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a stream as well, and its own error."""
     endpoint = far._transport.endpoints[0].lease

@@ -6,10 +6,7 @@
 ...         write_with(hold.token)
 """
 
-from lock.client import Client, connect
-from lock.cohort import CohortMutex, CohortToken, Turn
 from lock.contender import Contender
-from lock.election import Election, Leader, Leadership, Observation
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -25,13 +22,16 @@ from lock.errors import (
     NotHeld,
     SessionLost,
 )
-from lock.hold import Hold
-from lock.multi import MultiHold, MultiLock
-from lock.mutex import Mutex
-from lock.observer import Observer
-from lock.reentrant import ReentrantHold, ReentrantMutex
-from lock.session import Session
-from lock.transport import Tls
+from lock.etcd.client import Client, connect
+from lock.etcd.observer import Observer
+from lock.etcd.transport import Tls
+from lock.recipes.cohort import CohortMutex, CohortToken, Turn
+from lock.recipes.election import Election, Leader, Leadership, Observation
+from lock.recipes.hold import Hold
+from lock.recipes.multi import MultiHold, MultiLock
+from lock.recipes.mutex import Mutex
+from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
+from lock.session.session import Session
 
 __all__ = [
     "Client",

@@ -1,13 +1,13 @@
-"""``python -m lock``: hold a lock from the shell; see `lock.command`."""
+"""``python -m lock``: hold a lock from the shell; see `lock.cli`."""
 
 from __future__ import annotations
 
 import click
 
-from lock.command.contenders import contenders
-from lock.command.elect import elect
-from lock.command.hold import hold
-from lock.command.trace import trace
+from lock.cli.contenders import contenders
+from lock.cli.elect import elect
+from lock.cli.hold import hold
+from lock.cli.trace import trace
 
 
 class _NameOrCommand(click.Group):

@@ -72,8 +72,10 @@ def test_the_public_names_of_lock_are_enough(package: str) -> None:
 
 
 def test_one_module_speaks_to_etcd3() -> None:
-    """Besides the bridge that makes it run, lock.transport alone imports etcd3; nobody relies on its locks."""
-    assert [path for path in importers("lock", "etcd3") if path != "lock/protobuf_bridge.py"] == ["lock/transport.py"]
+    """Besides the bridge that makes it run, lock.etcd.transport alone imports etcd3; nobody relies on its locks."""
+    assert [path for path in importers("lock", "etcd3") if path != "lock/etcd/protobuf_compat.py"] == [
+        "lock/etcd/transport.py"
+    ]
 
 
 def test_no_test_imports_locust() -> None:

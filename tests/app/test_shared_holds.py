@@ -20,7 +20,7 @@ from app.sale import Sale
 from app.settings import Settings
 from loadtest.servers import Etcd, Redis
 from lock import Mutex, Session, connect
-from lock.cohort import Turn
+from lock.recipes.cohort import Turn
 from tests.app.lossy_proxy import LossyProxy
 from tests.waiting import wait_until
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from types import SimpleNamespace
 
-from lock.acquisition import Acquisition
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockError, SessionLost
-from lock.hold import Hold
-from lock.messenger import Messenger
 from lock.model import Event, KeyValue, LeaseStatus, Snapshot
-from lock.ticket import Ticket
-from lock.wait_queue import WaitQueue
+from lock.queue.ticket import Ticket
+from lock.queue.wait_queue import WaitQueue
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.hold import Hold
+from lock.runtime.callbacks import Messenger
 
 PREFIX = "shop/"
 PATIENCE_S = 10.0
@@ -246,7 +246,7 @@ class Process:
         self.queue = WaitQueue(self.client, PREFIX)  # type: ignore[arg-type]
         self.settle()
 
-    # What `lock.session.Session` is for an acquisition and a hold
+    # What `lock.session.session.Session` is for an acquisition and a hold
 
     def new_ticket(self, prefix: str) -> Ticket:
         """A ticket with a key of its own."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lock import Client, LockCancelled, Mutex, Session
-from lock.wait_queue import WaitQueue
+from lock.queue.wait_queue import WaitQueue
 from tests.lock.support import WAIT_S, keys, queue_up
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 
 from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
-from lock.endpoints import parse_endpoints
+from lock.etcd.endpoints import parse_endpoints
 from lock.model import KeyValue
 from tests.waiting import wait_until
 

@@ -28,9 +28,9 @@ from lock import (
     SessionLost,
     connect,
 )
-from lock.acquisition import Acquisition
-from lock.clock import now
-from lock.cohort import _Waiter
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.cohort import _Waiter
+from lock.runtime.clock import now
 from tests.lock.support import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_until
 from tests.waiting import wait_until
 

@@ -19,8 +19,8 @@ from loadtest import programs
 from loadtest.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
-from lock.command.connection import Connection
-from lock.command.exits import Exit
+from lock.cli.exit_codes import Exit
+from lock.cli.options import Connection
 from tests.lock.secured import Certificates, TlsEtcd
 from tests.lock.support import keys
 from tests.waiting import has_ended, wait_until

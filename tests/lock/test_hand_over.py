@@ -11,7 +11,8 @@ import pytest
 
 from loadtest.proxy import Proxy
 from loadtest.servers import Etcd
-from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect, janitor
+from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
+from lock.session import janitor
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, queue_up, seconds
 from tests.waiting import wait_until
 

@@ -28,8 +28,8 @@ from lock import (
     Session,
     Turn,
 )
-from lock.alarms import Alarms
-from lock.clock import now
+from lock.runtime.clock import now
+from lock.runtime.timers import Alarms
 from tests.lock.support import WAIT_S, in_thread, keys, lock_threads
 from tests.waiting import wait_until
 

@@ -16,10 +16,12 @@ import pytest
 
 from loadtest.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, clock, connect, janitor
-from lock.janitor import Janitor, _Litter
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
 from lock.model import KeyValue
-from lock.names import LONGEST
+from lock.queue.names import LONGEST
+from lock.runtime import clock
+from lock.session import janitor
+from lock.session.janitor import Janitor, _Litter
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, lock_until, out_of_threads, queue_up
 from tests.waiting import wait_until
 
@@ -287,7 +289,7 @@ def test_an_outage_costs_a_group_one_deadline(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told."""
-    caplog.set_level("INFO", logger="lock.janitor")
+    caplog.set_level("INFO", logger="lock.session.janitor")
     with busy(far_session):
         deletions = delete_all(far_session, make_keys(client, far_session, name, 4))
         proxy.refuse()

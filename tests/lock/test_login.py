@@ -11,8 +11,8 @@ import pytest
 
 from loadtest.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
-from lock.clock import now
-from lock.login import Login
+from lock.etcd.auth import Login
+from lock.runtime.clock import now
 from tests.lock.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.lock.support import WAIT_S, keys, out_of_threads
 from tests.waiting import wait_until

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lock.errors import InvalidName, LockError
-from lock.names import LONGEST, queue_prefix
+from lock.queue.names import LONGEST, queue_prefix
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from loadtest.servers import Etcd
 from lock import Client, LockLost, Mutex, Session
-from lock.transport import rpc
+from lock.etcd.transport import rpc
 from tests.lock.support import WAIT_S
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)

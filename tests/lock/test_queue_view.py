@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lock.model import Event, KeyValue, Snapshot
-from lock.queue_view import QueueView
+from lock.queue.view import QueueView
 
 
 def key(name: str, created: int, modified: int | None = None, value: bytes = b"") -> KeyValue:

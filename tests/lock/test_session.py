@@ -12,8 +12,9 @@ import pytest
 
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect, kept_lease
-from lock.clock import now
+from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock.runtime.clock import now
+from lock.session import lease as kept_lease
 from tests.lock.support import (
     AT_ONCE_S,
     WAIT_S,
@@ -136,7 +137,7 @@ def test_a_renewal_that_is_not_answered_is_soon_repeated(
     proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever relies on the lease does not wait for the next third of its TTL."""
-    caplog.set_level("INFO", logger="lock.kept_lease")
+    caplog.set_level("INFO", logger="lock.session.session.lease")
     lease = far_session.lease
     before = lease._deadline
     proxy.stall()
@@ -269,7 +270,7 @@ def test_a_lost_lease_is_given_back(
     proxy: Proxy, far: Client, client: Client, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
-    caplog.set_level("DEBUG", logger="lock.kept_lease")
+    caplog.set_level("DEBUG", logger="lock.session.session.lease")
     with Session(far, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.refuse()

@@ -9,8 +9,8 @@ import pytest
 
 from loadtest.servers import Etcd
 from lock import Client, LeaseNotFound, LockCancelled, LockTimeout, Mutex, Session, SessionLost, connect
-from lock.ticket import Ticket
-from lock.wait_queue import WaitQueue
+from lock.queue.ticket import Ticket
+from lock.queue.wait_queue import WaitQueue
 from tests.lock.support import WAIT_S, keys, lock_threads
 from tests.waiting import wait_until
 

@@ -19,11 +19,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lock import wait_queue
-from lock.acquisition import Acquisition
-from lock.clock import now
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
-from lock.hold import Hold
+from lock.queue import wait_queue
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.hold import Hold
+from lock.runtime.clock import now
 from tests.lock.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Process
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import pytest
 from loadtest.proxy import Proxy
 from loadtest.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
-from lock.watch import Watch
+from lock.etcd.watch import Watch
 from tests.lock.support import WAIT_S, in_thread, metric
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 
 from loadtest.servers import Etcd
 from lock import Client, Mutex, Session, connect
-from lock.command.exits import Exit
+from lock.cli.exit_codes import Exit
 from tests.waiting import wait_until
 
 WAIT_S = 30.0

@@ -14,11 +14,12 @@ import pytest
 
 from loadtest.proxy import ANSWERS, Proxy
 from loadtest.servers import Etcd
-from lock import Client, Election, Hold, LockLost, Mutex, Session, connect, wait_queue
-from lock import session as session_module
-from lock.clock import now
+from lock import Client, Election, Hold, LockLost, Mutex, Session, connect
+from lock.etcd.watch import Watch
 from lock.model import Event, KeyValue, Snapshot
-from lock.watch import Watch
+from lock.queue import wait_queue
+from lock.runtime.clock import now
+from lock.session import session as session_module
 from tests.lock.support import (
     AT_ONCE_S,
     WAIT_S,

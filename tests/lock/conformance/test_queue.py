@@ -10,7 +10,7 @@ import pytest
 from loadtest.bench.lock_rpc import LockRpc
 from loadtest.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, NotHeld, Session
-from lock.command.exits import Exit
+from lock.cli.exit_codes import Exit
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys

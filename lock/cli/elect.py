@@ -1,0 +1,59 @@
+"""Campaign in an election, or watch one."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from lock.cli.exit_codes import Exit, errors_as_exit_codes
+from lock.cli.name import name_argument
+from lock.cli.options import Connection, connection_options
+from lock.cli.signals import Signals, Stopped, await_event
+from lock.etcd.client import Client
+from lock.queue.names import queue_prefix
+from lock.recipes.election import Election, Observation
+from lock.session.session import Session
+
+
+@click.command(short_help="Campaign in an election, or watch one.")
+@click.option("--listen", "-l", is_flag=True, help="Print each leader, and each value it proclaims, until a signal.")
+@click.option(
+    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
+    help="When this process dies or is cut off from etcd, the next leads after so long.",
+)  # fmt: skip
+@name_argument
+@click.argument("value", required=False)
+@connection_options
+def elect(connection: Connection, *, name: str, value: str | None, listen: bool, ttl: int) -> None:
+    """Campaign in the election NAME and lead.
+
+    Waits until elected, prints the leader's key and VALUE on two lines, and leads until SIGINT, SIGTERM or SIGHUP; then
+    it resigns and exits 0. It takes part in the same elections as ``etcdctl elect``.
+    """
+    if (value is None) != listen:
+        raise click.UsageError("give either the VALUE to campaign with, or --listen")
+    with Signals().handled():
+        try:
+            with errors_as_exit_codes(), connection.open() as client:
+                code = _listen(client, name) if value is None else _campaign(client, name, value, ttl)
+        except Stopped as stopped:
+            code = Exit.SIGNALLED + stopped.number
+    click.get_current_context().exit(code)
+
+
+def _campaign(client: Client, name: str, value: str, ttl: int) -> int:
+    with Session(client, ttl=ttl) as session, Election(session, name).campaign(value) as leadership:
+        click.echo(f"{leadership.key}\n{value}")
+        try:
+            await_event(leadership.lost)
+        except Stopped:
+            return 0
+        return Exit.LOST  # why, the resignation tells
+
+
+def _listen(client: Client, name: str) -> int:
+    with Observation(client, queue_prefix(name)) as observation, contextlib.suppress(Stopped):
+        for leader in observation:
+            click.echo(f"{leader.key}\n{leader.value}")
+    return 0

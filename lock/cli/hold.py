@@ -1,0 +1,125 @@
+"""Hold a lock until a signal, or while a command runs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from lock.cli.child import Child
+from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
+from lock.cli.name import name_argument
+from lock.cli.options import Connection, connection_options
+from lock.cli.seconds import Seconds
+from lock.cli.signals import Signals, Stopped, await_event
+from lock.errors import LockTimeout
+from lock.etcd.client import Client
+from lock.recipes.hold import Hold
+from lock.recipes.mutex import Mutex
+from lock.session.session import Session
+
+
+class _BeforeDashes(click.Command):
+    """Options stand anywhere before ``--``; what stands behind it is the command to run, untouched."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        if args[at:] == ["--"]:
+            raise click.UsageError("a command is missing behind --", ctx)
+        ctx.meta[__name__] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
+@click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
+@click.option(
+    "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
+    help="When this process dies or is cut off from etcd, the lock is free after so long.",
+)  # fmt: skip
+@click.option(
+    "--grace", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
+)  # fmt: skip
+@name_argument
+@click.argument("extra", nargs=-1, metavar="[-- COMMAND [ARG ...]]")
+@connection_options
+def hold(
+    connection: Connection,
+    *,
+    name: str,
+    extra: tuple[str, ...],
+    timeout: float | None,
+    try_: bool,
+    ttl: int,
+    grace: float,
+) -> None:
+    """Wait for the lock NAME and hold it.
+
+    Without a COMMAND: print the key that holds and, on a second line, the fencing token; hold until SIGINT, SIGTERM or
+    SIGHUP; free the lock; exit 0.
+
+    With a COMMAND: run it while the lock is held, with ETCD_LOCK_KEY, ETCD_LOCK_REV (the revision at which it was
+    found held) and LOCK_TOKEN (the fencing token) in its environment; pass signals on to it; exit with its code, or
+    with 128+N where signal N ended it. When the lock is lost, or this process is killed, it and its children are ended.
+    """
+    ctx = click.get_current_context()
+    command: list[str] = ctx.meta[__name__]
+    if extra:
+        raise click.UsageError(f"write -- in front of the command: {name} -- {' '.join(extra)}")
+    if try_ and timeout is not None:
+        raise click.UsageError("--try does not wait, so it takes no --timeout")
+    with Signals().handled() as signals:
+        try:
+            with (
+                errors_as_exit_codes(),
+                connection.open() as client,
+                Session(client, ttl=ttl) as session,
+                _take(Mutex(session, name), try_, timeout) as held,
+            ):
+                code = _run(held, client, signals, command, grace) if command else _stay(held)
+        except Stopped as stopped:
+            code = Exit.SIGNALLED + stopped.number
+    ctx.exit(code)
+
+
+def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold:
+    if not try_:
+        return mutex.acquire(timeout=timeout)
+    held = mutex.try_acquire()
+    if held is None:
+        queue = mutex.contenders()
+        holder = str(queue[0]) if queue else "somebody until just now"
+        raise LockTimeout(f"lock {mutex.name!r} is not free: held by {holder}")
+    return held
+
+
+def _stay(held: Hold) -> int:
+    """Hold until a signal."""
+    try:
+        click.echo(f"{held.key}\n{held.token}")
+        await_event(held.lost)
+    except Stopped:
+        return 0
+    return Exit.LOST  # why, the release tells
+
+
+def _run(held: Hold, client: Client, signals: Signals, command: list[str], grace: float) -> int:
+    """Hold while the command runs."""
+    environment = {
+        "ETCD_LOCK_KEY": held.key,
+        "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision),
+        "LOCK_TOKEN": str(held.token),
+    }
+    held.ensure()
+    try:
+        child = signals.launch(partial(Child, command, environment, grace))
+    except OSError as error:
+        say(f"cannot run {command[0]!r}: {error.strerror}")
+        return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
+    code = child.wait(held)
+    if code is None:
+        say("the lock is lost: ending the command")
+        child.end()
+        return Exit.LOST
+    return code

@@ -1,0 +1,90 @@
+"""Where etcd is: options and environment variables under the names that etcdctl gives them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from lock.etcd.client import Client, connect
+from lock.etcd.observer import Observer
+from lock.etcd.transport import Tls
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach etcd; `open` may be called more than once."""
+
+    endpoints: str
+    tls: Tls | None
+    user: str | None
+    password: str | None = field(repr=False)
+
+    def open(self, observer: Observer | None = None) -> Client:
+        """A client; raises click.UsageError where the options make no sense."""
+        try:
+            return connect(self.endpoints, tls=self.tls, user=self.user, password=self.password, observer=observer)
+        except (ValueError, OSError) as error:
+            raise click.UsageError(str(error)) from error
+
+    def environment(self) -> dict[str, str]:
+        """What points etcdctl to the same place; the password is left to its reader."""
+        ca_cert, cert, key = (self.tls.ca_cert, self.tls.cert, self.tls.key) if self.tls else (None, None, None)
+        variables = {"ENDPOINTS": self.endpoints, "CACERT": ca_cert, "CERT": cert, "KEY": key, "USER": self.user}
+        return {f"ETCDCTL_{name}": value for name, value in variables.items() if value}
+
+
+_OPTIONS = (
+    click.option(
+        "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,
+        metavar="HOST:PORT,...", help="etcd's addresses.",
+    ),
+    click.option("--cacert", envvar="ETCDCTL_CACERT", show_envvar=True, metavar="FILE", help="Authority (TLS)."),
+    click.option("--cert", envvar="ETCDCTL_CERT", show_envvar=True, metavar="FILE", help="Own certificate."),
+    click.option("--key", envvar="ETCDCTL_KEY", show_envvar=True, metavar="FILE", help="Its private key."),
+    click.option(
+        "--user", envvar="ETCDCTL_USER", show_envvar=True, metavar="NAME[:PASSWORD]",
+        help="Asks for the password where it is not given.",
+    ),
+    click.option("--password", envvar="ETCDCTL_PASSWORD", show_envvar=True, metavar="TEXT", help="Of --user."),
+)  # fmt: skip
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a subcommand the options, and pass it a `Connection` first."""
+
+    @functools.wraps(command)
+    def with_connection(
+        endpoints: str,
+        cacert: str | None,
+        cert: str | None,
+        key: str | None,
+        user: str | None,
+        password: str | None,
+        **options: Any,
+    ) -> Any:
+        name, secret = _login(user, password)
+        return command(Connection(endpoints, _tls(endpoints, cacert, cert, key), name, secret), **options)
+
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
+
+
+def _tls(endpoints: str, cacert: str | None, cert: str | None, key: str | None) -> Tls | None:
+    if cacert:
+        return Tls(cacert, cert, key)
+    if cert or key or "https://" in endpoints:
+        raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
+    return None
+
+
+def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:
+    if user is None:
+        if password is not None:
+            raise click.UsageError("a password needs a user: give --user NAME, or ETCDCTL_USER")
+        return None, None
+    name, _, inline = user.partition(":")
+    secret = inline or password
+    return name, secret if secret is not None else click.prompt(f"Password of {name}", hide_input=True, err=True)

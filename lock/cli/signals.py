@@ -1,0 +1,89 @@
+"""What becomes of the signals that ask this process to end: they end a wait, or are passed on to the child."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Protocol, TypeVar
+
+from lock.runtime.clock import now
+
+_GLANCE_S = 0.1
+_CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def await_event(event: threading.Event) -> None:
+    """Wait in the main thread for an event or for `Stopped`.
+
+    The kernel may hand the second of two signals to another thread, and then nothing wakes the main thread, in which
+    alone Python handles signals. So it wakes by itself now and then.
+    """
+    while not event.wait(_GLANCE_S):
+        pass
+
+
+class Stopped(BaseException):
+    """A signal asked this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Signallable(Protocol):
+    """What signals can be passed on to."""
+
+    def signal(self, number: int, /) -> None: ...
+
+
+SignallableT = TypeVar("SignallableT", bound=Signallable)
+
+
+class Signals:
+    """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
+
+    Signals that were ignored when this process started (``nohup``) stay ignored. Ctrl-Z does nothing: a keeper that is
+    stopped lets the lease run out under a child that runs on.
+    """
+
+    def __init__(self) -> None:
+        self._deliver: Callable[[int], object] = self._stop
+        self._deaf_until = 0.0
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[Signals]:
+        """Handle them inside, and restore what was there before."""
+        numbers = [number for number in (*_ENDING, signal.SIGTSTP) if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._receive) for number in numbers}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def launch(self, start: Callable[[], SignallableT]) -> SignallableT:
+        """Start a child and pass signals on to it from now on; those that come while it starts reach it then."""
+        pending: list[int] = []
+        self._deliver = pending.append
+        try:
+            child = start()
+        except BaseException:
+            self._deliver = self._stop
+            raise
+        self._deliver = child.signal
+        for number in pending:
+            child.signal(number)
+        return child
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGTSTP:
+            self._deliver(number)
+
+    def _stop(self, number: int) -> None:
+        if now() >= self._deaf_until:
+            self._deaf_until = now() + _CLEANUP_S
+            raise Stopped(number)

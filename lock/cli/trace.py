@@ -1,0 +1,127 @@
+"""One lock cycle of two contenders, operation by operation, with the etcdctl command for each."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import click
+
+from lock.cli.etcdctl import Script
+from lock.cli.exit_codes import errors_as_exit_codes
+from lock.cli.explain import explain
+from lock.cli.name import name_argument
+from lock.cli.options import Connection, connection_options
+from lock.cli.seconds import Seconds
+from lock.etcd.client import Client
+from lock.etcd.observer import Observer
+from lock.recipes.mutex import Mutex
+from lock.session.session import Session
+
+_TTL_S = 10
+
+
+class Step(NamedTuple):
+    """An answer of etcd to contender `who`."""
+
+    who: str
+    call: str
+    request: Any
+    response: Any
+    seconds: float
+
+
+class Log:
+    """The steps of both contenders in the order in which etcd answered, and remarks."""
+
+    def __init__(self) -> None:
+        self.entries: list[Step | str] = []
+        self._grown = threading.Condition()
+
+    def of(self, who: str) -> Observer:
+        """An observer that notes the steps of one contender."""
+
+        def observe(call: str, request: Any, response: Any, seconds: float) -> None:
+            self.note(Step(who, call, request, response, seconds))
+
+        return observe
+
+    def note(self, entry: Step | str) -> None:
+        with self._grown:
+            self.entries.append(entry)
+            self._grown.notify_all()
+
+    def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
+        """Until the contender has seen each of these calls answered, or until the time is over."""
+        with self._grown:
+            self._grown.wait_for(lambda: calls <= self._calls(who), timeout)
+
+    def _calls(self, who: str) -> set[str]:
+        return {entry.call for entry in self.entries if isinstance(entry, Step) and entry.who == who}
+
+
+@click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
+@click.option(
+    "--timeout", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    help="Wait no longer than this for others who hold NAME.",
+)  # fmt: skip
+@name_argument
+@connection_options
+def trace(connection: Connection, *, name: str, timeout: float) -> None:
+    """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
+
+    For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
+    the same. The output is a shell script: it runs as printed, as a whole or pasted line by line.
+    """
+    log = Log()
+    with errors_as_exit_codes():
+        with connection.open() as client:
+            version = client.status()
+        with connection.open(log.of("A")) as a, connection.open(log.of("B")) as b:
+            _cycle(a, b, name, timeout, log)
+    date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
+    click.echo(f"# Two contenders, A and B, take the lock {name!r}; etcd {version}, {date}.")
+    click.echo("# Run this script to have etcdctl do the same.")
+    for variable, value in connection.environment().items():
+        click.echo(f"export {variable}={shlex.quote(value)}")
+    if connection.password:
+        click.echo("# and ETCDCTL_PASSWORD, which is not printed")
+    for line in _lines(log):
+        click.echo(line)
+
+
+def _cycle(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
+    with (
+        Session(a, ttl=_TTL_S, name="A") as session_a,
+        Session(b, ttl=_TTL_S, name="B") as session_b,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        with Mutex(session_a, name).acquire(timeout=timeout) as first:
+            log.note(f"A holds. Its fencing token is {first.token}, its key's create revision.")
+            waiting = pool.submit(Mutex(session_b, name).acquire, timeout=timeout)
+            log.wait_for("B", {"Txn", "Watch", "Range"}, timeout=timeout)
+            log.note("B waits, and says nothing more until its watch tells that it is first.")
+            a.keep_alive(session_a.lease_id)
+        with waiting.result() as second:
+            log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whoever is the faster.")
+
+
+def _lines(log: Log) -> Iterator[str]:
+    script = Script()
+    for entry in log.entries:
+        yield ""
+        if isinstance(entry, str):
+            yield f"# {entry}"
+            continue
+        who, call, request, response, seconds = entry
+        pushed = call == "Watch" and not response.created
+        latency = "   pushed" if pushed else f"{seconds * 1000:6.1f} ms"
+        yield f"# {who}  {call:<14} revision {response.header.revision:<6} {latency}  {explain(request, response)}"
+        if not pushed:
+            yield from script.command(who, request, response)
+    yield ""
+    yield from script.end()

@@ -1,0 +1,120 @@
+"""Calls that etcd answers with a stream.
+
+gRPC's object for a call takes a lock when it is deleted. If the interpreter deletes it as it ends, one of gRPC's own
+threads may have been stopped with that lock, and the program hangs. So it is let go as soon as the stream is over, also
+where it is the error: its traceback refers to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+
+from lock.errors import EtcdError, EtcdUnavailable
+from lock.etcd.grpc_errors import CLOSED, out_of_reach, translate
+from lock.etcd.observer import Observer, tell
+from lock.runtime.clock import now
+
+
+def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A call with one answer: a renewal every few seconds is not worth a stream to look after."""
+
+    def call(request: Any, **options: Any) -> Any:
+        over = threading.Event()
+        stream = method(_one_request(request, over), **options)
+        try:
+            return next(stream)
+        except StopIteration:
+            raise EtcdUnavailable("etcd ended the stream without an answer") from None
+        except grpc.RpcError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            over.set()
+            stream.cancel()
+            del stream
+
+    return call
+
+
+class Stream:
+    """Answers to one request, read by one thread and closed by any.
+
+    Args:
+        start: makes the gRPC call from an iterator of requests.
+        request: the only one.
+        failed: called with whether the endpoint is out of reach when the stream has failed, before the reader is told.
+        observer: see `lock.etcd.observer.Observer`.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Iterator[Any]], Any],
+        request: Any,
+        failed: Callable[[bool], object],
+        observer: Observer | None = None,
+    ) -> None:
+        self._closed = threading.Event()
+        self._start = start
+        self._failed = failed
+        self._request = request
+        self._observer = observer
+        self._call: Any = None
+        self._failure: EtcdError | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every answer until `close`.
+
+        Raises:
+            EtcdError: the stream broke, or etcd ended it; `EtcdUnavailable` if it was the connection.
+        """
+        try:
+            if not self._closed.is_set():
+                yield from self._answers()
+        except EtcdError:
+            self._failed(False)
+            raise
+        except TimeoutError as error:
+            raise EtcdUnavailable(str(error)) from error
+        except ValueError as error:
+            raise EtcdUnavailable(CLOSED) from error
+        except grpc.RpcError as error:
+            error.__traceback__ = None
+            if not self._closed.is_set():
+                self._failed(out_of_reach(error))
+                raise translate(error) from error
+        finally:
+            self.close()
+            self._call = None
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self, failure: EtcdError | None = None) -> None:
+        """End the stream; its reader stops, or gets the failure. Never waits."""
+        if not self._closed.is_set():
+            self._failure = failure
+        self._closed.set()
+        call = self._call
+        if call is not None:
+            call.cancel()
+
+    def _answers(self) -> Iterator[Any]:
+        self._call = self._start(_one_request(self._request, self._closed))
+        if self._closed.is_set():  # while there was no call to be cancelled
+            self._call.cancel()
+        sent = now()
+        for response in self._call:
+            tell(self._observer, self._request, response, now() - sent)
+            if response.canceled:
+                raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
+            yield response
+        if not self._closed.is_set():
+            raise EtcdUnavailable("etcd ended the stream")
+
+
+def _one_request(request: Any, over: threading.Event) -> Iterator[Any]:
+    """All that is said on a stream, which is `over` when that is set."""
+    yield request
+    over.wait()  # returning would half-close the stream, which etcd's gRPC proxy takes for its end

@@ -1,0 +1,242 @@
+"""How a call reaches etcd: endpoints, deadlines, authentication.
+
+This module alone imports etcd3, and only its stubs and messages: etcd3's `Lock` enters ``with`` unlocked on a timeout,
+its `Watcher` spins while the server is away, and not every call of its client has a deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from lock.errors import EtcdUnavailable, ForkedError
+from lock.etcd import protobuf_compat as protobuf_bridge
+from lock.etcd.auth import Login
+from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
+from lock.etcd.observer import Observer, tell
+from lock.etcd.stream import Stream
+from lock.runtime.clock import now
+from lock.runtime.interrupts import shielded
+
+protobuf_bridge.install()
+
+from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
+
+__all__ = ["Endpoint", "Tls", "Transport", "rpc"]
+
+_CHANNEL_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # what a connection may take to be made, not a pause
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.keepalive_time_ms", 10_000),  # etcd closes connections that ping more often than every 5 s
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.http2.ping_timeout_ms", 3_000),  # else a minute, whatever the line above says
+    ("grpc.http2.max_pings_without_data", 0),  # without limit: a watch may be silent for long
+    ("grpc.max_receive_message_length", -1),  # the list of a very long queue
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Paths of PEM files: the authority that signed the server, and the client's own certificate with its key.
+
+    They are read once, by `connect`: for certificates that were renewed since, make a new client, before the old ones
+    expire.
+    """
+
+    ca_cert: str
+    cert: str | None = None
+    key: str | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """The files' contents for gRPC.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: a certificate without its key, or a key without its certificate.
+        """
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("a client certificate and its key are given together or not at all")
+        ca_cert, cert, key = (Path(path).read_bytes() if path else None for path in (self.ca_cert, self.cert, self.key))
+        return grpc.ssl_channel_credentials(root_certificates=ca_cert, private_key=key, certificate_chain=cert)
+
+
+class Endpoint:
+    """One address of the cluster, with its channel and stubs, and the streams that were opened there."""
+
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
+        self.address = address
+        self.channel = (
+            grpc.secure_channel(address, credentials, options=_CHANNEL_OPTIONS)
+            if credentials
+            else grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        )
+        self.kv = rpc.KVStub(self.channel)
+        self.lease = rpc.LeaseStub(self.channel)
+        self.watch = rpc.WatchStub(self.channel)
+        self.auth = rpc.AuthStub(self.channel)
+        self.maintenance = rpc.MaintenanceStub(self.channel)
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+class Transport:
+    """Calls to one cluster, from all threads of one process."""
+
+    def __init__(
+        self,
+        addresses: list[str],
+        *,
+        timeout: float,
+        tls: Tls | None = None,
+        login: Login | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self.closed = False
+        self._observer = observer
+        self._pid = os.getpid()
+        self._login = login
+        credentials = tls.credentials() if tls else None
+        self.endpoints = [Endpoint(address, credentials) for address in addresses]
+        self._current = 0
+        self._fair_share = timeout / len(addresses) / 2  # in less, an endpoint that is merely slow may not answer
+        self._lock = threading.Lock()
+
+    def call(
+        self,
+        select: Callable[[Endpoint], Callable[..., Any]],
+        request: Any,
+        timeout: float | None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> Any:
+        """Ask one endpoint after the other, each for its share of the time that is left.
+
+        One that does not answer is left by all calls and streams, unless it had very little time.
+
+        Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
+        it yet. `unanswered` is called for each.
+        """
+        self.check_process()
+        deadline = now() + (self.timeout if timeout is None else timeout)
+        return shielded(lambda: self._call(select, request, deadline, unanswered))
+
+    def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
+        """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
+        self.check_process()
+
+        def start(requests: Iterator[Any]) -> Any:
+            return select(endpoint)(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
+
+        with self._lock:
+            position = self._current
+            endpoint = self.endpoints[position]
+            stream = Stream(start, request, partial(self._stream_failed, position), self._observer)
+            endpoint.streams.add(stream)
+        return stream
+
+    def check_process(self) -> None:
+        """Raise `ForkedError` anywhere but in the process that made this client."""
+        if self.forked():
+            raise ForkedError(f"this etcd client belongs to process {self._pid}: call connect() after the fork")
+
+    def forked(self) -> bool:
+        """Whether this is another process than the one that made this client."""
+        return os.getpid() != self._pid
+
+    def close(self) -> None:
+        """Close all channels; calls under way end with `EtcdUnavailable`."""
+        self.closed = True
+        if not self.forked():  # closing gRPC's objects in a forked child can hang
+            for endpoint in self.endpoints:
+                endpoint.channel.close()
+
+    def _call(
+        self,
+        select: Callable[[Endpoint], Callable[..., Any]],
+        request: Any,
+        deadline: float,
+        unanswered: Callable[[], object] | None,
+    ) -> Any:
+        failures = []
+        first, count = self._current, len(self.endpoints)
+        for asked in range(count):
+            position = (first + asked) % count
+            endpoint = self.endpoints[position]
+            share = (deadline - now()) / (count - asked)
+            try:
+                return self._ask(endpoint, select(endpoint), request, now() + share)
+            except grpc.RpcError as error:
+                if unanswered is not None and not refused(error):
+                    unanswered()
+                if not out_of_reach(error):
+                    raise translate(error) from error
+                failures.append(f"{endpoint.address}: {words(error)}")
+            except (EtcdUnavailable, TimeoutError) as error:
+                failures.append(f"{endpoint.address}: {error}")
+            except ValueError as error:  # gRPC's word for a closed channel
+                raise EtcdUnavailable(CLOSED) from error
+            if share >= self._fair_share:
+                self._leave(position)
+        raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
+
+    def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float) -> Any:
+        token = self._token(endpoint, deadline)
+        try:
+            return self._send(method, request, token, deadline)
+        except grpc.RpcError as error:
+            if self._login is None or not token_expired(error):
+                raise
+        self._login.forget(token)
+        return self._send(method, request, self._token(endpoint, deadline), deadline)
+
+    def _send(self, method: Callable[..., Any], request: Any, token: str, deadline: float) -> Any:
+        sent = now()
+        response = method(request, timeout=max(deadline - sent, 0.0), metadata=self._metadata(token))
+        tell(self._observer, request, response, now() - sent)
+        return response
+
+    def _token(self, endpoint: Endpoint, deadline: float) -> str:
+        """What to show etcd; "" where nobody has to log in."""
+        return "" if self._login is None else self._login.token(partial(_authenticate, endpoint, self._login), deadline)
+
+    @staticmethod
+    def _metadata(token: str) -> tuple[tuple[str, str], ...]:
+        return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
+
+    def _stream_failed(self, position: int, elsewhere: bool) -> None:
+        if elsewhere:
+            self._leave(position)
+        if self._login is not None:  # of a watch with a token that has expired etcd says but "permission denied"
+            self._login.forget()
+
+    def _leave(self, position: int) -> None:
+        following = (position + 1) % len(self.endpoints)
+        with self._lock:
+            if self._current != position or position == following:  # another thread has left it, or there is no other
+                return
+            self._current = following
+            endpoint = self.endpoints[position]
+            streams = list(endpoint.streams)
+        for stream in streams:
+            stream.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
+
+
+def _authenticate(endpoint: Endpoint, login: Login, timeout: float) -> str:
+    request = rpc.AuthenticateRequest(name=login.user, password=login.password)
+    try:
+        return str(endpoint.auth.Authenticate(request, timeout=timeout).token)
+    except grpc.RpcError as error:
+        if not anybody_may(error):
+            raise
+        return ""

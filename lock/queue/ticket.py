@@ -1,0 +1,69 @@
+"""One place in a queue."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lock.errors import LockError
+from lock.runtime.callbacks import Messenger
+from lock.runtime.interrupts import Bell, shielded
+from lock.runtime.loss import Loss
+
+
+class Ticket(Loss):
+    """One key in a queue, from before it is written until it is deleted; `lost` when the key has to be taken for gone.
+
+    Attributes:
+        key: its name, used for one acquisition only.
+        written_at: its create revision once the write is acknowledged, else None.
+        token: its create revision once its turn has come, else None.
+        turn: set when it has come, or when it never will (`failure`).
+        may_exist: whether its key was, or may have been, written.
+        in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
+    """
+
+    def __init__(self, key: str, messenger: Messenger) -> None:
+        super().__init__(messenger)
+        self.key = key
+        self.written_at: int | None = None
+        self.token: int | None = None
+        self.turn = Bell()
+        self.may_exist = False
+        self.in_doubt = False
+
+    @property
+    def created_at(self) -> int | None:
+        """Its create revision, as soon as that is known at all."""
+        return self.written_at or self.token
+
+    def doubt(self) -> None:
+        """A write of its key was not answered."""
+        self.in_doubt = True
+
+    def sure(self, create_revision: int | None) -> int | None:
+        """The create revision, unless there may be a second write: what a deletion has to be sure of."""
+        return None if self.in_doubt else create_revision
+
+    def grant(self, token: int) -> None:
+        """Its turn has come, unless it has failed."""
+        shielded(partial(self._grant, token))  # perhaps from the release of another hold, which may be interrupted
+
+    def cancel(self, failure: LockError) -> None:
+        """It waits no more, unless its turn has come: a hold is never cancelled."""
+        shielded(partial(self._cancel, failure))
+
+    def _grant(self, token: int) -> None:
+        with self._lock:
+            if self.failure is None:
+                self.token = token
+        self.turn.set()
+
+    def _cancel(self, failure: LockError) -> None:
+        with self._lock:
+            cancelled = self.token is None and self._record(failure)
+        if cancelled:
+            self._tell()
+
+    def _tell(self) -> None:
+        self.turn.set()
+        super()._tell()

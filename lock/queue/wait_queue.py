@@ -1,0 +1,257 @@
+"""Who waits for a name: one list and one watch of its prefix, however many threads of this process wait.
+
+The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC: a key each under ``NAME/``, bound to
+a lease; the smallest create revision holds. Whoever becomes head learns it from the watch or, if the hold before was
+one of this very process, from its end. Nothing on that path costs more when the queue is longer.
+
+Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an error that
+nobody expected), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
+waiter learns of nothing but its turn, the loss of its key or session, and its cancellation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+from lock.errors import EtcdError, LockError, LockLost
+from lock.etcd.client import Client
+from lock.etcd.watch import Watch
+from lock.model import Event, KeyValue, Snapshot
+from lock.queue.ticket import Ticket
+from lock.queue.view import QueueView
+from lock.runtime.clock import now
+
+logger = logging.getLogger(__name__)
+
+_AUDIT_S = 5.0  # how often those who wait check the view against a list
+_GLANCE_S = 1.0
+_GLANCES_PER_S = 20.0  # of all who wait, where there are many
+_RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class WaitQueue:
+    """One name's queue as this process sees it, and this process's tickets in it. Thread-safe.
+
+    A thread of its own lists and watches; it starts with the queue and ends with `close`.
+    """
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self.prefix = prefix
+        self.trouble: str | None = None  # why the view may be out of date
+        self._client = client
+        self._view = QueueView()
+        # Weak: an interrupt may come before whoever enlists a ticket knows that it did, and can strike it.
+        self._tickets: WeakValueDictionary[str, Ticket] = WeakValueDictionary()
+        self._watch: Watch | None = None
+        self._failures = 0
+        self._closed = threading.Event()
+        self._idle_since = now()
+        self._audited_at = now()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._thread = threading.Thread(target=self._follow, name=f"lock-queue {prefix}", daemon=True)
+        self._thread.start()
+
+    # Tickets
+
+    def enlist(self, ticket: Ticket) -> None:
+        """Tell `ticket` from now on when its turn comes or its key goes; to be called before the key is written."""
+        with self._lock:
+            self._tickets[ticket.key] = ticket
+
+    def strike(self, ticket: Ticket) -> None:
+        """Tell `ticket` nothing more; to be called before its key is deleted on purpose."""
+        with self._lock:
+            self._tickets.pop(ticket.key, None)
+            self._idle_since = now()
+
+    def written(self, ticket: Ticket, create_revision: int) -> None:
+        """The write of the ticket's key is acknowledged."""
+        with self._lock:
+            ticket.written_at = create_revision
+            gone = self._vanished(ticket)
+        if gone:
+            self._fail([ticket])
+
+    def give_up(self, key: str, create_revision: int) -> bool:
+        """A hold of this process is over: if the next one is ours as well, call it before the key is deleted.
+
+        That is safe: as long as the key is there it is nobody else's turn, and then it is the next one's.
+
+        Returns:
+            Whether the next one is ours, so that nobody else waits for the deletion.
+        """
+        with self._lock:
+            self._view.discard(key, create_revision)
+            self._call_head()
+            head = self._view.head()
+            return head is not None and head.key in self._tickets
+
+    def cancel(self, failure: Callable[[], LockError]) -> None:
+        """End the wait of every ticket that waits; holds go on."""
+        with self._lock:
+            tickets = list(self._tickets.values())
+        for ticket in tickets:
+            ticket.cancel(failure())
+
+    def lose(self, failure: Callable[[], LockError]) -> None:
+        """Every ticket fails, at once."""
+        with self._lock:
+            tickets = list(self._tickets.values())
+            self._tickets.clear()
+        for ticket in tickets:
+            ticket.fail(failure())
+
+    # Looking
+
+    def holder(self) -> KeyValue | None:
+        """Who stands at the head, as far as this process knows."""
+        with self._lock:
+            return self._view.head()
+
+    def await_holder(self, other_than: KeyValue | None, *, timeout: float) -> KeyValue | None:
+        """Who stands at the head, as soon as it is another key or value than given; at the latest after `timeout` s."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed.is_set() or self._view.head() != other_than, timeout)
+            return self._view.head()
+
+    def length(self) -> int:
+        """How many hold and wait, as far as this process knows."""
+        with self._lock:
+            return len(self._view)
+
+    def audit(self, *, timeout: float) -> None:
+        """Check the view against a list, if that was not done lately; called by those who wait.
+
+        A difference means that the watch is late or has gone silent, so it is opened anew.
+        """
+        with self._lock:
+            if now() - self._audited_at < _AUDIT_S:
+                return
+            self._audited_at = now()
+        if self._refresh(timeout) and self._watch is not None:
+            logger.debug("the watch of %s was behind: watching anew", self.prefix)
+            self._watch.close()
+
+    def catch_up(self, ticket: Ticket, *, timeout: float) -> None:
+        """Take a list if the view is older than the ticket's key: its turn may have come with the very write."""
+        with self._lock:
+            is_behind = ticket.written_at is not None and self._view.revision < ticket.written_at
+        if is_behind:
+            self._refresh(timeout)
+
+    def _refresh(self, timeout: float) -> bool:
+        """Take a list; whether it told anything new."""
+        try:
+            snapshot = self._client.get_prefix(self.prefix, timeout=timeout)
+        except EtcdError as error:
+            self.trouble = str(error)
+            return False
+        self.trouble = None
+        return self._take(snapshot)
+
+    def glance_s(self) -> float:
+        """Seconds a waiting thread may sleep until it looks whether an audit is due: the longer, the more there are."""
+        return min(max(_GLANCE_S, len(self._tickets) / _GLANCES_PER_S), _AUDIT_S)
+
+    def idle_s(self) -> float:
+        """Seconds for which nobody of this process has stood in this queue; 0.0 while somebody does."""
+        with self._lock:
+            return 0.0 if self._tickets else now() - self._idle_since
+
+    # Following
+
+    def close(self, failure: Callable[[], LockError]) -> None:
+        """Stop following; every ticket fails. Does not wait for the thread: see `join`."""
+        self._closed.set()
+        self.lose(failure)
+        with self._lock:
+            watch = self._watch
+            self._changed.notify_all()
+        if watch is not None:
+            watch.close()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread to end; `timeout` in seconds."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _follow(self) -> None:
+        while not self._closed.is_set():
+            try:
+                with contextlib.closing(self._client.watch(self.prefix)) as watch:
+                    self._read(watch)
+            except EtcdError as error:
+                logger.info("following %s again after: %s", self.prefix, error)
+                self._failed(error)
+            except Exception as error:
+                logger.exception("following %s again", self.prefix)
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = str(error)
+        self._closed.wait(_RETRY_S[min(self._failures, len(_RETRY_S) - 1)])
+        self._failures += 1
+
+    def _read(self, watch: Watch) -> None:
+        with self._lock:
+            self._watch = watch
+        if self._closed.is_set():  # close() may have come before it could see this watch
+            return
+        for position, events in enumerate(watch):
+            if position == 0:
+                known = self._view.revision
+                self._take(self._client.get_prefix(self.prefix), known=known)
+                self.trouble, self._failures = None, 0
+            self._apply(events)
+
+    def _apply(self, events: list[Event]) -> None:
+        with self._lock:
+            self._view.apply(events)
+            ours = [(deleted, self._tickets.get(kv.key)) for deleted, kv in events]
+            gone = [ticket for deleted, ticket in ours if ticket is not None and (deleted or self._vanished(ticket))]
+            self._call_head()
+        self._fail(gone)
+
+    def _take(self, snapshot: Snapshot, *, known: int = 0) -> bool:
+        """Take a list for the truth; whether it told anything new. For `known` see `QueueView.replace`."""
+        with self._lock:
+            before = self._view.in_order()
+            taken = self._view.replace(snapshot, known=known)
+            gone = [t for t in self._tickets.values() if self._vanished(t) or self._overtaken(t)] if taken else []
+            if snapshot.revision < known:
+                logger.warning("etcd has forgotten all since revision %d: it knew %d", snapshot.revision, known)
+                gone += [t for t in self._tickets.values() if (t.created_at or 0) > snapshot.revision]
+            self._call_head()
+            news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
+        self._fail(gone)
+        return news
+
+    # With the lock held
+
+    def _call_head(self) -> None:
+        self._changed.notify_all()
+        head = self._view.head()
+        ticket = self._tickets.get(head.key) if head is not None else None
+        if head is not None and ticket is not None and ticket.token is None:
+            ticket.grant(head.create_revision)
+
+    def _vanished(self, ticket: Ticket) -> bool:
+        """Whether its key was there before the view's revision and yet is not in the view, or not that key any more."""
+        was = ticket.created_at
+        return was is not None and was <= self._view.revision and self._view.create_revision(ticket.key) != was
+
+    def _overtaken(self, ticket: Ticket) -> bool:
+        """Whether it was called, yet does not stand at the head; never so while etcd keeps its promises."""
+        head = self._view.head()
+        is_known = self._view.create_revision(ticket.key) is not None
+        return ticket.token is not None and is_known and head is not None and head.key != ticket.key
+
+    @staticmethod
+    def _fail(tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            ticket.fail(LockLost(f"key {ticket.key!r} was deleted by somebody else: the lock is not ours any more"))

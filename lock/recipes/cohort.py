@@ -1,0 +1,305 @@
+"""A mutex that threads of one process hand to each other without asking etcd.
+
+Between processes a hold passes as with `Mutex`: first come, first served. Inside the process that holds it, it passes
+from thread to thread, first come first served too, for as long as nobody else waits; once a stranger waits, for at
+most `batch` turns or `slice` seconds. So a stranger at the head of the queue waits for at most `slice`, one critical
+section and one hand-over, and one hand-over over etcd is paid for many turns.
+
+The idea is that of cohort locks (D. Dice, V. Marathe, N. Shavit, "Lock Cohorting", PPoPP 2012).
+
+Error handling: as `Mutex`. The process queues with one key, and one of its threads, the leader, waits for it. A
+leader that gives up leaves the key to the next one, so the process keeps its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from lock.contender import Contender
+from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.hold import Hold, Releasable
+from lock.recipes.mutex import Mutex
+from lock.runtime.clock import deadline, now
+from lock.runtime.interrupts import Bell, aside, shielded
+from lock.session.session import Session
+
+
+class CohortToken(NamedTuple):
+    """A fencing token for one turn of one hold; later turns and later holds compare greater."""
+
+    create_revision: int
+    turn: int
+
+
+class _Waiter:
+    """A thread that waits for its turn, or to be told to lead."""
+
+    def __init__(self) -> None:
+        self.called = Bell()
+        self.leads = False
+        self.cancelled = False
+        self.turn: Turn | None = None
+
+
+class CohortMutex:
+    """One name, locked by the threads of this process in turns; one object per name and process, shared by the threads.
+
+    Args:
+        session: the process's session.
+        name: as for `Mutex`.
+        batch: turns of one hold after which it goes to a stranger, if one waits.
+        slice: seconds of one hold after which it goes to a stranger, if one waits; a turn that runs is not cut short.
+        together: whether, while a stranger waits, the release of a turn returns only when the hold is given up, or
+            after `slice`. What a thread does after its turn takes the interpreter from the turns that follow, and so
+            keeps the stranger waiting too; a thread that has much to do then, such as an answer to write, had better
+            do it while the stranger has the lock.
+
+    Raises:
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
+        ValueError: `batch` is less than 1, or `slice` is negative.
+    """
+
+    def __init__(
+        self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05, together: bool = False
+    ) -> None:
+        if batch < 1 or not slice >= 0:
+            raise ValueError(f"batch is 1 or more, and slice 0 or more seconds; got {batch!r} and {slice!r}")
+        self.session = session
+        self.name = name
+        self._mutex = Mutex(session, name)
+        self._batch = batch
+        self._slice = slice
+        self._together = together
+        self._lock = threading.Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._busy = False  # whether a thread leads or has its turn
+        self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
+        self._outage: EtcdUnavailable | None = None  # why the last leader got no place in the queue
+        self._hold: Hold | None = None
+        self._held_since = 0.0
+        self._turns = 0
+        self._given_up = threading.Event()  # set when this hold is over; each has one of its own
+
+    def acquire(self, *, timeout: float | None = None) -> Turn:
+        """Wait for a turn; use the result in ``with``, or release it.
+
+        Arguments and errors are those of `Mutex.acquire`.
+        """
+        self.session.client.check_process()
+        until = deadline(timeout)
+        waiter = _Waiter()
+        try:
+            with self._lock:
+                self._waiters.append(waiter)
+                if not self._busy:
+                    self._appoint_leader()
+            waiter.called.wait(min(max(until - now(), 0.0), threading.TIMEOUT_MAX))
+            return self._proceed(waiter, until)
+        except BaseException:
+            shielded(lambda: self._leave(waiter))
+            raise
+
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
+        self.session.client.check_process()
+        shielded(self._cancel)
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits over all processes; the threads of a process share its one key."""
+        return self._mutex.contenders()
+
+    def _cancel(self) -> None:
+        with self._lock:
+            cancelled, leaders = list(self._waiters), [waiter for waiter in self._waiters if waiter.leads]
+            self._waiters = deque(leaders)  # the others get no turn, even if one comes before they wake
+            for waiter in cancelled:
+                waiter.cancelled = True
+                waiter.called.set()
+            acquisition = self._acquisition
+        if acquisition is not None:
+            acquisition.cancel()  # which leaves a hold alone
+
+    def _watch_session(self) -> None:
+        """The hold is lost. If the session is, too, whoever waits behind a turn is told before that has ended."""
+        self.session.lease.link(self._cancel)
+
+    def _proceed(self, waiter: _Waiter, until: float) -> Turn:
+        with self._lock:
+            if waiter.turn is not None:
+                return waiter.turn
+            leads, acquisition = waiter.leads, self._acquisition
+        if waiter.cancelled:
+            self.session.ensure()
+            raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
+        if not leads:
+            raise self._timed_out(acquisition)
+        return self._lead(waiter, acquisition or self._begin(waiter), until)
+
+    def _begin(self, waiter: _Waiter) -> Acquisition[Hold]:
+        """A key for the process; made without our lock, for whoever finds the session lost calls `_cancel`."""
+        acquisition = self._mutex.new_acquisition()
+        with self._lock:
+            self._acquisition = acquisition
+            cancelled = waiter.cancelled
+        if cancelled:
+            acquisition.cancel()
+        return acquisition
+
+    def _timed_out(self, acquisition: Acquisition[Hold] | None) -> LockError:
+        outage = self._outage
+        if outage is not None:
+            return EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
+        if acquisition is not None:
+            return acquisition.timed_out()
+        return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
+
+    def _lead(self, waiter: _Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
+        """Wait for the key on behalf of all threads of the process, and take the first turn."""
+        try:
+            acquisition.join(until)
+            self._outage = None
+            hold = acquisition.wait(until)
+            hold.link(self._watch_session)
+            return shielded(lambda: self._first_turn(waiter, hold))
+        except LockTimeout:
+            raise  # the key keeps its place for the next leader
+        except BaseException as error:
+            self._outage = error if isinstance(error, EtcdUnavailable) else None
+            waiter.cancelled = True
+            raise
+
+    def _first_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
+        with self._lock:
+            self._waiters.remove(waiter)  # fails if it was interrupted and has left: the key goes with it
+            self._hold, self._held_since, self._turns = hold, now(), 0
+            return self._next_turn(waiter, hold)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """A wait has ended with an error."""
+        abandoned = None
+        with self._lock:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            turn = waiter.turn
+            if waiter.leads and turn is None:
+                self._appoint_leader()
+                if waiter.cancelled or not self._waiters:  # or else the next leader takes it over
+                    abandoned, self._acquisition = self._acquisition, None
+        if abandoned is not None:
+            abandoned.withdraw()
+        if turn is not None:  # an interrupt came together with the turn
+            with contextlib.suppress(LockError):
+                turn.release()
+
+    def end(self, turn: Turn) -> None:
+        """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
+        with self._lock:
+            if turn.ended:
+                raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+            turn.ended = True
+            hold, given_up = self._hold, self._given_up
+            assert hold is not None
+            goes_on = bool(self._waiters) and self._may_go_on(hold)
+            if goes_on:
+                following = self._waiters.popleft()
+                self._next_turn(following, hold)
+                following.called.set()
+                pause = self._pause(hold)
+            else:
+                self._hold = self._acquisition = None
+                self._given_up = threading.Event()
+                self._appoint_leader()
+        if goes_on:
+            given_up.wait(pause)
+            return
+        try:
+            hold.release()
+        finally:
+            given_up.set()
+
+    # With the lock held
+
+    def _may_go_on(self, hold: Hold) -> bool:
+        if hold.remaining() <= 0.0 or self.session.draining:
+            return False
+        spent = self._turns >= self._batch or now() - self._held_since >= self._slice
+        return not (spent and hold.contended())
+
+    def _pause(self, hold: Hold) -> float:
+        """Seconds for which a thread keeps out of the way of the turns after its own."""
+        return max(self._held_since + self._slice - now(), 0.0) if self._together and hold.contended() else 0.0
+
+    def _next_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
+        self._turns += 1
+        waiter.turn = Turn(self, hold, CohortToken(hold.token, self._turns))
+        return waiter.turn
+
+    def _appoint_leader(self) -> None:
+        """Have the thread that waits longest wait for the key, if there is one."""
+        self._busy = bool(self._waiters)
+        if self._waiters:
+            self._waiters[0].leads = True
+            self._waiters[0].called.set()
+
+
+class Turn(Releasable):
+    """One thread's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
+
+    Attributes:
+        name: the mutex's name.
+        key: the key in etcd that holds, the same for all turns of one hold.
+        token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
+        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+        ended: whether it was released.
+    """
+
+    def __init__(self, cohort: CohortMutex, hold: Hold, token: CohortToken) -> None:
+        self.name = hold.name
+        self.key = hold.key
+        self.token = token
+        self.lost = hold.lost
+        self.ended = False
+        self._cohort = cohort
+        self._hold = hold
+
+    def remaining(self) -> float:
+        """Seconds for which the lock is surely ours; 0.0 once it is lost."""
+        return 0.0 if self.ended else self._hold.remaining()
+
+    def ensure(self) -> None:
+        """As `Hold.ensure`."""
+        if self.ended:
+            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
+        self._hold.ensure()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """As `Hold.on_lost`; of a hold with many turns every listener is told."""
+        self._hold.on_lost(callback)
+
+    def release(self) -> None:
+        """End the turn.
+
+        Raises:
+            NotHeld: it was ended before.
+            LockLost: the hold was found lost when it was given back.
+        """
+        self._cohort.session.client.check_process()
+        shielded(lambda: self._cohort.end(self))
+
+    def __del__(self) -> None:
+        if getattr(self, "ended", True) or self._cohort.session.client.forked():
+            return
+        aside(partial(_end, self))
+        warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+def _end(dropped: Turn) -> None:
+    with contextlib.suppress(LockError):
+        dropped.release()

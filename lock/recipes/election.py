@@ -1,0 +1,185 @@
+"""Who leads: a queue in which the first key names the leader, and everybody may watch.
+
+The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
+So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees who leads here.
+
+Error handling: as `lock.recipes.mutex`. An `Observation` outlives broken connections, and ends only by `close`,
+its own or the client's (`EtcdUnavailable`).
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+from lock.errors import EtcdUnavailable, LockCancelled, LockLost
+from lock.etcd.client import Client
+from lock.etcd.grpc_errors import CLOSED
+from lock.model import KeyValue
+from lock.queue.names import queue_prefix
+from lock.queue.ticket import Ticket
+from lock.queue.wait_queue import WaitQueue
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.hold import Hold
+from lock.runtime.clock import deadline
+from lock.runtime.interrupts import aside
+from lock.session.session import Session
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_GLANCE_S = 1.0  # how often an observer looks whether an audit is due
+
+
+class Leader(NamedTuple):
+    """Who leads, as anybody sees it: `token` rises with every new leader, but not with what a leader proclaims."""
+
+    key: str
+    value: str
+    token: int
+    lease_id: int
+
+
+class Leadership(Hold):
+    """An election won; made by `Election.campaign`. Leaving ``with`` resigns."""
+
+    def __init__(
+        self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int, *, value: str
+    ) -> None:
+        super().__init__(session, name, queue, ticket, token)
+        self._kv = KeyValue(self.key, _encode(value), self.token, self.token, self._session.lease_id)
+        self._proclaiming = threading.Lock()
+
+    def proclaim(self, value: str) -> None:
+        """Let everybody who observes see another value, without a new election.
+
+        Raises:
+            LockLost: it leads no more.
+            NotHeld: it has resigned.
+            EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
+        """
+        self.ensure()
+        wanted, lease_id = _encode(value), self._session.lease_id
+        with self._proclaiming:
+            found = self._session.client.replace(self._kv, wanted)
+            # A stranger has overwritten it, perhaps without our lease, or an earlier answer was lost.
+            while found is not None and self._is_ours(found) and (found.value, found.lease_id) != (wanted, lease_id):
+                found = self._session.client.replace(found._replace(lease_id=lease_id), wanted)
+            if found is None or not self._is_ours(found):
+                raise LockLost(f"key {self.key!r} was deleted by somebody else: it leads no more")
+            self._kv = found
+
+    def _is_ours(self, kv: KeyValue) -> bool:
+        return kv.create_revision == self.token
+
+    def resign(self) -> None:
+        """Let the next candidate lead; as `release`."""
+        self.release()
+
+
+class Election:
+    """One office, for which any thread of any process may campaign; costs nothing until used and may be shared.
+
+    Args:
+        session: the process's session.
+        name: as for `Mutex`.
+
+    Raises:
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
+    """
+
+    def __init__(self, session: Session, name: str) -> None:
+        self.session = session
+        self.name = name
+        self._prefix = queue_prefix(name)
+
+    def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
+        """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
+
+        `timeout` and errors are those of `Mutex.acquire`.
+        """
+        until = deadline(timeout)
+        make = partial(Leadership, value=value)
+        return Acquisition(self.session, self.name, self._prefix, make, value=_encode(value)).run(until)
+
+    def leader(self) -> Leader | None:
+        """Who leads at this moment, or None; asks etcd.
+
+        Raises:
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        candidates = self.session.client.get_prefix(self._prefix).keys
+        return _leader(candidates[0]) if candidates else None
+
+    def observe(self) -> Observation:
+        """Follow who leads; see `Observation`.
+
+        Raises:
+            EtcdUnavailable: etcd does not answer now. (Later the observation waits until it does.)
+        """
+        return Observation(self.session.client, self._prefix)
+
+
+class Observation:
+    """Each leader, and each value a leader proclaims, from the present one on: an iterator that waits for the next.
+
+    Of changes that follow each other faster than they are read, only the latest is seen. A time without any leader is
+    not. It needs no session, and goes on when one is lost; `close`, from any thread, leaving ``with`` or dropping it
+    ends it. When its client is closed, who waits for the next leader gets `EtcdUnavailable`.
+    """
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        client.get_prefix(prefix)  # a wrong address or password should fail here, not wait in silence
+        self._queue = WaitQueue(client, prefix)
+        self._closed = False
+        self._seen: KeyValue | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Leader:
+        while not self._closed:
+            if self._client.closed():
+                raise EtcdUnavailable(CLOSED)
+            kv = self._queue.await_holder(self._seen, timeout=_GLANCE_S)
+            if kv == self._seen:
+                self._queue.audit(timeout=self._client.timeout)
+                continue
+            self._seen = kv
+            if kv is not None:
+                return _leader(kv)
+        raise StopIteration
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it; whoever waits for the next leader is woken. May be called again."""
+        self._closed = True
+        self._queue.close(_over)
+        self._queue.join(self._client.timeout)
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._client.forked():
+            return
+        aside(partial(self._queue.close, _over))
+
+
+def _over() -> LockCancelled:
+    return LockCancelled("the observation was closed")
+
+
+def _leader(kv: KeyValue) -> Leader:
+    return Leader(kv.key, kv.value.decode("utf-8", "surrogateescape"), kv.create_revision, kv.lease_id)
+
+
+def _encode(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")

@@ -1,0 +1,195 @@
+"""A lock that is held."""
+
+from __future__ import annotations
+
+import logging
+import sched
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
+from lock.etcd.compare import Created
+from lock.queue.ticket import Ticket
+from lock.queue.wait_queue import WaitQueue
+from lock.runtime.clock import deadline, now
+from lock.session.session import Session
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+logger = logging.getLogger(__name__)
+
+
+class Releasable(ABC):
+    """What leaving ``with`` releases."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give it back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.release()
+        except LockError:
+            if exc_type is None:  # the error of the body matters more
+                raise
+
+
+class Hold(Releasable):
+    """The lock, held; made by `Mutex`. Leaving ``with`` releases it.
+
+    Attributes:
+        name: the mutex's name.
+        key: the key in etcd that holds.
+        token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
+            revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
+        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        queue: WaitQueue,
+        ticket: Ticket,
+        token: int,
+        *,
+        max_hold: float | None = None,
+    ) -> None:
+        self.name = name
+        self.key = ticket.key
+        self.token = token
+        self.lost = ticket.lost
+        self._session = session
+        self._queue = queue
+        self._ticket = ticket
+        self._is_fence = False  # whether a transaction may rely on the key
+        self._expires = deadline(max_hold)
+        self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
+        self._alarm = None if max_hold is None else session.alarms.set(self._expires, self._expire)
+        self._released = False
+
+    def remaining(self) -> float:
+        """Seconds for which the lock is surely ours unless somebody deletes its key; 0.0 once it is lost."""
+        if self.lost.is_set() or self._released:
+            return 0.0
+        return min(self._session.remaining(), max(self._expires - now(), 0.0))
+
+    def ensure(self) -> None:
+        """Return if the lock is ours by all that is known here; that can change at once: hand the token to the
+        resource.
+
+        Raises:
+            LockLost: it is not.
+            HoldExpired: it was held for `max_hold`.
+            NotHeld: it was released.
+        """
+        self._check_held()
+        self._session.ensure()
+        if now() >= self._expires:  # whether or not the alarm has gone off in time
+            self._expire()
+        self._ticket.check()
+
+    def is_owner(self) -> Created:
+        """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
+
+        That is the strongest fence there is: etcd itself checks it in the same step as the write. So that a transaction
+        that arrives late fails, nobody holds after this hold before its key is deleted, not even in this process.
+        """
+        self._is_fence = True
+        return self._session.client.created(self.key, self.token)
+
+    def contended(self) -> bool:
+        """Whether anybody waits behind, as far as this process knows; asks nobody."""
+        return self._queue.length() > 1
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._ticket.on_lost(callback)
+
+    def link(self, listener: Callable[[], object]) -> None:
+        """For the recipes: see `Loss.link`."""
+        self._ticket.link(listener)
+
+    def release(self) -> None:
+        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
+
+        Where etcd does not answer, the session's janitor goes on trying. If the next one is of this process, it holds
+        at once, and the deletion may take some milliseconds longer: see `Janitor.delete`.
+
+        Raises:
+            NotHeld: it was released before.
+            LockLost: the lock was lost before, so it was not ours up to this moment.
+        """
+        self._session.client.check_process()
+        self._check_held()
+        self._released = True
+        there = True
+        try:
+            _leave(self._session, self._queue, self._ticket, self._alarm)
+            if not self._session.lost.is_set():  # else the key goes with the lease
+                there = self._delete()
+        except EtcdError as error:
+            logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
+        except BaseException:  # KeyboardInterrupt in the middle
+            self._sweep()
+            raise
+        self._session.lease.check()
+        self._ticket.check()
+        if not there:
+            raise LockLost(f"key {self.key!r} was gone before it was released")
+
+    def _delete(self) -> bool:
+        """Whether the key was there, as far as is known."""
+        revision = self._ticket.sure(self.token)
+        if self._is_fence:
+            there = self._session.delete(self.key, revision)
+            self._queue.give_up(self.key, self.token)
+            return there
+        next_is_ours = self._queue.give_up(self.key, self.token)
+        return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
+
+    def _check_held(self) -> None:
+        if self._released:
+            raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
+
+    def drop(self) -> None:
+        """Have the janitor release it, if it is not released; takes no lock."""
+        if not self._released:
+            self._released = True
+            self._sweep()
+
+    def _sweep(self) -> None:
+        leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
+        self._session.sweep(self.key, self._ticket.sure(self.token), first=leave)
+
+    def __del__(self) -> None:
+        if getattr(self, "_released", True) or self._session.client.forked():
+            return
+        self.drop()  # the garbage collector may run in a thread that is inside one of our locks: it takes none
+        warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+# Not methods, for they would keep a hold alive that everybody else has dropped.
+
+
+def _leave(session: Session, queue: WaitQueue, ticket: Ticket, alarm: sched.Event | None) -> None:
+    """Tell the hold nothing more."""
+    queue.strike(ticket)
+    if alarm is not None:
+        session.alarms.cancel(alarm)
+
+
+def _expire(session: Session, ticket: Ticket, reason: str) -> None:
+    """Give a hold up."""
+    if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
+        session.sweep(ticket.key, ticket.sure(ticket.token))

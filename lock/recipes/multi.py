@@ -1,0 +1,183 @@
+"""Several locks at once, all or none.
+
+Why it cannot deadlock. Names are locked in sorted order, whatever the order given. Whoever waits for a name is kept
+waiting by keys of that name or of names below it, none of which sorts before it; and their owners wait, if at all,
+for names that sort after those. So along any chain of waiting the names only rise, and no chain closes.
+
+Error handling: whatever goes wrong on the way, the locks taken so far are released. The time given is for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+
+from lock.contender import Contender
+from lock.errors import InvalidName, LockLost, NotHeld
+from lock.etcd.compare import Created
+from lock.queue.names import queue_prefix
+from lock.recipes.acquisition import Acquisition
+from lock.recipes.hold import Hold, Releasable
+from lock.recipes.mutex import Mutex
+from lock.runtime.callbacks import Messenger
+from lock.runtime.clock import deadline
+from lock.runtime.loss import Loss
+from lock.session.session import Session
+
+
+class MultiLock:
+    """Several names, locked together by any thread; costs nothing until used and may be shared.
+
+    Args:
+        session: the process's session.
+        names: as for `Mutex`, in any order; a name given twice is locked once.
+
+    Raises:
+        InvalidName: there is no name, one is invalid, or one stands below another: ``a`` waits for all of ``a/b``,
+            so name the one that is meant.
+    """
+
+    def __init__(self, session: Session, names: Iterable[str]) -> None:
+        self.names = _in_order(names)
+        self._session = session
+        self._mutexes = [Mutex(session, name) for name in self.names]
+        self._waiting: set[_Attempt] = set()
+
+    def acquire(self, *, timeout: float | None = None) -> MultiHold:
+        """Wait for all locks; use the result in ``with``, or release it.
+
+        Arguments and errors are those of `Mutex.acquire`, with `timeout` for all locks together.
+        """
+        until, attempt = deadline(timeout), _Attempt()
+        self._waiting.add(attempt)
+        try:
+            with ExitStack() as taken:
+                holds = [taken.enter_context(attempt.wait(mutex, until)) for mutex in self._mutexes]
+                return self._together(holds, taken)
+        finally:
+            self._waiting.discard(attempt)
+
+    def try_acquire(self) -> MultiHold | None:
+        """All locks if all are free, else None. Errors are those of `Mutex.try_acquire`."""
+        with ExitStack() as taken:
+            holds = []
+            for mutex in self._mutexes:
+                hold = mutex.try_acquire()
+                if hold is None:
+                    return None
+                holds.append(taken.enter_context(hold))
+            return self._together(holds, taken)
+
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        for attempt in list(self._waiting):
+            attempt.cancel()
+
+    def contenders(self) -> dict[str, list[Contender]]:
+        """For each name who holds and who waits, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
+        return {mutex.name: mutex.contenders() for mutex in self._mutexes}
+
+    def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
+        for hold in holds:
+            hold.ensure()  # the first may be lost since
+        return MultiHold(holds, taken.pop_all(), self._session.messenger)
+
+
+class _Attempt:
+    """A thread on its way through the names, which can be stopped wherever it is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._acquisition: Acquisition[Hold] | None = None
+
+    def wait(self, mutex: Mutex, until: float) -> Hold:
+        """Wait for the next name."""
+        acquisition = mutex.new_acquisition()
+        with self._lock:
+            self._acquisition = acquisition
+            cancelled = self._cancelled
+        if cancelled:
+            acquisition.cancel()
+        return acquisition.run(until)
+
+    def cancel(self) -> None:
+        """End the wait for this name, and for those that were to follow."""
+        with self._lock:
+            self._cancelled = True
+            acquisition = self._acquisition
+        if acquisition is not None:
+            acquisition.cancel()
+
+
+class MultiHold(Releasable):
+    """Several locks, held; made by `MultiLock`. Leaving ``with`` releases all.
+
+    Attributes:
+        tokens: the fencing token of each name.
+        lost: a threading.Event, set as soon as it is known that one of them is lost.
+    """
+
+    def __init__(self, holds: list[Hold], stack: ExitStack, messenger: Messenger) -> None:
+        self.tokens = {hold.name: hold.token for hold in holds}
+        self._holds = holds
+        self._stack = stack
+        self._released = False
+        self._loss = Loss(messenger)
+        self.lost = self._loss.lost
+        one_lost = partial(_one_lost, self._loss, ", ".join(self.tokens))
+        for hold in holds:
+            hold.link(one_lost)
+
+    def remaining(self) -> float:
+        """Seconds for which all locks are surely ours; see `Hold.remaining`."""
+        return min(hold.remaining() for hold in self._holds)
+
+    def ensure(self) -> None:
+        """Return if all locks are ours by all that is known here; raises as `Hold.ensure`."""
+        for hold in self._holds:
+            hold.ensure()
+
+    def is_owner(self) -> list[Created]:
+        """The conditions that all locks are still ours; see `Hold.is_owner`."""
+        return [hold.is_owner() for hold in self._holds]
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the first of the locks is lost; at once if one is already."""
+        self._loss.on_lost(callback)
+
+    def release(self) -> None:
+        """Free all locks, the last first, even where some are lost.
+
+        Raises:
+            NotHeld: they were released before.
+            LockLost: one of them was lost before.
+        """
+        if self._released:
+            raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
+        self._released = True
+        try:
+            self._stack.close()
+        finally:  # an interrupt may have kept some of them from it
+            for hold in self._holds:
+                hold.drop()
+
+
+def _one_lost(loss: Loss, names: str) -> None:
+    # Not a method: what the queue knows would then keep a hold alive that everybody else has dropped.
+    loss.fail(LockLost(f"one of the locks {names} is lost"))
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise InvalidName(f"MultiLock takes a list of names; for the one name {names!r} there is Mutex")
+    ordered = sorted(set(names))
+    if not ordered:
+        raise InvalidName("MultiLock needs a name at least")
+    for outer in ordered:
+        for inner in ordered:
+            if inner.startswith(queue_prefix(outer)):
+                raise InvalidName(f"{inner!r} stands below {outer!r}, which waits for it: name the one that is meant")
+    return ordered

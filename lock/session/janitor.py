@@ -1,0 +1,178 @@
+"""Deletes the keys that nobody needs any more, and those that may still be written.
+
+What has to go comes together: hold after hold is given back, many waits end at once. So while one transaction is under
+way the next keys gather, and go in the next one (group commit). The key of a hold whose successor is a thread of this
+process is in nobody's way, and waits a moment for company (as PostgreSQL's ``commit_delay`` lets commits wait).
+
+The lease is shared and kept alive, so a key that is forgotten blocks everyone behind it for as long as the session
+lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
+was dropped without a release.
+
+Error handling: what etcd did not confirm, for whatever reason, is tried again and again until it does. Where it refuses
+a group, each key is tried by itself, so that one that may not be deleted does not keep the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lock.errors import EtcdError, EtcdUnavailable
+from lock.etcd.client import Client
+from lock.runtime.clock import now
+
+logger = logging.getLogger(__name__)
+
+_COMPANY_S = 0.005
+_GROUP = 64  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
+_RETRY_S = 0.5
+_LOOK_S = 2.0  # how often a key is looked for that may still be written, and so how long one may block a queue
+_LOOKS = 300  # ten minutes in all
+
+
+@dataclass(eq=False)
+class _Litter:
+    key: str
+    create_revision: int | None
+    first: Callable[[], object] | None = None
+    waits_for_company: bool = False
+    due: float = field(default_factory=now)
+    looks: int = _LOOKS
+    # In C: an interrupt of the thread that waits for it cannot leave it locked.
+    outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
+
+    def tell(self, outcome: bool | EtcdError) -> None:
+        """To whoever waits for it, who hears of the first outcome alone."""
+        if self.outcome.empty():
+            self.outcome.put(outcome)
+
+
+class Janitor:
+    """Tries again and again until each key is gone, in a thread of its own."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._inbox: queue.SimpleQueue[_Litter | None] = queue.SimpleQueue()  # its put is safe even inside __del__
+        self._litter: list[_Litter] = []
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lock-janitor", daemon=True)
+        self._thread.start()
+
+    def sweep(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
+        """Have `key` deleted if it was created at `create_revision`.
+
+        None: a write of it whose answer was lost may be under way, or two, and arrive late: an endpoint that was frozen
+        does what it was asked when it thaws. So it is looked for again and again, for ten minutes.
+
+        `first` is called before, in the janitor's thread. Takes no lock, so that it can be used in ``__del__``.
+        """
+        self._inbox.put(_Litter(key, create_revision, first))
+
+    def delete(self, key: str, create_revision: int | None, *, timeout: float, waits_for_company: bool) -> bool:
+        """As `sweep`, but wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
+
+        `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
+
+        Raises:
+            EtcdError: etcd did not confirm it; the janitor goes on trying.
+        """
+        litter = _Litter(key, create_revision, waits_for_company=waits_for_company)
+        if waits_for_company:
+            litter.due += _COMPANY_S
+        self._inbox.put(litter)
+        if self._closed.is_set():  # perhaps nobody has seen it
+            raise _stopped(key)
+        try:
+            outcome = litter.outcome.get(timeout=timeout)
+        except queue.Empty:
+            raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted") from None
+        if isinstance(outcome, EtcdError):
+            raise outcome
+        return outcome
+
+    def close(self) -> None:
+        """Stop; what is left goes with the lease."""
+        self._inbox.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(self._client.timeout)
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            self._collect()
+            group = self._due()
+            if group:
+                self._delete(group)
+        for litter in self._litter:
+            litter.tell(_stopped(litter.key))
+
+    def _collect(self) -> None:
+        """Wait until something is due, and take in whatever has come."""
+        pause = max(min(litter.due for litter in self._litter) - now(), 0.0) if self._litter else None
+        try:
+            litter = self._inbox.get(timeout=pause)
+            while True:
+                if litter is None:
+                    self._closed.set()
+                else:
+                    self._litter.append(litter)
+                litter = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _due(self) -> list[_Litter]:
+        """Take out what goes next: what is due, the new before what is looked for again, and what waits for company."""
+        moment = now()
+        due = sorted((each for each in self._litter if each.due <= moment), key=lambda each: each.looks, reverse=True)
+        waiting = [litter for litter in self._litter if litter.due > moment and litter.waits_for_company]
+        group = (due + waiting)[:_GROUP] if due else []
+        taken = set(group)
+        self._litter = [litter for litter in self._litter if litter not in taken]
+        return group
+
+    def _delete(self, group: list[_Litter]) -> None:
+        in_doubt = threading.Event()  # an endpoint that did not answer may have deleted them for us
+        try:
+            _prepare(group)
+            there = self._client.delete_several(
+                [(litter.key, litter.create_revision) for litter in group], unanswered=in_doubt.set
+            )
+        except EtcdError as error:
+            self._failed(group, error)
+            return
+        except Exception as error:
+            logger.exception("a deletion has failed")
+            self._failed(group, EtcdError(f"a deletion has failed: {error!r}"))
+            return
+        for litter, was_there in zip(group, there, strict=True):
+            litter.tell(was_there or in_doubt.is_set())
+            if litter.create_revision is None and litter.looks > 0:
+                litter.looks -= 1
+                self._again(litter, (now() // _LOOK_S + 1) * _LOOK_S)  # the same for all in doubt: they go together
+
+    def _failed(self, group: list[_Litter], error: EtcdError) -> None:
+        if len(group) > 1 and not isinstance(error, EtcdUnavailable):
+            for litter in group:
+                self._delete([litter])
+            return
+        logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
+        for litter in group:
+            litter.tell(error)
+            self._again(litter, now() + _RETRY_S)
+
+    def _again(self, litter: _Litter, due: float) -> None:
+        litter.waits_for_company, litter.due = False, due
+        self._litter.append(litter)
+
+
+def _prepare(group: list[_Litter]) -> None:
+    for litter in group:
+        if litter.first is not None:
+            litter.first()
+            litter.first = None
+
+
+def _stopped(key: str) -> EtcdUnavailable:
+    return EtcdUnavailable(f"the session was closed before {key!r} was deleted: it goes with the lease")

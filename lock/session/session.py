@@ -1,0 +1,234 @@
+"""One lease per process, and everything in this process that relies on it; when it is lost, everyone is told.
+
+Error handling: a session that is lost stays lost. Make a new one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import os
+import secrets
+import socket
+import threading
+import weakref
+from collections.abc import Callable
+
+from lock.contender import identity
+from lock.errors import LockCancelled, LockError, SessionLost
+from lock.etcd.client import Client
+from lock.queue.ticket import Ticket
+from lock.queue.wait_queue import WaitQueue
+from lock.runtime.callbacks import Messenger
+from lock.runtime.interrupts import shielded
+from lock.runtime.timers import Alarms
+from lock.session.janitor import Janitor
+from lock.session.lease import KeptLease
+
+logger = logging.getLogger(__name__)
+
+_IDLE_S = 5.0  # how long a queue is followed after its last ticket, for the next one is often soon
+_IDLE_QUEUES = 64  # how many such queues are followed at most: each costs two threads here and a watch in etcd
+
+_open: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+class Session:
+    """A lease that all locks and threads of this process share.
+
+    Args:
+        client: made by `connect` in this very process.
+        ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
+        name: what others read where they see who holds a lock; the program's host and process id if None.
+        lease_id: a lease to take over, for example from a session that was orphaned, instead of granting one with
+            `ttl`; from now on this session keeps it alive, and revokes it when it is closed.
+
+    Attributes:
+        lease_id: the lease in etcd.
+        ttl: seconds that the server granted.
+        lost: set when the lease is gone or has to be taken for gone.
+        draining: whether `cancel_waiters` was called.
+
+    Raises:
+        ValueError: `ttl` is not a positive whole number.
+        LeaseNotFound: the lease to take over has expired or was revoked.
+        EtcdUnavailable: no endpoint answered in time.
+    """
+
+    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
+        if not isinstance(ttl, int) or ttl < 1:
+            raise ValueError(f"ttl is a whole number of seconds, 1 or more; got {ttl!r}")
+        self.client = client
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.messenger = Messenger()
+        self.lease = KeptLease(
+            client, ttl, lease_id, owner=self.name, chores=self._close_idle_queues, messenger=self.messenger
+        )
+        self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
+        self.draining = False
+        self._queues: dict[str, WaitQueue] = {}
+        # Keys of the session before this one may still exist, and none may be used twice.
+        self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
+        self._lock = threading.Lock()
+        self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
+        self.alarms = Alarms()
+        self._janitor = Janitor(client)
+        self.messenger.start()
+        self.lease.link(self._close_queues)
+        _open.add(self)
+        self.lease.start()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self.client.forked():  # a child that leaves its parent's `with`, by sys.exit() for example
+            self.close()
+
+    def remaining(self) -> float:
+        """Seconds for which the lease is surely still ours; 0.0 once it is lost."""
+        return self.lease.remaining()
+
+    def ensure(self) -> None:
+        """Raise `SessionLost` if the lease is not surely ours, `ForkedError` in a child process."""
+        self.lease.ensure()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already.
+
+        It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
+        """
+        self.lease.on_lost(callback)
+
+    def cancel_waiters(self) -> None:
+        """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
+
+        Who waits behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
+        """
+        self.draining = True
+        for queue in self._followed():
+            queue.cancel(self._cancelled)
+
+    def close(self) -> None:
+        """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
+        self._end("was closed", revokes=True)
+
+    def orphan(self) -> None:
+        """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
+        self._end("was orphaned", revokes=False)
+
+    # For the recipes
+
+    def new_ticket(self, prefix: str) -> Ticket:
+        """A ticket with a key that no other acquisition ever uses.
+
+        Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
+        10756).
+        """
+        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", self.messenger)
+
+    def enlist(self, prefix: str, ticket: Ticket) -> WaitQueue:
+        """The queue under `prefix`, followed from now on, with `ticket` in it.
+
+        Raises:
+            SessionLost: the lease is gone.
+            LockCancelled: the session is draining.
+        """
+        self.ensure()
+        if self.draining:
+            raise self._cancelled()
+        ticket.link(self.lease.look)  # a key that is gone may mean that the lease is
+        queue = shielded(lambda: self._join_queue(prefix, ticket))
+        if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
+            queue.close(self._lost_again)
+        if self.draining:
+            ticket.cancel(self._cancelled())
+        return queue
+
+    def _join_queue(self, prefix: str, ticket: Ticket) -> WaitQueue:
+        with self._lock:
+            is_new = prefix not in self._queues
+            if is_new:
+                self._queues[prefix] = WaitQueue(self.client, prefix)
+            queue = self._queues[prefix]
+            queue.enlist(ticket)
+        if is_new:
+            self._close_idle_queues()
+        return queue
+
+    def identity(self) -> bytes:
+        """What stands in a key of this session and thread."""
+        return identity(self.name)
+
+    def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
+        """Have the janitor call `first` and delete a key (see `Janitor.sweep`); returns at once, and takes no lock."""
+        self._janitor.sweep(key, create_revision, first)
+
+    def delete(
+        self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
+    ) -> bool:
+        """Have the janitor delete a key, and wait for it: see `Janitor.delete`.
+
+        `timeout` is in seconds, and the client's own where it is None.
+        """
+        self.client.check_process()
+        patience = self.client.timeout if timeout is None else timeout
+        return self._janitor.delete(key, create_revision, timeout=patience, waits_for_company=waits_for_company)
+
+    def _end(self, reason: str, *, revokes: bool) -> None:
+        self.client.check_process()
+        shielded(lambda: self._end_once(reason, revokes))
+
+    def _end_once(self, reason: str, revokes: bool) -> None:
+        with self._ending:  # who closes it again, after an interrupt or as the interpreter ends, waits for the first
+            if self.lease.stop(reason):
+                self.alarms.close()
+                self._janitor.close()
+                if revokes:
+                    self.lease.revoke()
+        self._join()
+        _open.discard(self)
+
+    def _lost_again(self) -> LockError:
+        return self.lease.again() or SessionLost(f"session {self.name} has stopped following an idle queue")
+
+    def _cancelled(self) -> LockError:
+        return LockCancelled(f"session {self.name} is shutting down and waits for no lock any more")
+
+    # The queues
+
+    def _followed(self) -> list[WaitQueue]:
+        with self._lock:
+            return list(self._queues.values())
+
+    def _close_queues(self) -> None:
+        queues = self._followed()
+        for queue in queues:
+            queue.lose(self._lost_again)
+        for queue in queues:  # which may take its time
+            queue.close(self._lost_again)
+
+    def _close_idle_queues(self) -> None:
+        with self._lock:
+            idle = sorted((idle_s, prefix) for prefix, queue in self._queues.items() if (idle_s := queue.idle_s()) > 0)
+            old = [prefix for place, (idle_s, prefix) in enumerate(idle) if idle_s > _IDLE_S or place >= _IDLE_QUEUES]
+            queues = [self._queues.pop(prefix) for prefix in old]
+        for queue in queues:
+            queue.close(self._lost_again)
+
+    def _join(self) -> None:
+        for queue in self._followed():
+            queue.join(self.client.timeout)
+        self.lease.join(self.client.timeout)
+        self.messenger.close(self.client.timeout)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Free at once what the program left locked; in a forked child the sessions are not its own."""
+    for session in list(_open):
+        try:
+            session.close()
+        except LockError as error:
+            logger.debug("session %s was not closed at exit: %s", session.name, error)

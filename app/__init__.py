@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flask import Flask
 
-    from app.settings import Settings
+    from app.config.settings import Settings
 
 
 def create_app(settings: Settings | None = None) -> Flask:
@@ -23,7 +23,11 @@ def create_app(settings: Settings | None = None) -> Flask:
     # before its directory is set.
     from flask import Flask
 
-    from app import errors, health, metrics, services, shop
+    from app import services
+    from app.telemetry import metrics
+    from app.web import error_handlers as errors
+    from app.web import health
+    from app.web import routes as shop
 
     app = Flask("app", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # or OPTIONS would be the one answer without the instance's name

@@ -20,7 +20,7 @@ from typing import Any
 
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
-from app.settings import Settings, SettingsError
+from app.config.settings import Settings, SettingsError
 
 try:
     settings = Settings.from_environment()
@@ -28,7 +28,7 @@ except SettingsError as error:
     sys.exit(str(error))
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
-worker_class = "app.worker.CountingWorker"
+worker_class = "app.server.worker.CountingWorker"
 workers = settings.workers
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
@@ -79,7 +79,7 @@ def post_worker_init(worker: Any) -> None:
     given up: after a kill the lock would stay locked until the lease expires.
     """
     from app import services
-    from app.vitals import Vitals
+    from app.server.heartbeat import Vitals
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)

@@ -8,19 +8,19 @@ from typing import cast
 import redis
 from flask import Flask
 
-from app.cart import Carts
-from app.coordination import Coordination
-from app.evidence import witness
+from app.config.settings import Settings
 from app.guards import Tools, make_guards
-from app.health import Health
-from app.inventory import Inventory
-from app.metrics import Metrics
-from app.purchase import CART
-from app.redis_client import connect, warm_up
-from app.refusals import ShuttingDown
-from app.sale import Sale
-from app.settings import Settings
-from app.shop import Shop
+from app.guards.cart import Carts
+from app.locking.etcd_sessions import Coordination
+from app.sales.inventory import Inventory
+from app.sales.purchase import CART
+from app.sales.redis_client import connect, warm_up
+from app.sales.refusals import ShuttingDown
+from app.sales.sale import Sale
+from app.telemetry.metrics import Metrics
+from app.telemetry.section_log import witness
+from app.web.health import Health
+from app.web.routes import Shop
 from lock import LockError
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Lets the board freeze, thaw, kill and start instances of the local stack; the board's side is app/board/stack.py.
+"""Lets the board freeze, thaw, kill and start instances of the local stack; the board's side is app/board/sources/stack_client.py.
 
 The stack owns the processes, so it is the stack that acts: a process id handed to somebody else may be another
 process by the time it is used. The socket is a file in a directory that only its own user can enter.

@@ -1,6 +1,6 @@
 """What the instances recorded about their critical sections (``FLASHSALE_EVIDENCE``), read while they write it.
 
-The lines are those of the shop's app/evidence.py.
+The lines are those of the shop's app/telemetry/section_log.py.
 """
 
 from __future__ import annotations

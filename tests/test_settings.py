@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.board.settings import BoardSettings
-from app.environment import SettingsError
+from app.config.environment import SettingsError
 from loadtest.board import BOARD_URL
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,15 +26,16 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     # Imported here: gunicorn's master reads app.board.settings, and must not load gRPC before it forks.
     from flask import Flask
 
-    from app import errors
-    from app.board import access, controls, pages
-    from app.board.controls import Controls
-    from app.board.locust import Locust
-    from app.board.pages import Pages
-    from app.board.sampler import Sampler
+    from app.board.live.sampler import Sampler
     from app.board.settings import BoardSettings
-    from app.board.stack import StackControl
-    from app.parameters import LARGEST_BODY
+    from app.board.sources.locust import Locust
+    from app.board.sources.stack_client import StackControl
+    from app.board.web import controls, pages
+    from app.board.web import security as access
+    from app.board.web.controls import Controls
+    from app.board.web.pages import Pages
+    from app.web import error_handlers as errors
+    from app.web.params import LARGEST_BODY
 
     settings = settings or BoardSettings.from_environment()
     stack = StackControl(settings.stack) if settings.stack else None

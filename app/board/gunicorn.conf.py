@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.board.settings import BoardSettings
-from app.environment import SettingsError
+from app.config.environment import SettingsError
 
 try:
     settings = BoardSettings.from_environment()
@@ -18,7 +18,7 @@ except SettingsError as error:
     sys.exit(str(error))
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
-worker_class = "app.clients.PatientWorker"
+worker_class = "app.server.sockets.PatientWorker"
 workers = 1  # one sampler for all
 threads = settings.viewers + 16  # each viewer keeps one; the others are for everything else
 graceful_timeout = 2

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.environment import Reader, address, host_names, http_urls, is_loopback, whole
-from app.settings import Settings
+from app.config.environment import Reader, address, host_names, http_urls, is_loopback, whole
+from app.config.settings import Settings
 
 INSTANCES = ("http://127.0.0.1:8080", "http://127.0.0.1:8090")
 LOCUST = ("http://127.0.0.1:8089",)

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from redis.client import Pipeline
 
-from app.coordination import Coordination
-from app.inventory import Inventory
-from app.purchase import Purchase, Receipt
-from app.sale import Sale
+from app.locking.etcd_sessions import Coordination
+from app.sales.inventory import Inventory
+from app.sales.purchase import Purchase, Receipt
+from app.sales.sale import Sale
 
 
 class Promise(str, Enum):
@@ -63,7 +63,7 @@ class Guard(ABC):
 
     @abstractmethod
     def buy(self, purchase: Purchase) -> Receipt:
-        """Sell one item; raises one of `app.refusals.EXPECTED` where that is not possible."""
+        """Sell one item; raises one of `app.sales.refusals.EXPECTED` where that is not possible."""
 
 
 def read_modify_write(inventory: Inventory, purchase: Purchase, pipe: Pipeline | None = None) -> Receipt:

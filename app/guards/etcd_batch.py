@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 
 from app.guards.base import Promise, Tools
-from app.guards.holding import Held, release
-from app.guards.line import Line, Member
+from app.guards.group_commit import Line, Member
 from app.guards.short_cut import ShortCutGuard
-from app.purchase import Purchase, Receipt
-from app.refusals import GaveUp
+from app.locking.holding import Held, release
+from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import GaveUp
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128

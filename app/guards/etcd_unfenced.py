@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.guards.base import Guard, Promise, read_modify_write
-from app.guards.holding import holding
-from app.purchase import Purchase, Receipt
+from app.locking.holding import holding
+from app.sales.purchase import Purchase, Receipt
 
 
 class EtcdUnfencedGuard(Guard):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Protocol
 
-from app.guards.holding import Acquirable, Held, holding
 from app.guards.short_cut import ShortCutGuard
-from app.purchase import Outcome, Purchase, Receipt
+from app.locking.holding import Acquirable, Held, holding
+from app.sales.purchase import Outcome, Purchase, Receipt
 
 
 class Cancellable(Acquirable[Held], Protocol):

@@ -9,9 +9,9 @@ from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock
 
 from app.guards.base import Guard, Promise, Tools, read_modify_write
-from app.purchase import LossCause, Purchase, Receipt
-from app.redis_client import Refused
-from app.refusals import GaveUp
+from app.sales.purchase import LossCause, Purchase, Receipt
+from app.sales.redis_client import Refused
+from app.sales.refusals import GaveUp
 
 logger = logging.getLogger(__name__)
 

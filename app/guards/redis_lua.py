@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.guards.base import Guard, Promise
-from app.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 
 
 class RedisLuaGuard(Guard):

@@ -8,8 +8,8 @@ import time
 from redis.exceptions import WatchError
 
 from app.guards.base import Guard, Promise, read_modify_write
-from app.purchase import Purchase, Receipt
-from app.refusals import GaveUp
+from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import GaveUp
 
 LONGEST_PAUSE = 0.05
 

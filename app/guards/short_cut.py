@@ -7,12 +7,12 @@ from abc import abstractmethod
 from contextlib import suppress
 
 from app.guards.base import Guard
-from app.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from lock import LockCancelled
 
 
 class ShortCutGuard(Guard):
-    """Needs no lock to say that an item is sold out which was seen so under the lock: see `app.short_cut`.
+    """Needs no lock to say that an item is sold out which was seen so under the lock: see `app.sales.sold_out`.
 
     Whoever waits for the lock may be woken to be told so; who was woken for nothing waits again, in the time he has.
     """

@@ -6,8 +6,8 @@ import threading
 import time
 
 from app.guards.base import Guard, Promise, Tools, read_modify_write
-from app.purchase import Purchase, Receipt
-from app.refusals import GaveUp
+from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import GaveUp
 
 SLICE_S = 1.0  # how long nobody who waits is told that the instance shuts down
 

@@ -11,9 +11,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import create_app, services
-from app.redis_client import connect
-from app.sale import Sale
-from app.settings import Settings
+from app.config.settings import Settings
+from app.sales.redis_client import connect
+from app.sales.sale import Sale
 from loadtest.servers import Etcd, Redis
 from loadtest.stack import Instance
 

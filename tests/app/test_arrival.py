@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.settings import Settings
+from app.config.settings import Settings
 from loadtest.stack import Instance
 from lock import Mutex, Session, connect
 from tests.waiting import wait_until

@@ -16,10 +16,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from app import create_app, services
-from app.purchase import Purchase
-from app.refusals import FencedOff
-from app.sale import Sale
-from app.settings import Settings
+from app.config.settings import Settings
+from app.sales.purchase import Purchase
+from app.sales.refusals import FencedOff
+from app.sales.sale import Sale
 from loadtest.servers import Redis
 from lock import Mutex, Session, connect
 from tests.app.lossy_proxy import LossyProxy

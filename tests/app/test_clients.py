@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.clients import RECEIVE_TIMEOUT_S, ClientSocket
+from app.server.sockets import RECEIVE_TIMEOUT_S, ClientSocket
 from loadtest.board import Board
 from loadtest.process import Process
 from loadtest.stack import Instance
@@ -120,7 +120,7 @@ def test_a_request_that_drips_in_has_an_end() -> None:
 
 def test_an_answer_that_is_read_in_drips_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads too slowly for too long counts as having hung up, although each time something is read."""
-    monkeypatch.setattr("app.clients.SEND_TIMEOUT_S", 1)
+    monkeypatch.setattr("app.server.sockets.SEND_TIMEOUT_S", 1)
     accepted, client = socket.socketpair()
     with client, ClientSocket.of(accepted) as server_side, ThreadPoolExecutor(1) as threads:
         sending = threads.submit(server_side.sendall, bytes(100_000_000))
@@ -132,7 +132,7 @@ def test_an_answer_that_is_read_in_drips_has_an_end(monkeypatch: pytest.MonkeyPa
 
 def test_an_answer_that_is_not_read_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads nothing at all for too long counts as having hung up."""
-    monkeypatch.setattr("app.clients.SEND_TIMEOUT_S", 1)
+    monkeypatch.setattr("app.server.sockets.SEND_TIMEOUT_S", 1)
     accepted, client = socket.socketpair()
     with ThreadPoolExecutor(1) as threads, client, ClientSocket.of(accepted) as server_side:
         sending = threads.submit(server_side.sendall, bytes(100_000_000))

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from app.coordination import Coordination
-from app.refusals import ShuttingDown
+from app.locking.etcd_sessions import Coordination
+from app.sales.refusals import ShuttingDown
 from loadtest.ports import free_port
 from loadtest.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, LockError, Session, connect

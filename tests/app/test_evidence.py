@@ -15,10 +15,10 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
-from app.evidence import FULL, Evidence
+from app.config.settings import Settings
 from app.guards import GUARDS
-from app.purchase import Purchase
-from app.settings import Settings
+from app.sales.purchase import Purchase
+from app.telemetry.section_log import FULL, Evidence
 from lock import Mutex, Session, connect
 from tests.waiting import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.fencing import Token, fence_text, from_json, shown
+from app.sales.tokens import Token, fence_text, from_json, shown
 from lock import CohortToken
 
 revisions = st.integers(1, 2**63 - 1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.inventory import Inventory
-from app.purchase import Outcome, Purchase, Receipt
-from app.refusals import FencedOff, KeyReused
-from app.sale import Sale
+from app.sales.inventory import Inventory
+from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.refusals import FencedOff, KeyReused
+from app.sales.sale import Sale
 from lock import CohortToken
 
 

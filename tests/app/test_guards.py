@@ -15,11 +15,11 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
+from app.config.settings import Settings
 from app.guards import GUARDS, Promise, redis_lock
-from app.inventory import Inventory
-from app.purchase import Purchase
-from app.sale import Sale
-from app.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.purchase import Purchase
+from app.sales.sale import Sale
 from loadtest.ports import LOOPBACK
 from loadtest.proxy import Proxy
 from loadtest.servers import Redis

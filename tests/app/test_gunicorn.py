@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from app import create_app, services
+from app.config.settings import Settings
 from app.guards import GUARDS
-from app.settings import Settings
 from loadtest.stack import Instance
 from loadtest.standstill import all_stand_still
 from lock import Mutex, Session, connect

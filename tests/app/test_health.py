@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import create_app, services
-from app.settings import Settings
+from app.config.settings import Settings
 from loadtest.ports import free_port
 
 

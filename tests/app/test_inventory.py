@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import redis
 
-from app.inventory import Inventory
-from app.purchase import Outcome, Purchase, Receipt
-from app.refusals import FencedOff, KeyReused, SaleReset
-from app.sale import Sale, Snapshot
+from app.sales.inventory import Inventory
+from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.refusals import FencedOff, KeyReused, SaleReset
+from app.sales.sale import Sale, Snapshot
 from tests.app.overtaking import overtaken
 
 

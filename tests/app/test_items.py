@@ -13,12 +13,12 @@ import redis
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.config.settings import Settings
 from app.guards import GUARDS
-from app.inventory import Inventory
-from app.purchase import Purchase
-from app.refusals import KeyReused
-from app.sale import Keys, Sale
-from app.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.purchase import Purchase
+from app.sales.refusals import KeyReused
+from app.sales.sale import Keys, Sale
 from lock import Mutex, Session, connect
 
 NAMES = [guard.name for guard in GUARDS]

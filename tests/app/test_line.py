@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from app.guards.line import Line, Member
-from app.purchase import Purchase
+from app.guards.group_commit import Line, Member
+from app.sales.purchase import Purchase
 
 
 def joined(line: Line, *buyers: str) -> list[Member]:

@@ -10,8 +10,8 @@ import redis
 from flask import Flask
 
 from app import create_app, services
-from app.decisions import sending
-from app.settings import Settings
+from app.config.settings import Settings
+from app.sales.script_results import sending
 from loadtest.servers import Redis
 from tests.app.lossy_proxy import LossyProxy
 

@@ -6,8 +6,8 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.guards import GUARDS
-from app.metrics import Metrics
-from app.purchase import LossCause, Outcome, Purchase, Receipt
+from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
+from app.telemetry.metrics import Metrics
 
 
 def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:

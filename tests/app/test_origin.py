@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import create_app, services
-from app.settings import Settings
+from app.config.settings import Settings
 
 ORIGIN = "http://localhost"
 CHANGES = ["/stock/reset?stock=0", "/stock/reduce?guard=none", "/cart?items=1"]

@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
-from app.settings import Settings
+from app.config.settings import Settings
 from loadtest.servers import Etcd, Redis
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.redis_client import Forbidden, ForbiddenHalfway, NotSent, Refused, connect, warm_up
+from app.sales.redis_client import Forbidden, ForbiddenHalfway, NotSent, Refused, connect, warm_up
 from loadtest.ports import free_port
 from loadtest.servers import Redis
 from tests.app.lossy_proxy import LossyProxy

@@ -13,9 +13,9 @@ import redis
 from flask import Flask
 
 from app import create_app, services
+from app.config.settings import Settings
 from app.guards import GUARDS
-from app.sale import Keys
-from app.settings import Settings
+from app.sales.sale import Keys
 from loadtest.servers import Redis
 from tests.waiting import wait_until
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.sale import Sale, Snapshot
+from app.sales.sale import Sale, Snapshot
 
 
 @pytest.mark.parametrize(

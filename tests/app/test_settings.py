@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.board.settings import BoardSettings
-from app.settings import Settings, SettingsError
+from app.config.settings import Settings, SettingsError
 
 
 def test_nothing_set_gives_defaults() -> None:

@@ -14,10 +14,10 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
+from app.config.settings import Settings
 from app.guards import etcd_batch
-from app.purchase import DEFAULT_ITEM
-from app.sale import Sale
-from app.settings import Settings
+from app.sales.purchase import DEFAULT_ITEM
+from app.sales.sale import Sale
 from loadtest.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from lock.recipes.cohort import Turn

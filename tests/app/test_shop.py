@@ -11,9 +11,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import create_app, services
+from app.config.settings import Settings
 from app.guards import GUARDS
-from app.sale import Sale
-from app.settings import Settings
+from app.sales.sale import Sale
 
 NAMES = [guard.name for guard in GUARDS]
 

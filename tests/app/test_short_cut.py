@@ -14,11 +14,11 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.arrival import arrived_at
-from app.inventory import Inventory
-from app.purchase import Outcome, Purchase, Receipt
-from app.refusals import KeyReused
-from app.sale import Sale
-from app.settings import Settings
+from app.config.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.refusals import KeyReused
+from app.sales.sale import Sale
 from lock import Hold, Mutex, Session, connect
 from tests.app.overtaking import overtaken
 from tests.waiting import wait_until

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.board.vitals import VitalsReader
-from app.vitals import Vitals
-from app.worker import CountingPool
+from app.board.sources.heartbeats import VitalsReader
+from app.server.heartbeat import Vitals
+from app.server.worker import CountingPool
 from tests.waiting import wait_until
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from app.purchase import Outcome as ShopOutcome
+from app.sales.purchase import Outcome as ShopOutcome
 from loadtest.answer import Answer, Outcome
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.board.stack import START_TIMEOUT
+from app.board.sources.stack_client import START_TIMEOUT
 from loadtest.control import Control
 from loadtest.process import Process
 from tests.loadtest.test_servers import Script

@@ -10,7 +10,7 @@ const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 
-// As app/sale.py has it; only a recorded run that is scrubbed needs it here.
+// As app/sales/sale.py has it; only a recorded run that is scrubbed needs it here.
 export function verdictOf({ initial, stock, orders }) {
   const lost = orders + stock - initial;
   if (orders > initial) return `OVERSOLD by ${orders - initial}`;

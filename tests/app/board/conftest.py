@@ -13,9 +13,9 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.board import create_board
-from app.board.sampler import Sampler
+from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
-from app.settings import Settings
+from app.config.settings import Settings
 from loadtest.ports import free_port
 from tests.waiting import wait_until
 

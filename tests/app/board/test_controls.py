@@ -18,7 +18,7 @@ from flask.testing import FlaskClient
 
 from app.board import create_board
 from app.board.settings import BoardSettings
-from app.sale import Sale
+from app.sales.sale import Sale
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.board import feed as module
-from app.board.feed import KEPT, Feed, TooManyViewers
+from app.board.live import event_stream as module
+from app.board.live.event_stream import KEPT, Feed, TooManyViewers
 
 
 @pytest.fixture

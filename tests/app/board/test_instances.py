@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from flask.testing import FlaskClient
 
-from app.board import instances
-from app.board.instances import Instances, State
 from app.board.settings import BoardSettings
-from app.board.vitals import Life
+from app.board.sources import instances
+from app.board.sources.heartbeats import Life
+from app.board.sources.instances import Instances, State
 from loadtest.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.waiting import wait_until

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from app.board import ledger as module
-from app.board.ledger import LedgerReader
-from app.inventory import Inventory
-from app.purchase import Purchase
-from app.redis_client import connect
-from app.sale import Sale, Snapshot
-from app.settings import Settings
+from app.board.sources import ledger as module
+from app.board.sources.ledger import LedgerReader
+from app.config.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.purchase import Purchase
+from app.sales.redis_client import connect
+from app.sales.sale import Sale, Snapshot
 
 
 @pytest.fixture

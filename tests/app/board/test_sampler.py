@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from app.board import sampler
-from app.board.queue import Queue, read_queue
-from app.board.record import record_of
+from app.board.live import sampler
+from app.board.live.record import record_of
 from app.board.settings import BoardSettings
-from app.sale import Sale, Snapshot
+from app.board.sources.queue import Queue, read_queue
+from app.sales.sale import Sale, Snapshot
 from loadtest.ports import free_port
 from loadtest.record import Record
 from loadtest.servers import Etcd, Redis

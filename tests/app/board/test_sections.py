@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.board import evidence as module
-from app.board.evidence import EvidenceTail, Section
-from app.board.ledger import Ended, Order
-from app.board.runs import Run, overlaps
-from app.evidence import Evidence
-from app.purchase import Outcome, Purchase, Receipt
-from app.sale import Snapshot
+from app.board.live.runs import Run, overlaps
+from app.board.sources import section_tail as module
+from app.board.sources.ledger import Ended, Order
+from app.board.sources.section_tail import EvidenceTail, Section
+from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.sale import Snapshot
+from app.telemetry.section_log import Evidence
 
 
 def section(number: int, entered: int, left: int | None) -> Section:
@@ -151,7 +151,7 @@ def test_a_sample_is_kept_when_it_is_news() -> None:
 
 def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is more than can be kept is dropped, and the run says so."""
-    monkeypatch.setattr("app.board.runs.MOST_ROWS", 2)
+    monkeypatch.setattr("app.board.live.runs.MOST_ROWS", 2)
     run = run_of()
     run.add_sections([section(number, run.began_ns + number, None) for number in range(2)])
     assert not run.counters()["cut"]

@@ -1,0 +1,98 @@
+"""The critical sections as the instances record them (`app.telemetry.section_log`), read while they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.clock import now_ns
+
+MOST_BYTES = 4 * 1024 * 1024  # of one file that one poll reads; the next one reads on
+
+
+@dataclass(slots=True)
+class Section:
+    """One critical section, or as much of it as there is yet; times in nanoseconds of `app.clock`.
+
+    Attributes:
+        number: counts all sections in the order in which they were read.
+        left: None while it lasts, and for ever where the process died inside.
+        read, commit: when read and write were sent, None if they were not.
+    """
+
+    number: int
+    order: str
+    buyer: str
+    guard: str
+    token: Any  # as app.sales.tokens writes it; None under a guard without one
+    instance: str
+    pid: int
+    thread: str
+    entered: int
+    left: int | None = None
+    read: int | None = None
+    commit: int | None = None
+    outcome: str | None = None
+    cause: str | None = None
+
+
+class EvidenceTail:
+    """Follows all files of a directory; one thread uses it.
+
+    Args:
+        directory: where the instances record; nothing is read if None.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._read: dict[Path, int] = {}
+        self._open: dict[tuple[Path, str], Section] = {}
+        self._number = 0
+
+    def poll(self) -> list[Section]:
+        """Sections that have begun or ended since the last poll; one that did both is there once."""
+        changed: dict[int, Section] = {}
+        for path in [] if self._directory is None else sorted(self._directory.glob("*.jsonl")):
+            for line in self._lines(path):
+                section = self._take(path, line)
+                if section is not None:
+                    changed[section.number] = section
+        return list(changed.values())
+
+    def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
+        """Whole lines that are new; none of a file that cannot be read now."""
+        try:
+            with path.open("rb") as file:
+                # Of a long file that is seen for the first time, the end is what was sold lately.
+                begin = self._read.get(path, max(0, path.stat().st_size - MOST_BYTES))
+                file.seek(begin)
+                whole = file.read(MOST_BYTES).rpartition(b"\n")[0]
+        except OSError:
+            return
+        if whole:
+            self._read[path] = begin + len(whole) + 1
+        for line in whole.splitlines():
+            with contextlib.suppress(ValueError):  # half a line, where the reading began in its middle
+                yield json.loads(line)
+
+    def _take(self, path: Path, line: dict[str, Any]) -> Section | None:
+        if line["event"] == "enter":
+            self._number += 1
+            told = {name: line[name] for name in ("order", "buyer", "guard", "token", "instance", "pid", "thread")}
+            self._open[path, line["order"]] = section = Section(self._number, entered=line["at"], **told)
+            return section
+        section_of = self._open.pop((path, line.get("order", "")), None) if line["event"] == "leave" else None
+        if section_of is not None:
+            section_of.left, section_of.read, section_of.commit = line["at"], line["read_at"], line["commit_at"]
+            section_of.outcome, section_of.cause = line["outcome"], line["cause"]
+        return section_of
+
+
+def of_epoch(seconds: float) -> int:
+    """A time of day, in seconds since the epoch, as `app.clock` would have told it."""
+    return now_ns() - int((time.time() - seconds) * 1e9)

@@ -1,0 +1,106 @@
+"""What viewers ask for: the page, the stream of events, and runs that were recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Response, request, send_from_directory
+from werkzeug.exceptions import NotFound
+
+from app.board.live.event_stream import TooManyViewers
+from app.board.live.sampler import Sampler
+from app.board.settings import BoardSettings
+from app.guards import DEFAULT, GUARDS
+from app.web.responses import answer, problem
+
+STATIC = Path(__file__).parents[1] / "static"
+MOST_REPORTS = 10
+
+
+class Pages:
+    """The routes that change nothing."""
+
+    def __init__(self, settings: BoardSettings, sampler: Sampler) -> None:
+        self._settings = settings
+        self._sampler = sampler
+
+    def page(self) -> Response:
+        """``GET /``."""
+        return self.static("index.html")
+
+    def static(self, name: str) -> Response:
+        """``GET /static/...``: a browser asks each time whether it still has the newest."""
+        return send_from_directory(STATIC, name, max_age=0)
+
+    def setup(self) -> Response:
+        """``GET /setup``: what the page has to know of this board."""
+        settings = self._settings
+        open_to_all = settings.on_loopback and settings.shop.admin_token is None
+        guards: list[dict[str, Any]] = [
+            {"name": guard.name, "promise": guard.promise.value, "description": guard.description} for guard in GUARDS
+        ]
+        return answer(
+            {
+                "guards": guards,
+                "default": DEFAULT,
+                "stock": settings.shop.stock,
+                "token_needed": not open_to_all,
+                "can_freeze": settings.stack is not None and settings.on_loopback,
+                "locust": settings.locust,
+                "locust_command": settings.locust_command,
+                "instances": settings.instances,
+                "reports": self._reports(),
+            }
+        )
+
+    def _reports(self) -> list[str]:
+        """Recorded runs, the newest first."""
+        directory = self._settings.reports
+        if directory is None:
+            return []
+        times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
+        return [
+            path.relative_to(directory).as_posix()
+            for time in times[:MOST_REPORTS]
+            for path in sorted([*time.glob("records/*.json"), *time.glob("comparison.json")])
+        ]
+
+    def events(self) -> Response:
+        """``GET /events``: server-sent events; see `app.board.live.event_stream`."""
+        try:
+            stream = self._sampler.feed.view(request.headers.get("Last-Event-ID"))
+        except TooManyViewers as full:
+            return problem(503, f"{full}: FLASHSALE_BOARD_VIEWERS allows more.", kind="too_many_viewers")
+        response = Response(stream, content_type="text/event-stream")
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Accel-Buffering"] = "no"  # nginx would collect events before it sends them on
+        return response
+
+    def run(self, guard: str) -> Response:
+        """``GET /runs/GUARD``: the last run under this guard, as a record."""
+        record = self._sampler.record(guard)
+        if record is None:
+            raise NotFound(f"There was no run under {guard!a:.80} since the board began.")
+        return answer(record)
+
+    def recorded(self, name: str) -> Response:
+        """``GET /records/...``: a recorded run."""
+        if self._settings.reports is None or not name.endswith(".json"):
+            raise NotFound("There are no recorded runs here: FLASHSALE_REPORTS names their directory.")
+        return send_from_directory(self._settings.reports.resolve(), name, max_age=0)
+
+    def livez(self) -> Response:
+        """``GET /livez``."""
+        return answer({"status": "alive", "viewers": self._sampler.feed.viewers})
+
+
+def init_app(app: Flask, pages: Pages) -> None:
+    """Register the pages."""
+    app.add_url_rule("/", view_func=pages.page, methods=["GET"])
+    app.add_url_rule("/static/<path:name>", view_func=pages.static, methods=["GET"])
+    app.add_url_rule("/setup", view_func=pages.setup, methods=["GET"])
+    app.add_url_rule("/events", view_func=pages.events, methods=["GET"])
+    app.add_url_rule("/runs/<guard>", view_func=pages.run, methods=["GET"])
+    app.add_url_rule("/records/<path:name>", view_func=pages.recorded, methods=["GET"])
+    app.add_url_rule("/livez", view_func=pages.livez, methods=["GET"])

@@ -1,0 +1,46 @@
+"""Who may look, and who may control.
+
+The board is asked for by address, as ``localhost``, or by a name that was set; and nobody but the board's own page, or
+a program, is given the stream or a control. `app.web.access` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import UnsupportedMediaType
+
+from app.web.access import require_known_host, require_own_page
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+OPEN_TO_LINKS = frozenset({"/", "/livez"})
+
+
+def init_app(app: Flask, *, names: Container[str]) -> None:
+    """Check every request; `names` are those under which the board may be asked for."""
+
+    @app.before_request
+    def check() -> None:
+        require_known_host(names, advice="add the name to FLASHSALE_BOARD_NAMES")
+        if request.path not in OPEN_TO_LINKS:
+            require_own_page()
+            require_json()
+
+    @app.after_request
+    def protect(response: Response) -> Response:
+        response.headers.update(HEADERS)
+        return response
+
+
+def require_json() -> None:
+    """Refuse what a form of another site can send without asking first: texts and forms, but not JSON."""
+    if request.method == "POST" and not request.is_json:
+        raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")

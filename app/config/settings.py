@@ -1,0 +1,89 @@
+"""The environment (``FLASHSALE_*``) as one validated, frozen value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.config.environment import (
+    Reader,
+    SettingsError,
+    address,
+    endpoints,
+    identifier,
+    is_loopback,
+    label,
+    redis_url,
+    seconds,
+    whole,
+)
+
+__all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
+
+MOST_ITEMS = 1_000_000
+MOST_KINDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How one instance of the shop is set up.
+
+    Attributes:
+        instance: the name in every answer and log line.
+        lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
+        lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
+        items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
+        evidence: directory in which each critical section is recorded, see `app.telemetry.section_log`; None for no record.
+        threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
+    """
+
+    etcd_endpoints: str = "127.0.0.1:2379"
+    redis_url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8080
+    instance: str = "127.0.0.1:8080"
+    sale: str = "demo"
+    stock: int = 300
+    lease_ttl: int = 10
+    lock_timeout: float = 10.0
+    admin_token: str | None = field(default=None, repr=False)
+    threads: int = 256
+    workers: int = 1
+    items: int = 1
+    evidence: Path | None = None
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the instance."""
+        return is_loopback(self.host)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """The settings that ``FLASHSALE_*`` describes; a variable that is unset or empty has its default.
+
+        Raises:
+            SettingsError: at least one variable cannot be used.
+        """
+        read = Reader(environment)
+        host = read("HOST", address, cls.host)
+        port = read("PORT", whole(1, 65535), cls.port)
+        settings = cls(
+            etcd_endpoints=read("ETCD_ENDPOINTS", endpoints, cls.etcd_endpoints),
+            redis_url=read("REDIS_URL", redis_url, cls.redis_url),
+            host=host,
+            port=port,
+            instance=read("INSTANCE", label, f"{host}:{port}"),
+            sale=read("SALE", identifier, cls.sale),
+            stock=read("STOCK", whole(0, MOST_ITEMS), cls.stock),
+            lease_ttl=read("LEASE_TTL", whole(1, 3600), cls.lease_ttl),
+            lock_timeout=read("LOCK_TIMEOUT", seconds, cls.lock_timeout),
+            admin_token=read("ADMIN_TOKEN", str, None),
+            threads=read("THREADS", whole(1, 1024), cls.threads),
+            workers=read("WORKERS", whole(1, 64), cls.workers),
+            items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
+            evidence=read("EVIDENCE", Path, None),
+        )
+        read.raise_problems()
+        return settings

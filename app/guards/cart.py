@@ -1,0 +1,80 @@
+"""A cart of several items, bought all or nothing: one lock for each of them, and every lock's token checked.
+
+The locks are those of the guards that use etcd, so a cart and a single purchase exclude each other. They are taken in
+one order whatever the order of the cart, so carts that overlap never wait for each other in a circle.
+
+Error handling: as `app.sales.inventory`. The script looks at every item before it writes any: there is no half a cart.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+
+from app.locking.etcd_sessions import Coordination
+from app.locking.holding import release
+from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.sale import Sale
+from app.sales.script_results import fenced_off, noted, replayed, sending
+from app.sales.tokens import Tokens, fence_text
+
+_BETWEEN = ","
+
+
+def cart_of(items: Iterable[int]) -> str:
+    """What `Purchase.item` is for a cart of `items`, whatever their order."""
+    return _BETWEEN.join(map(str, sorted(items)))
+
+
+class Carts:
+    """Sells carts of one sale.
+
+    Args:
+        lock_timeout: seconds to wait for all locks together.
+    """
+
+    def __init__(self, sale: Sale, coordination: Coordination, *, instance: str, lock_timeout: float) -> None:
+        self._sale = sale
+        self._coordination = coordination
+        self._instance = instance
+        self._lock_timeout = lock_timeout
+        self._script = sale.load("cart")
+
+    def buy(self, purchase: Purchase) -> Receipt:
+        """Sell one piece of each item, or nothing; the receipt's stock and token are those of each item.
+
+        Raises one of `app.sales.refusals.EXPECTED` where that is not possible, or `KeyReused`.
+        """
+        items = purchase.item.split(_BETWEEN)
+        hold = self._coordination.multi(items).acquire(timeout=self._lock_timeout)
+        try:
+            with purchase.inside():
+                time.sleep(purchase.hold_s)
+                hold.ensure()
+                return self._commit(purchase, {item: hold.tokens[self._coordination.name(item)] for item in items})
+        finally:
+            release(hold, purchase)
+
+    def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
+        asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
+        for item, token in tokens.items():
+            asked += [item, fence_text(token), purchase.entry(self._instance, item=item, token=token)]
+        with purchase.timing("commit"), sending():
+            status, *found = self._script(self._keys(tokens), asked)
+        if status == "fenced":
+            raise fenced_off(list(tokens.values())[found[0] - 1], found[1])
+        if status == "closed":
+            self._sale.open_if_closed(list(tokens)[found[0] - 1])
+            return self._commit(purchase, tokens)
+        if status == "replay":
+            return replayed(purchase, found[0])
+        outcome, stock = Outcome(status), json.loads(found[0])
+        order = purchase.order if outcome is Outcome.SOLD else None
+        return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=tokens))
+
+    def _keys(self, items: Iterable[str]) -> list[str]:
+        keys = [self._sale.keys.answers]
+        for each in map(self._sale.keys_of.__getitem__, items):
+            keys += [each.stock, each.lucky, each.orders, each.fence, each.generation]
+        return keys

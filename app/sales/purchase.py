@@ -1,0 +1,183 @@
+"""One purchase: what was asked for, how long its parts took, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from app.arrival import arrived
+from app.clock import now_ns
+from app.sales.tokens import Token, Tokens
+
+DEFAULT_ITEM = "1"
+CART = "cart"  # the guard of a cart, as metrics and ledger know it
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Outcome(str, Enum):
+    """How a purchase ended. The five are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
+
+    SOLD = "sold"
+    SOLD_OUT = "sold_out"
+    LOCK_TIMEOUT = "lock_timeout"
+    LOCK_LOST = "lock_lost"
+    UNAVAILABLE = "unavailable"
+
+
+class LossCause(str, Enum):
+    """How a lock was found to be lost, before or after the write."""
+
+    SESSION_LOST = "session_lost"
+    HOLD_LOST = "hold_lost"
+    FENCED_OFF = "fenced_off"
+    SALE_RESET = "sale_reset"
+    RELEASED_LATE = "released_late"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer to a buyer.
+
+    Attributes:
+        stock: what was left as this purchase saw it, of a cart for each item; None where it did not get to see it.
+        token: the fencing token under which it was decided, of a cart for each item; None under a guard without one.
+        replayed: it is the first answer to this idempotency key, given again.
+        detail: for a refusal, what happened and what to do.
+        in_doubt: the write was sent and its answer never came; the same idempotency key tells.
+    """
+
+    outcome: Outcome
+    guard: str
+    order: str | None = None
+    stock: int | dict[str, int] | None = None
+    token: Token | Tokens | None = None
+    replayed: bool = False
+    detail: str = ""
+    in_doubt: bool = False
+
+
+class Witness:
+    """Whoever wants to know about critical sections; this one does not. See `app.telemetry.section_log`."""
+
+    def entered(self, purchase: Purchase) -> None:
+        """A critical section has begun."""
+
+    def left(self, purchase: Purchase, error: BaseException | None) -> None:
+        """It is over, by `error` if there is one; its lock is still held."""
+
+    def close(self) -> None:
+        """There is nothing more to come."""
+
+
+@dataclass(slots=True)
+class Purchase:
+    """A buyer's click, and a stopwatch for it. One thread at a time may use it.
+
+    Attributes:
+        item: what is bought; of a cart, all its items, separated by commas.
+        hold_s: think time inside the critical section, in seconds; it widens the race.
+        key: the buyer's Idempotency-Key.
+        order: the id that the order will have if there is one.
+        token: the fencing token, once a lock that has one is held.
+        loss: how the lock was lost, if it was.
+        read_s, commit_s: seconds that the critical section's read and its write took.
+        read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
+        decided: what came of the critical section, if it came to a decision.
+        arrived, began: when the request had come, and when a thread began to work on it, in seconds of
+            `time.monotonic`.
+        witness: is told of the critical section.
+    """
+
+    buyer: str
+    guard: str
+    item: str = DEFAULT_ITEM
+    hold_s: float = 0.0
+    key: str | None = None
+    order: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: Token | None = None
+    loss: LossCause | None = None
+    read_s: float = 0.0
+    commit_s: float = 0.0
+    read_at: int | None = None
+    commit_at: int | None = None
+    decided: Receipt | None = None
+    witness: Witness = field(default_factory=Witness, repr=False)
+    arrived: float = field(default_factory=arrived)
+    began: float = field(default_factory=time.monotonic)
+    entered: float | None = None
+    left: float | None = None
+
+    @contextmanager
+    def inside(self, *, token: Token | None = None) -> Iterator[None]:
+        """The critical section, once or again: all the time before it was waiting.
+
+        Letting the lock go is not part of it, so leave this first.
+        """
+        self.enter(token)
+        error = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.leave(error)
+
+    def enter(self, token: Token | None) -> None:
+        """The critical section begins; `leave` has to follow."""
+        self.entered, self.token = time.monotonic(), token
+        self.read_at = self.commit_at = self.decided = None
+        self.witness.entered(self)
+
+    def leave(self, error: BaseException | None) -> None:
+        """The critical section is over, by `error` if there is one."""
+        self.left = time.monotonic()
+        self.witness.left(self, error)
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds until the critical section began; for a purchase that has not got in, until now."""
+        return (self.entered or time.monotonic()) - self.began
+
+    @property
+    def held_s(self) -> float:
+        """Seconds inside the critical section."""
+        return (self.left or time.monotonic()) - self.entered if self.entered else 0.0
+
+    @contextmanager
+    def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
+        """The critical section's read, or its write."""
+        began, at = time.monotonic(), now_ns()
+        if part == "read":
+            self.read_at = at
+        else:
+            self.commit_at = at
+        try:
+            yield
+        finally:
+            setattr(self, f"{part}_s", time.monotonic() - began)
+
+    def think(self) -> None:
+        """The buyer's think time, between the read and the write."""
+        if self.hold_s:
+            time.sleep(self.hold_s)
+
+    def entry(self, instance: str, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
+        """The line of the ledger that records this order; of a cart, its part that is about `item`."""
+        return _encode(
+            {
+                "order": self.order,
+                "item": item or self.item,
+                "buyer": self.buyer,
+                "instance": instance,
+                "guard": self.guard,
+                "token": token or self.token,
+                "at_ms": time.time_ns() // 1_000_000,
+            }
+        )

@@ -1,0 +1,109 @@
+"""Why a purchase was refused, as types, and which outcome each of them is.
+
+PurchaseError
+├── FencedOff      a holder with a higher token was here before; nothing was written
+├── SaleReset      the sale was reset between read and write; nothing was written
+├── GaveUp         the guard's turn did not come in time; nothing was written
+├── InDoubt        the write was sent and its answer lost; the same idempotency key tells
+├── ShuttingDown   this instance takes no more purchases; nothing was written
+└── KeyReused      the idempotency key belongs to another purchase
+
+Errors of `lock` and of Redis are translated here, too. What is not listed is a defect, and is not caught.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import redis
+
+from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
+from app.sales.redis_client import Refused
+from lock import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
+
+
+class PurchaseError(Exception):
+    """Base of what this module defines."""
+
+
+class FencedOff(PurchaseError):
+    """A holder with a higher token was here before; nothing was written."""
+
+
+class SaleReset(PurchaseError):
+    """The sale was reset between the read and the write; nothing was written."""
+
+
+class GaveUp(PurchaseError):
+    """The guard's turn did not come in time; nothing was written."""
+
+
+class InDoubt(PurchaseError):
+    """The write was sent to Redis and its answer lost: the purchase may have been made."""
+
+
+class ShuttingDown(PurchaseError):
+    """This instance takes no more purchases; nothing was written."""
+
+
+class KeyReused(PurchaseError):
+    """The idempotency key belongs to another purchase."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What an error means for the buyer."""
+
+    outcome: Outcome
+    advice: str
+    loss: LossCause | None = None
+
+
+RETRY = "Nothing was written; try again."
+REFUSALS: dict[type[Exception], Refusal] = {
+    # The first match counts, so a special case stands before what it is a case of.
+    LockTimeout: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
+    GaveUp: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
+    SessionLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SESSION_LOST),
+    LockLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.HOLD_LOST),
+    FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),
+    SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
+    LockCancelled: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
+    ShuttingDown: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
+    EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
+    InDoubt: Refusal(
+        Outcome.UNAVAILABLE,
+        "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice.",
+    ),
+    Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),
+    redis.ConnectionError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
+    redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
+}
+EXPECTED = tuple(REFUSALS)
+AWAY = (EtcdUnavailable, LockLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+
+
+def refusal_of(error: BaseException) -> Refusal | None:
+    """What `error` means for the buyer; None for a defect."""
+    return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
+
+
+def sentence(error: Exception) -> str:
+    """What the error says, with an end to it."""
+    said = str(error)
+    return said if said.endswith((".", "?", "!")) else f"{said}."
+
+
+def refuse(purchase: Purchase, error: Exception) -> Receipt:
+    """The receipt for a purchase that one of `EXPECTED` ended; the purchase notes how its lock was lost, if it was."""
+    refusal = refusal_of(error)
+    if refusal is None:
+        raise error
+    purchase.loss = refusal.loss
+    return Receipt(
+        refusal.outcome,
+        purchase.guard,
+        token=purchase.token,
+        detail=f"{sentence(error)} {refusal.advice}",
+        in_doubt=isinstance(error, InDoubt),
+    )

@@ -1,0 +1,70 @@
+"""What Redis's answers mean for a purchase."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import redis
+
+from app.sales.purchase import CART, Outcome, Purchase, Receipt
+from app.sales.redis_client import ForbiddenHalfway, NotSent
+from app.sales.refusals import FencedOff, InDoubt, KeyReused
+from app.sales.tokens import Token, fence_text, from_json, shown
+
+
+def settled(purchase: Purchase, status: str, found: str) -> Receipt:
+    """The receipt for what a script has decided: ``sold``, ``sold_out`` or ``replay``."""
+    return replayed(purchase, found) if status == "replay" else decided(purchase, Outcome(status), int(found))
+
+
+def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
+    """The receipt for a new decision, which the purchase notes."""
+    order = purchase.order if outcome is Outcome.SOLD else None
+    return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
+
+
+def replayed(purchase: Purchase, answer: str) -> Receipt:
+    """The receipt for an answer that the idempotency key has already.
+
+    Raises:
+        KeyReused: it was given to another buyer, for another item, or for a cart and not for an item alone.
+    """
+    first = json.loads(answer)
+    entry, outcome = first["entry"], Outcome(first["outcome"])
+    asked = purchase.buyer, purchase.item, purchase.guard == CART
+    if (entry["buyer"], entry["item"], entry["guard"] == CART) != asked:
+        raise KeyReused("this Idempotency-Key belongs to another purchase")
+    order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
+    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
+    return noted(purchase, receipt)
+
+
+def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
+    """The receipt, of which the purchase knows now."""
+    purchase.decided = receipt
+    return receipt
+
+
+def fenced_off(token: Token | None, fence: str) -> FencedOff:
+    """The error for a token that Redis has refused because of `fence`."""
+    return FencedOff(
+        f"token {shown(fence_text(token))} is fenced off, {shown(fence)} was here before; "
+        "if etcd was wiped, reset the sale"
+    )
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """A command inside writes: if its answer is lost, nobody can say whether it was executed.
+
+    Raises:
+        InDoubt: the answer was lost, or Redis has stopped a script in the middle.
+    """
+    try:
+        yield
+    except (NotSent, redis.BusyLoadingError):
+        raise
+    except (redis.ConnectionError, redis.TimeoutError, ForbiddenHalfway) as error:
+        raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

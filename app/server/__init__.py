@@ -1,0 +1,1 @@
+"""What the shop adds to gunicorn's worker."""

@@ -1,0 +1,81 @@
+"""What an instance tells of itself while all its threads are busy.
+
+During a locked rush every thread waits for the lock, so nobody is left to answer ``/metrics`` just when people look.
+Where ``FLASHSALE_EVIDENCE`` names a directory, each worker process therefore keeps a line in INSTANCE-PID.vitals::
+
+    {"at", "instance", "pid", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
+
+`at` is of `app.clock`; `busy` threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts
+purchases since the process began. A file whose `at` stands still is that of a process that is frozen or gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from app.clock import now_ns
+from app.server.worker import CountingPool
+from app.telemetry.section_log import own_file
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 0.125
+_LENGTH = 1024  # of the line, padded: each write replaces the whole of it at once
+
+
+class Vitals(threading.Thread):
+    """Writes the line several times a second, until `close`.
+
+    Args:
+        directory: made if it is missing.
+        instance: the name of the instance.
+        pool: the worker's threads.
+        outcomes: purchases so far, by outcome.
+    """
+
+    def __init__(
+        self, directory: Path, *, instance: str, pool: CountingPool, outcomes: Callable[[], dict[str, int]]
+    ) -> None:
+        super().__init__(name="vitals", daemon=True)
+        self._path = own_file(directory, instance, "vitals")
+        self._instance = instance
+        self._pool = pool
+        self._outcomes = outcomes
+        self._closed = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
+            while True:
+                os.pwrite(file, self._line(), 0)
+                if self._closed.wait(EVERY_S):
+                    break
+            os.close(file)
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            logger.error("the board will not see this process: %s", error)
+
+    def close(self) -> None:
+        """Stop, and remove the file: this process is no more."""
+        self._closed.set()
+        self.join(timeout=1.0)
+
+    def _line(self) -> bytes:
+        pool = self._pool
+        vitals: dict[str, Any] = {
+            "at": now_ns(),
+            "instance": self._instance,
+            "pid": os.getpid(),
+            "threads": pool.threads,
+            "busy": pool.busy,
+            "queued": pool.queued,
+            "outcomes": self._outcomes(),
+        }
+        return json.dumps(vitals).encode().ljust(_LENGTH - 1) + b"\n"

@@ -1,0 +1,1 @@
+"""Metrics, and the log of critical sections."""

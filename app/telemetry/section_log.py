@@ -1,0 +1,130 @@
+"""What this process records about each of its critical sections, so that a sale can be judged afterwards.
+
+Where ``FLASHSALE_EVIDENCE`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
+critical section begins, and a line when it ends, before its lock is released::
+
+    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
+    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause"}
+
+All times are those of `app.clock`. `read_at` and `commit_at` are when read and write were sent, null if they were not.
+`outcome` is what was decided inside, null if it is to be tried again. `cause` is "replayed", how the lock was lost, or
+the name of the error; null for a plain sale. A section without its second line is one whose process died or is frozen.
+
+Error handling: the sale goes on without what cannot be recorded, and the log says so once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+from pathlib import Path
+
+from app.clock import now_ns
+from app.sales.purchase import Purchase, Witness
+from app.sales.refusals import refusal_of
+
+logger = logging.getLogger(__name__)
+
+LARGEST_FILE = 64 * 1024 * 1024  # bytes; some 150,000 purchases
+FULL = {"event": "full"}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def witness(directory: Path | None, *, instance: str) -> Witness:
+    """Whoever writes down what `instance` does, if there is a `directory` for it."""
+    return Witness() if directory is None else Evidence(directory, instance=instance)
+
+
+class Evidence(Witness):
+    """The records of one process; the file is opened when the first line is written. Thread-safe.
+
+    Args:
+        directory: made if it is missing.
+        instance: the name of the instance.
+        largest: bytes after which a line `FULL` ends the file.
+    """
+
+    def __init__(self, directory: Path, *, instance: str, largest: int = LARGEST_FILE) -> None:
+        self._directory = directory
+        self._instance = instance
+        self._left = largest
+        self._file: int | None = None
+        self._lock = threading.Lock()
+
+    def entered(self, purchase: Purchase) -> None:
+        self._write(
+            {
+                "at": now_ns(),
+                "event": "enter",
+                "order": purchase.order,
+                "item": purchase.item,
+                "buyer": purchase.buyer,
+                "guard": purchase.guard,
+                "token": purchase.token,
+                "instance": self._instance,
+                "pid": os.getpid(),
+                "thread": threading.current_thread().name,
+            }
+        )
+
+    def left(self, purchase: Purchase, error: BaseException | None) -> None:
+        outcome, cause = _verdict(purchase, error)
+        self._write(
+            {
+                "at": now_ns(),
+                "event": "leave",
+                "order": purchase.order,
+                "read_at": purchase.read_at,
+                "commit_at": purchase.commit_at,
+                "outcome": outcome,
+                "cause": cause,
+            }
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+            self._file, self._left = None, 0
+
+    def _write(self, event: dict[str, object]) -> None:
+        """Hand one line to the operating system, which keeps it also if this process is killed."""
+        line = f"{_encode(event)}\n".encode()
+        with self._lock:
+            if self._left <= 0:
+                return
+            self._left -= len(line)
+            if self._left <= 0:
+                line = f"{_encode(FULL)}\n".encode()
+            try:
+                if self._file is None:
+                    self._file = self._open()
+                os.write(self._file, line)
+            except OSError as error:
+                self._left = 0
+                logger.error("no more evidence is recorded: %s", error)
+
+    def _open(self) -> int:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        path = own_file(self._directory, self._instance, "jsonl")
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def own_file(directory: Path, instance: str, suffix: str) -> Path:
+    """The file of this process among those of all instances."""
+    name = re.sub(r"[^\w.-]", "-", instance)
+    return directory / f"{name}-{os.getpid()}.{suffix}"
+
+
+def _verdict(purchase: Purchase, error: BaseException | None) -> tuple[str | None, str | None]:
+    """Outcome and cause."""
+    if error is None:
+        decided = purchase.decided
+        return (decided.outcome.value, "replayed" if decided.replayed else None) if decided else (None, None)
+    refusal = refusal_of(error)
+    if refusal is None:
+        return None, type(error).__name__
+    return refusal.outcome.value, refusal.loss.value if refusal.loss else type(error).__name__

@@ -1,0 +1,1 @@
+"""Routes, parameters, responses, errors, and who may ask."""

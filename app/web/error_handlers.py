@@ -1,0 +1,65 @@
+"""Whatever goes wrong is answered as a problem (RFC 9457); nothing ever answers in HTML."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+from flask import Flask, Response, current_app, request
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+
+from app.sales.refusals import AWAY, sentence
+from app.web.params import LARGEST_BODY
+from app.web.responses import problem
+
+logger = logging.getLogger(__name__)
+
+ADDRESSES = (
+    "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards and GET /lock; "
+    "machines use GET /livez, /readyz and /metrics."
+)
+TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."
+LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
+
+
+def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
+    """Answer every error as a problem; `addresses` are offered to whoever asks for one that does not exist."""
+    app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _defect)
+    for error in AWAY:
+        app.register_error_handler(error, _away)
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    detail = error.description or ""
+    if detail == type(error).description:
+        detail = current_app.config["ADVICE"].get(status, detail)
+    if isinstance(error, RequestEntityTooLarge):
+        _read_away()
+    if isinstance(error, MethodNotAllowed):
+        detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
+    response = problem(status, detail)
+    for name, value in error.get_headers():
+        if name != "Content-Type":  # of a page in HTML
+            response.headers[name] = value
+    return response
+
+
+def _read_away() -> None:
+    """Receive the rest of a body: a client that is still sending sees a broken connection instead of the answer."""
+    body, received = request.environ["wsgi.input"], 0
+    with suppress(OSError, ParseException):  # it may stop sending, or send nonsense
+        while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
+            received += len(chunk)
+
+
+def _away(error: Exception) -> Response:
+    return problem(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
+
+
+def _defect(error: Exception) -> Response:
+    logger.exception("%s %s failed", request.method, request.path)
+    return problem(500, "That is a defect of the shop, not of your request: the log of this instance says more.")

@@ -1,0 +1,61 @@
+"""Whether the process lives, and whether it can sell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redis
+from flask import Flask, Response
+
+from app.locking.etcd_sessions import Coordination
+from app.sales.redis_client import connect
+from app.web.responses import answer, problem
+from lock import EtcdError
+
+TIMEOUT = 1.0
+
+
+class Health:
+    """``/livez`` asks nobody; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
+
+    Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
+    """
+
+    def __init__(self, redis_url: str, coordination: Coordination) -> None:
+        # A client of its own: the shop's is patient for longer, and its connections are for buyers.
+        self._redis = connect(redis_url, connections=2, timeout=TIMEOUT)
+        self._coordination = coordination
+
+    def livez(self) -> Response:
+        return answer({"status": "alive"})
+
+    def readyz(self) -> Response:
+        states = {
+            "etcd": _state(lambda: self._coordination.ping(timeout=TIMEOUT)),
+            "redis": _state(self._write_nothing),
+        }
+        away = [name for name, state in states.items() if state != "ok"]
+        if not away:
+            return answer({"status": "ready", **states})
+        return problem(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
+
+    def _write_nothing(self) -> None:
+        """Replace what is not there, in a script: Redis refuses that where it would refuse a purchase."""
+        self._redis.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, "sale:nothing")
+
+    def close(self) -> None:
+        self._redis.close()
+
+
+def _state(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except (EtcdError, redis.RedisError) as error:
+        return str(error)
+    return "ok"
+
+
+def init_app(app: Flask, health: Health) -> None:
+    """Register the routes for whoever looks after the process."""
+    app.add_url_rule("/livez", view_func=health.livez, methods=["GET"])
+    app.add_url_rule("/readyz", view_func=health.readyz, methods=["GET"])

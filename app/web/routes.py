@@ -1,0 +1,197 @@
+"""The sale over HTTP.
+
+``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
+``sold_out``, 503 with Retry-After for ``lock_timeout``, ``lock_lost`` and ``unavailable``, 400 for a parameter that
+cannot be used, 422 for the Idempotency-Key of another purchase.
+
+When to retry: a 409 never. After a 503 nothing was written, so a retry is a new try, unless the document says
+``"in_doubt": true``: then the order may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the
+order that there is, with the header ``Idempotency-Replayed: true``, or else buys. The same goes for a connection that
+broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, until the sale is reset.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import UnprocessableEntity
+
+from app.config.settings import MOST_ITEMS, Settings
+from app.guards import DEFAULT, Guard
+from app.guards.cart import Carts, cart_of
+from app.locking.etcd_sessions import Coordination
+from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
+from app.sales.refusals import EXPECTED, KeyReused, refuse
+from app.sales.sale import Sale
+from app.telemetry.metrics import Metrics
+from app.web.access import require_known_host, require_own_page
+from app.web.admin import require_admin
+from app.web.params import LARGEST_BODY, Parameters, checked_text
+from app.web.responses import answer, problem
+
+LONGEST_HOLD_MS = 60_000
+LARGEST_CART = 20
+ITEMS_SET = ", as FLASHSALE_ITEMS has it"
+SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
+STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
+
+
+class Shop:
+    """The routes that buyers, and people who watch them, use."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sale: Sale,
+        coordination: Coordination,
+        guards: dict[str, Guard],
+        carts: Carts,
+        metrics: Metrics,
+        witness: Witness,
+    ) -> None:
+        self._settings = settings
+        self._sale = sale
+        self._coordination = coordination
+        self._guards = guards
+        self._carts = carts
+        self._metrics = metrics
+        self._witness = witness
+
+    def reduce(self) -> Response:
+        """``POST /stock/reduce``: buy one item."""
+        asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
+        guard = asked.choice("guard", DEFAULT, self._guards)
+        return self._sell(self._guards[guard], self._purchase(asked, guard, self._item(asked)))
+
+    def cart(self) -> Response:
+        """``POST /cart``: buy one piece of each of several items, or nothing."""
+        asked = Parameters(request, "items", "hold_ms", "buyer")
+        items = asked.several("items", least=1, most=self._settings.items, count=LARGEST_CART, why=ITEMS_SET)
+        return self._sell(self._carts, self._purchase(asked, CART, cart_of(items)))
+
+    def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
+        try:
+            with self._metrics.in_progress.track_inprogress():
+                receipt = seller.buy(purchase)
+        except EXPECTED as error:
+            receipt = refuse(purchase, error)
+        except KeyReused as error:
+            raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
+        self._metrics.count(purchase, receipt)
+        return _answered(purchase, receipt)
+
+    def _purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
+        key = request.headers.get("Idempotency-Key")
+        return Purchase(
+            buyer=asked.text("buyer", "anonymous"),
+            guard=guard,
+            item=item,
+            hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
+            key=None if key is None else checked_text("Idempotency-Key", key),
+            witness=self._witness,
+        )
+
+    def _item(self, asked: Parameters) -> str:
+        """The item that was asked for."""
+        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self._settings.items, why=ITEMS_SET))
+
+    def stock(self) -> Response:
+        """``GET /stock``: what is left of an item, what was sold, and whether that adds up."""
+        return self._stock_of(self._item(Parameters(request, "item")))
+
+    def _stock_of(self, item: str) -> Response:
+        now = self._sale.snapshot(item)
+        return answer(
+            {
+                "item": item,
+                "initial": now.initial,
+                "stock": now.stock,
+                "lucky": now.lucky,
+                "orders": now.orders,
+                "lost_updates": now.lost_updates,
+                "verdict": now.verdict,
+            }
+        )
+
+    def reset(self) -> Response:
+        """``POST /stock/reset``: begin the sale of all items again; answers with the first one."""
+        require_admin(self._settings.admin_token, on_loopback=self._settings.on_loopback, what="resets")
+        if self._settings.admin_token is None:
+            require_known_host({self._settings.host}, advice="set FLASHSALE_ADMIN_TOKEN and send it")
+        self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
+        return self._stock_of(DEFAULT_ITEM)
+
+    def guards(self) -> Response:
+        """``GET /guards``: what can be asked for."""
+        listed = [
+            {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
+            for guard in self._guards.values()
+        ]
+        return answer({"guards": listed, "default": DEFAULT})
+
+    def lock(self) -> Response:
+        """``GET /lock``: who holds the etcd mutex of an item, and who waits, in order."""
+        item = self._item(Parameters(request, "item"))
+        queue = [
+            {
+                "instance": contender.session,
+                "owner": contender.owner,
+                "key": contender.key,
+                "token": contender.token,
+                "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
+                "ttl_s": contender.ttl_s,
+            }
+            for contender in self._coordination.contenders(item)
+        ]
+        name = self._coordination.name(item)
+        return answer({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+
+
+def _answered(purchase: Purchase, receipt: Receipt) -> Response:
+    waited_ms = _milliseconds(purchase.waited_s)
+    members: dict[str, Any] = {
+        "outcome": receipt.outcome.value,
+        "item": purchase.item,
+        "order": receipt.order,
+        "stock": receipt.stock,
+        "guard": receipt.guard,
+        "token": receipt.token,
+        "waited_ms": waited_ms,
+        "held_ms": _milliseconds(purchase.held_s),
+    }
+    if receipt.outcome is Outcome.SOLD:
+        response = answer(members)
+    else:
+        if receipt.outcome is Outcome.UNAVAILABLE:
+            members["in_doubt"] = receipt.in_doubt
+        status = STATUS.get(receipt.outcome, 503)
+        response = problem(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
+    if receipt.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    response.headers["Server-Timing"] = (
+        f"wait;dur={waited_ms}, "
+        f"read;dur={_milliseconds(purchase.read_s)}, commit;dur={_milliseconds(purchase.commit_s)}"
+    )
+    return response
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+def init_app(app: Flask, shop: Shop) -> None:
+    """Register the routes of the sale; what changes it is not for pages of other sites."""
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # so that one that is cut off there shows
+
+    @app.before_request
+    def check() -> None:
+        if request.method == "POST":
+            require_own_page()
+
+    app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
+    app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
+    app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
+    app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
+    app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])
+    app.add_url_rule("/lock", view_func=shop.lock, methods=["GET"])

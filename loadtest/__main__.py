@@ -10,7 +10,7 @@ INTERRUPTED = 130  # as a shell has it
 def main() -> None:
     """Run a command; Ctrl-C is one line and an exit code, also while the commands are still being imported."""
     try:
-        from loadtest.cli import run
+        from loadtest.cli.main import run
 
         run()
     except KeyboardInterrupt:

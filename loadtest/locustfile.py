@@ -18,12 +18,12 @@ from typing import Any
 from locust import FastHttpUser, events, task
 from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
 
-from loadtest.answer import Answer
-from loadtest.comparison import DEFAULT_GUARDS, GUARDS
-from loadtest.crowd import Crowd, Round
-from loadtest.rush import CLICK_TIMEOUT_S
-from loadtest.shops import hosts_of
-from loadtest.stage import Stage
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.rush.barrier import Crowd, Round
+from loadtest.rush.conductor import CLICK_TIMEOUT_S
+from loadtest.rush.locust_events import Stage
+from loadtest.target.shops import hosts_of
 
 crowd = Crowd()
 stage = Stage(events, crowd)

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from app.guards import GUARDS, Promise  # noqa: E402
-from loadtest.faults.glance import Glance, Lease, Party  # noqa: E402
 from loadtest.faults.screen import draw  # noqa: E402
+from loadtest.faults.snapshot import Glance, Lease, Party  # noqa: E402
 
 README = ROOT / "README.md"
 WORKSHOP = ROOT / "docs/workshop.md"

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
-from loadtest.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lock
-from loadtest.stack import Stack
+from loadtest.stack.stack import Stack
 
 ROOT = Path(__file__).parents[1]
 

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from app import create_app
 from app.guards import GUARDS, Promise
-from loadtest.answer import Answer, Outcome
-from loadtest.comparison import Comparison, Run
-from loadtest.table import table
-from loadtest.verdict import judge
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.comparison import Comparison, Run
+from loadtest.results.verdict import judge
+from loadtest.terminal.table import table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from app.board.settings import BoardSettings
 from app.config.environment import SettingsError
-from loadtest.board import BOARD_URL
+from loadtest.stack.apps import BOARD_URL
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = re.findall(

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from loadtest.cli import cli
-from loadtest.faults.programme import BY_NAME
+from loadtest.cli.main import cli
 from loadtest.faults.result import Result
+from loadtest.faults.runner import BY_NAME
 from loadtest.faults.scenario import Expected
 from loadtest.faults.table import table
 
@@ -116,7 +116,7 @@ def clone(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     code = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
     (tmp_path / "app/guards/homemade.py").write_text(*code)
-    registry, names = tmp_path / "app/guards/__init__.py", tmp_path / "loadtest/comparison.py"
+    registry, names = tmp_path / "app/guards/__init__.py", tmp_path / "loadtest/results/comparison.py"
     registry.write_text(
         registry.read_text()
         .replace("from app.guards.none", "from app.guards.homemade import HomemadeGuard\nfrom app.guards.none")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import redis
 
-from loadtest.bench.crowd import Click, Crowd
-from loadtest.bench.lock import serial_commits
-from loadtest.stack import Stack
+from loadtest.bench.clients import Click, Crowd
+from loadtest.bench.locks.bench import serial_commits
+from loadtest.stack.stack import Stack
 
 _SECONDS = 1.0
 _ROUNDS = 5

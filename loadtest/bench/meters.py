@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import redis
 
-from loadtest.process import Process
-from loadtest.servers import Etcd
-from loadtest.stack import Stack
+from loadtest.stack.process import Process
+from loadtest.stack.servers import Etcd
+from loadtest.stack.stack import Stack
 
 _MIB = 1024 * 1024
 

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtest.answer import Answer
 from loadtest.bench.meters import Count
-from loadtest.comparison import Percentiles
-from loadtest.machine import about_machine
+from loadtest.results.answer import Answer
+from loadtest.results.comparison import Percentiles
+from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from loadtest.bench.parts import about
 from loadtest.bench.result import Case, Result, Row
-from loadtest.words import counted
+from loadtest.bench.suite import about
+from loadtest.results.text import counted
 
 
 class Column(NamedTuple):

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import click
 
 from loadtest.bench.result import Case
-from loadtest.bench.runs import Bench
-from loadtest.comparison import GUARDS
-from loadtest.process import scratch_directory
-from loadtest.stack import Stack
+from loadtest.bench.runner import Bench
+from loadtest.results.comparison import GUARDS
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.stack import Stack
 
 VIEWERS = 50
 PAIRS = 5

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from loadtest.answer import Answer, Outcome
-from loadtest.faults.arena import Shop
+from loadtest.faults.testbed.protocols import Shop
+from loadtest.results.answer import Answer, Outcome
 
 LANES = 40
 PACE = 25.0  # clicks a second while a fault is played, so that the sale outlasts it

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtest.audit import Audit
 from loadtest.faults.scenario import Expected
-from loadtest.verdict import Verdict
-from loadtest.words import counted
+from loadtest.results.audit import Audit
+from loadtest.results.text import counted
+from loadtest.results.verdict import Verdict
 
 EXACT = "EXACT"
 BREAKS_NOT = "it did not break: the scenario proves nothing"

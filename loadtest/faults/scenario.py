@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import ClassVar
 
-from loadtest.audit import Audit
-from loadtest.faults.act import Act
-from loadtest.faults.arena import TTL_S
-from loadtest.record import Record
+from loadtest.faults.context import Act
+from loadtest.faults.testbed.protocols import TTL_S
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
 
 
 class Expected(str, Enum):

@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.glance import Glance, Lease, Party
+from loadtest.faults.snapshot import Glance, Lease, Party
 
 _BAR = 24  # characters
 _NAME = 12

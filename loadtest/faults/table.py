@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.faults.result import EXACT, Result
-from loadtest.table import DASHES
+from loadtest.terminal.table import DASHES
 
 _WIDE = 100
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"

@@ -10,10 +10,10 @@ from typing import Any
 
 from loadtest.bench.result import FORMAT as BENCH
 from loadtest.bench.result import Result
-from loadtest.comparison import Comparison
-from loadtest.record import FORMAT as RECORD
-from loadtest.record import Record, RecordError
-from loadtest.reports import BENCHMARK, COMPARISON, RECORDS
+from loadtest.results.comparison import Comparison
+from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
+from loadtest.results.record import FORMAT as RECORD
+from loadtest.results.record import Record, RecordError
 
 
 class ReportError(ValueError):

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from playwright.sync_api import sync_playwright
 
-from loadtest.locust_page import LocustPage
-from loadtest.process import scratch_directory
-from loadtest.stack import Stack
+from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from scripts.show import board, locust
 from scripts.show.camera import Camera

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loadtest.stack import Stack
+from loadtest.stack.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.config.settings import Settings
-from loadtest.stack import Instance
+from loadtest.stack.stack import Instance
 from lock import Mutex, Session, connect
 from tests.waiting import wait_until
 

@@ -20,7 +20,7 @@ from app.config.settings import Settings
 from app.sales.purchase import Purchase
 from app.sales.refusals import FencedOff
 from app.sales.sale import Sale
-from loadtest.servers import Redis
+from loadtest.stack.servers import Redis
 from lock import Mutex, Session, connect
 from tests.app.lossy_proxy import LossyProxy
 from tests.waiting import wait_until

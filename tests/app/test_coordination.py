@@ -11,8 +11,8 @@ import pytest
 
 from app.locking.etcd_sessions import Coordination
 from app.sales.refusals import ShuttingDown
-from loadtest.ports import free_port
-from loadtest.servers import Etcd
+from loadtest.stack.ports import free_port
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, LockError, Session, connect
 from tests.waiting import wait_until
 

@@ -20,9 +20,9 @@ from app.guards import GUARDS, Promise, redis_lock
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
-from loadtest.ports import LOOPBACK
-from loadtest.proxy import Proxy
-from loadtest.servers import Redis
+from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Redis
 from lock import Mutex, Session, connect
 from tests.waiting import wait_until
 

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
-from loadtest.ports import free_port
+from loadtest.stack.ports import free_port
 
 
 def test_alive_and_ready(browser: FlaskClient) -> None:

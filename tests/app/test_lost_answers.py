@@ -12,7 +12,7 @@ from flask import Flask
 from app import create_app, services
 from app.config.settings import Settings
 from app.sales.script_results import sending
-from loadtest.servers import Redis
+from loadtest.stack.servers import Redis
 from tests.app.lossy_proxy import LossyProxy
 
 # What the write of each guard is known by on the wire; of a fenced purchase, the last argument but the key.

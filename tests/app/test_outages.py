@@ -13,7 +13,7 @@ from flask import Flask
 
 from app import create_app, services
 from app.config.settings import Settings
-from loadtest.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis
 from tests.waiting import wait_until
 
 DEADLINE_S = 10.0  # a call of two seconds here and there, on a machine that is busy with other things

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from app.sales.redis_client import Forbidden, ForbiddenHalfway, NotSent, Refused, connect, warm_up
-from loadtest.ports import free_port
-from loadtest.servers import Redis
+from loadtest.stack.ports import free_port
+from loadtest.stack.servers import Redis
 from tests.app.lossy_proxy import LossyProxy
 
 

@@ -16,7 +16,7 @@ from app import create_app, services
 from app.config.settings import Settings
 from app.guards import GUARDS
 from app.sales.sale import Keys
-from loadtest.servers import Redis
+from loadtest.stack.servers import Redis
 from tests.waiting import wait_until
 
 PURCHASES = [*(f"/stock/reduce?guard={guard.name}" for guard in GUARDS), "/cart?items=1"]

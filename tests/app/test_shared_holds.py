@@ -18,7 +18,7 @@ from app.config.settings import Settings
 from app.guards import etcd_batch
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
-from loadtest.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from lock.recipes.cohort import Turn
 from tests.app.lossy_proxy import LossyProxy

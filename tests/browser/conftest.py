@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.locust_page import LocustPage
-from loadtest.stack import Stack
+from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from tests.browser.looking import PATIENCE_MS, Looker
 from tests.browser.selling import Sales

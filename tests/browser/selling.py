@@ -8,10 +8,10 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from loadtest.answer import Answer
-from loadtest.bench.crowd import Click, Crowd
-from loadtest.sale import Sale
-from loadtest.stack import Stack
+from loadtest.bench.clients import Click, Crowd
+from loadtest.results.answer import Answer
+from loadtest.stack.stack import Stack
+from loadtest.target.sale import Sale
 
 
 class Sales:

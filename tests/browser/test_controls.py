@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.control import state_of
-from loadtest.locust_page import LocustPage
-from loadtest.stack import Stack
+from loadtest.stack.control import state_of
+from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.browser.looking import Looker
 from tests.browser.selling import Sales

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.stack import Stack
+from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.browser.looking import Looker
 from tests.browser.selling import Sales

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.comparison import GUARDS
+from loadtest.results.comparison import GUARDS
 from tests.browser.conftest import DATA, Look
 from tests.browser.selling import Sales
 from tests.waiting import wait_until

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.audit import audit
-from loadtest.record import Record
-from loadtest.stack import Stack
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
+from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA, Look
 from tests.browser.looking import Looker
 

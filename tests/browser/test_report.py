@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.record import Record
-from loadtest.report.command import write
-from loadtest.stack import Stack
+from loadtest.cli.report import write
+from loadtest.results.record import Record
+from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS
 from tests.loadtest.rushing import environment

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.comparison import GUARDS
-from loadtest.locust_page import LocustPage
-from loadtest.stack import Stack
+from loadtest.results.comparison import GUARDS
+from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.stack import Stack
 from scripts.show.runs import comparison
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import SCREENS

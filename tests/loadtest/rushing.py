@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from loadtest.comparison import Comparison
-from loadtest.ports import free_port
-from loadtest.stack import Stack
+from loadtest.results.comparison import Comparison
+from loadtest.stack.ports import free_port
+from loadtest.stack.stack import Stack
 from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]

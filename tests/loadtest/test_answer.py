@@ -7,7 +7,7 @@ import json
 import pytest
 
 from app.sales.purchase import Outcome as ShopOutcome
-from loadtest.answer import Answer, Outcome
+from loadtest.results.answer import Answer, Outcome
 
 
 def read(status: int, body: bytes | None) -> Answer:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.audit import audit, longest_stall
-from loadtest.overlap import MOST_KEPT, Overlaps, joined
-from loadtest.record import AnswerRow, LedgerRow, Record, Section
+from loadtest.results.audit import audit, longest_stall
+from loadtest.results.overlaps import MOST_KEPT, Overlaps, joined
+from loadtest.results.record import AnswerRow, LedgerRow, Record, Section
 
 DATA = Path(__file__).parent.parent / "data"
 

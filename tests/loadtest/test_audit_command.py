@@ -7,9 +7,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from loadtest.audit_command import audit_records
-from loadtest.record import Record
-from loadtest.verdict import NO_VERDICT
+from loadtest.cli.audit import audit_records
+from loadtest.results.record import Record
+from loadtest.results.verdict import NO_VERDICT
 
 DATA = Path(__file__).parent.parent / "data"
 

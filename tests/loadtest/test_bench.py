@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from loadtest.answer import Answer, Outcome
-from loadtest.bench import crowd as crowd_module
-from loadtest.bench.crowd import Click, Crowd, Unanswered
+from loadtest.bench import clients as crowd_module
+from loadtest.bench.clients import Click, Crowd, Unanswered
+from loadtest.bench.document import performance
 from loadtest.bench.limits import limits_grid
 from loadtest.bench.meters import Count
-from loadtest.bench.parts import PARTS, parts
-from loadtest.bench.performance import performance
 from loadtest.bench.result import Case, Result, Row, Run
-from loadtest.bench.runs import Bench, total_verdict
+from loadtest.bench.runner import Bench, total_verdict
+from loadtest.bench.suite import PARTS, parts
 from loadtest.bench.tables import COLUMNS, grids
-from loadtest.cli import cli
-from loadtest.comparison import GUARDS
-from loadtest.stack import Stack
+from loadtest.cli.main import cli
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.comparison import GUARDS
+from loadtest.stack.stack import Stack
 from tests.waiting import wait_until
 
 SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'

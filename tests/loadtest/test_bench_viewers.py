@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from loadtest.bench import viewers
 from loadtest.bench.result import Case
 from loadtest.bench.viewers import Pair, measure
-from loadtest.cli import cli
+from loadtest.cli.main import cli
 
 
 @pytest.mark.slow  # a whole stack, and a process that has to import it all

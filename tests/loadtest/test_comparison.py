@@ -10,10 +10,10 @@ import pytest
 
 from app.guards import GUARDS as SHOP_GUARDS
 from app.guards import Promise
-from loadtest.answer import Answer, Outcome
-from loadtest.comparison import BASELINE, GUARDS, NO_PROMISE, Comparison, Percentiles, Run
-from loadtest.table import cells
-from loadtest.verdict import Order, judge
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.comparison import BASELINE, GUARDS, NO_PROMISE, Comparison, Percentiles, Run
+from loadtest.results.verdict import Order, judge
+from loadtest.terminal.table import cells
 
 BROKEN = "sold but denied"
 

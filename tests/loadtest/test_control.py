@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from app.board.sources.stack_client import START_TIMEOUT
-from loadtest.control import Control
-from loadtest.process import Process
+from loadtest.stack.control import Control
+from loadtest.stack.process import Process
 from tests.loadtest.test_servers import Script
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.answer import Answer, Outcome
-from loadtest.crowd import Crowd, Place, Round
+from loadtest.results.answer import Answer, Outcome
+from loadtest.rush.barrier import Crowd, Place, Round
 
 HOSTS = ["http://shop-a", "http://shop-b"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.comparison import Comparison
-from loadtest.stack import Stack
+from loadtest.results.comparison import Comparison
+from loadtest.stack.stack import Stack
 from tests.loadtest.rushing import REPOSITORY, environment
 
 SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]

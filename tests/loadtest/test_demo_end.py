@@ -136,10 +136,10 @@ def test_an_interrupt_at_the_very_beginning_is_one_line(
 
     class Interrupted(MetaPathFinder):
         def find_spec(self, fullname: str, *_: object) -> None:
-            if fullname == "loadtest.cli":
+            if fullname == "loadtest.cli.main":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "loadtest.cli", raising=False)
+    monkeypatch.delitem(sys.modules, "loadtest.cli.main", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
     with pytest.raises(SystemExit) as ended:
         main()

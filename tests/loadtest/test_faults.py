@@ -21,22 +21,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.guards import GUARDS as APP_GUARDS
-from loadtest.answer import Answer
-from loadtest.audit import audit
-from loadtest.faults.act import VICTIM, Act, Untimely
-from loadtest.faults.arena import Arena
-from loadtest.faults.command import GUARDS, faults
-from loadtest.faults.disturbances import KINDS, LONGEST_S, plan
-from loadtest.faults.glance import Glance
-from loadtest.faults.local import LocalArena
-from loadtest.faults.performance import MOST_PLAYS, Performance, Screen
-from loadtest.faults.programme import BY_NAME
+from loadtest.cli.faults import GUARDS, faults
+from loadtest.faults.context import VICTIM, Act, Untimely
+from loadtest.faults.injections import KINDS, LONGEST_S, plan
 from loadtest.faults.result import BREAKS_NOT, problems
+from loadtest.faults.runner import BY_NAME
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.delayed_write import DelayedWrite
 from loadtest.faults.scenarios.pause_holder import PauseHolder
-from loadtest.record import Record
-from loadtest.verdict import Verdict
+from loadtest.faults.snapshot import Glance
+from loadtest.faults.testbed.local import LocalArena
+from loadtest.faults.testbed.protocols import Arena
+from loadtest.faults.trial import MOST_PLAYS, Performance, Screen
+from loadtest.results.answer import Answer
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
+from loadtest.results.verdict import Verdict
 from tests.leftovers import assert_gone, directories_of, users_of
 from tests.waiting import wait_until
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from loadtest.faults.command import faults
-from loadtest.faults.compose import ComposeArena, Container
-from loadtest.faults.programme import BY_NAME, WITH_DOCKER
-from loadtest.process import ServerError
+from loadtest.cli.faults import faults
+from loadtest.faults.runner import BY_NAME, WITH_DOCKER
+from loadtest.faults.testbed.compose import ComposeArena, Container
+from loadtest.stack.process import ServerError
 from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]

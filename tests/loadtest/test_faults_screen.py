@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from loadtest.faults.glance import Glance, Lease, LeaseClock, Party
 from loadtest.faults.result import Result
 from loadtest.faults.scenario import Expected
 from loadtest.faults.screen import draw
+from loadtest.faults.snapshot import Glance, Lease, LeaseClock, Party
 from loadtest.faults.table import table
 
 ROW = Result("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"])

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadtest.ports import LOOPBACK, is_occupied
-from loadtest.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.ports import LOOPBACK, is_occupied
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from tests.waiting import wait_until
 
 SILENCE_S = 0.2  # how long nothing has to arrive to count as silence

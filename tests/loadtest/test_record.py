@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.answer import Answer, Outcome
-from loadtest.clock import Start, now_ns
-from loadtest.evidence import EvidenceReader
-from loadtest.record import Event, Record, RecordError, Sample
-from loadtest.verdict import Order
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.clock import Start, now_ns
+from loadtest.results.record import Event, Record, RecordError, Sample
+from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.verdict import Order
 
 
 def line(event: str, at: int, order: str, **members: Any) -> str:

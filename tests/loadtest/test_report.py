@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.audit import audit
 from loadtest.bench.tables import grids
-from loadtest.comparison import Comparison
-from loadtest.comparison import _run as run_of
-from loadtest.record import Event, Record
-from loadtest.report import chart
-from loadtest.report.command import report, write
-from loadtest.report.inside import bars
-from loadtest.reports import new_report, point_latest
+from loadtest.cli.report import report, write
+from loadtest.report.charts import vega as chart
+from loadtest.report.charts.lanes import bars
+from loadtest.results.audit import audit
+from loadtest.results.comparison import Comparison
+from loadtest.results.comparison import _run as run_of
+from loadtest.results.folders import new_report, point_latest
+from loadtest.results.record import Event, Record
 from tests.loadtest.parsed import Page
 from tests.loadtest.test_audit import sale, section
 from tests.loadtest.test_bench import result as bench_result

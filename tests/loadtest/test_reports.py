@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.reports import RESULTS, ReportsError, new_report, point_latest, report_under_way
+from loadtest.results.folders import RESULTS, ReportsError, new_report, point_latest, report_under_way
 
 
 def test_every_report_has_a_directory_of_its_own(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.comparison import DEFAULT_GUARDS, GUARDS
-from loadtest.shops import Shops, in_progress
-from loadtest.stack import Stack
+from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.stack.stack import Stack
+from loadtest.target.shops import Shops, in_progress
 from tests.loadtest.rushing import LOCUST, REPOSITORY, Finished, environment, page
 from tests.waiting import wait_until
 
@@ -270,7 +270,7 @@ def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, t
     interrupted = tmp_path / "interrupted.py"
     interrupted.write_text(
         "import os, signal\n"
-        "from loadtest.rush import Rush\n"
+        "from loadtest.rush.conductor import Rush\n"
         "Rush._compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
     )
     rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.audit import audit
-from loadtest.record import Record
-from loadtest.stack import Stack
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
+from loadtest.stack.stack import Stack
 from tests.loadtest.rushing import Finished, environment
 
 SMALL = ["--headless", "--users=40", "--spawn-rate=40", "--stock=15", "--guards", "none", "etcd"]

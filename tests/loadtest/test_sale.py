@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 import pytest
 
-from loadtest.ports import free_port
-from loadtest.sale import Glance, Sale
-from loadtest.servers import Redis
-from loadtest.shops import SaleError
-from loadtest.verdict import Order
+from loadtest.results.verdict import Order
+from loadtest.stack.ports import free_port
+from loadtest.stack.servers import Redis
+from loadtest.target.sale import Glance, Sale
+from loadtest.target.shops import SaleError
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ import psutil
 import pytest
 import redis
 
-from loadtest import ports, programs
-from loadtest.ports import is_occupied
-from loadtest.process import PortOccupied, Process, StartFailed
-from loadtest.servers import Etcd, EtcdCluster, Redis
+from loadtest.stack import ports, programs
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.process import PortOccupied, Process, StartFailed
+from loadtest.stack.servers import Etcd, EtcdCluster, Redis
 from tests.waiting import has_ended, wait_until
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadtest import shops
-from loadtest.ports import free_port
-from loadtest.shops import SaleError, Shops, hosts_of, in_progress
-from loadtest.stack import Stack
+from loadtest.stack.ports import free_port
+from loadtest.stack.stack import Stack
+from loadtest.target import shops
+from loadtest.target.shops import SaleError, Shops, hosts_of, in_progress
 from tests.waiting import wait_until
 
 

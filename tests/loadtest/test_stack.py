@@ -7,9 +7,9 @@ import shlex
 import urllib.request
 from pathlib import Path
 
-from loadtest.places import places
-from loadtest.ports import is_occupied
-from loadtest.stack import Stack
+from loadtest.stack.places import places
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.stack import Stack
 
 
 def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:

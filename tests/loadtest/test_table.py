@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from loadtest.answer import Answer, Outcome
-from loadtest.comparison import GUARDS, Comparison, Percentiles, Run
-from loadtest.table import table
-from loadtest.verdict import judge
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.comparison import GUARDS, Comparison, Percentiles, Run
+from loadtest.results.verdict import judge
+from loadtest.terminal.table import table
 
 SLOW = Percentiles(1234.5, 9876.5, 9999.0)
 

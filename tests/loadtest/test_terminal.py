@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from loadtest.comparison import GUARDS
-from loadtest.sale import Glance
-from loadtest.terminal import console, live_line
+from loadtest.results.comparison import GUARDS
+from loadtest.rush.progress import console, live_line
+from loadtest.target.sale import Glance
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from loadtest.ports import is_occupied
-from loadtest.servers import Redis
-from loadtest.shops import in_progress
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.servers import Redis
+from loadtest.target.shops import in_progress
 from tests.leftovers import assert_gone, directories_of
 from tests.waiting import wait_until
 

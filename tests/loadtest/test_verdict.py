@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.answer import Answer, Outcome
-from loadtest.verdict import Order, Verdict, judge
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.verdict import Order, Verdict, judge
 
 REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
 

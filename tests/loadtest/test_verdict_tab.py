@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.record import Record
-from loadtest.shops import Shops, in_progress
-from loadtest.stack import Stack
-from loadtest.table import TITLES
-from loadtest.verdict import NO_VERDICT
+from loadtest.results.record import Record
+from loadtest.results.verdict import NO_VERDICT
+from loadtest.stack.stack import Stack
+from loadtest.target.shops import Shops, in_progress
+from loadtest.terminal.table import TITLES
 from tests.loadtest.parsed import Page as Parsed
 from tests.loadtest.rushing import Page, environment, page
 from tests.waiting import wait_until

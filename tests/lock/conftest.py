@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadtest import programs
-from loadtest.proxy import Proxy
-from loadtest.servers import Etcd
+from loadtest.stack import programs
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, Session, connect
 from tests.lock.support import WAIT_S
 

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from loadtest import programs
-from loadtest.ports import LOOPBACK, free_port
-from loadtest.servers import Etcd, answers_ok
+from loadtest.stack import programs
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.servers import Etcd, answers_ok
 
 ROOT_PASSWORD = "root-secret"
 SHOP_PASSWORD = "shop-secret"

@@ -13,7 +13,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Hold, Mutex
 from tests.waiting import wait_until
 

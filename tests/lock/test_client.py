@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
 from lock.etcd.endpoints import parse_endpoints
 from lock.model import KeyValue

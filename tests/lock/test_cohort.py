@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import (
     Client,
     CohortMutex,

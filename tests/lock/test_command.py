@@ -15,8 +15,8 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from loadtest import programs
-from loadtest.servers import Etcd
+from loadtest.stack import programs
+from loadtest.stack.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit

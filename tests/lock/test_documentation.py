@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from loadtest.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
 
 PAGE = Path(__file__).parents[2] / "docs" / "lock.md"

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loadtest import programs
-from loadtest.servers import Etcd
+from loadtest.stack import programs
+from loadtest.stack.servers import Etcd
 from lock import (
     Client,
     Election,

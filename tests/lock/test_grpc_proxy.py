@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtest import programs
-from loadtest.ports import LOOPBACK
-from loadtest.process import Process
-from loadtest.servers import Etcd, answers_ok
+from loadtest.stack import programs
+from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.process import Process
+from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, Mutex, Session, connect
 from tests.lock.support import AT_ONCE_S, WAIT_S, queue_up
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from loadtest.proxy import Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
 from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys, queue_up, seconds

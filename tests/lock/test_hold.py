@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.proxy import ANSWERS, Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, Hold, LockLost, Mutex, NotHeld, Session, connect
 from tests.lock.support import AT_ONCE_S, WAIT_S, keys, queue_up
 from tests.waiting import wait_until

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.proxy import ANSWERS, REQUESTS, Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
 from lock.model import KeyValue
 from lock.queue.names import LONGEST

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.proxy import Proxy
+from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
 from lock.runtime.clock import now

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from loadtest.proxy import Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdUnavailable, Hold, LockTimeout, Mutex, Session, connect
 from lock.model import LeaseStatus
 from tests.lock.support import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from tests.lock.support import AT_ONCE_S, WAIT_S, keys, queue_up
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, LockLost, Mutex, Session
 from lock.etcd.transport import rpc
 from tests.lock.support import WAIT_S

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 
 ROOT = Path(__file__).parents[2]
 

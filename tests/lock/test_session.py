@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.proxy import ANSWERS, Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, LeaseNotFound, LockCancelled, LockTimeout, Mutex, Session, SessionLost, connect
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from loadtest.proxy import Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
 from lock.etcd.watch import Watch
 from tests.lock.support import WAIT_S, in_thread, metric

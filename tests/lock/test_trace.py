@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.servers import Etcd
+from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from lock.cli.exit_codes import Exit
 from tests.waiting import wait_until

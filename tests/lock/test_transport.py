@@ -14,9 +14,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from loadtest.ports import LOOPBACK, free_port
-from loadtest.proxy import ANSWERS, Proxy
-from loadtest.servers import Etcd, EtcdCluster
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
 from tests.lock.support import assert_goes_on, in_thread
 from tests.waiting import wait_until

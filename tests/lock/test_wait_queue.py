@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.proxy import ANSWERS, Proxy
-from loadtest.servers import Etcd
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, Election, Hold, LockLost, Mutex, Session, connect
 from lock.etcd.watch import Watch
 from lock.model import Event, KeyValue, Snapshot

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadtest.audit import Audit
-from loadtest.faults.act import VICTIM, Act, Untimely
+from loadtest.faults.context import VICTIM, Act, Untimely
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.proxy import REQUESTS
-from loadtest.record import Record
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
+from loadtest.stack.proxy import REQUESTS
 
 THINK_MS = 1000
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadtest.faults.act import Act, Missed
-from loadtest.faults.arena import leader_of
+from loadtest.faults.context import Act, Missed
 from loadtest.faults.scenario import Scenario
+from loadtest.faults.testbed.protocols import leader_of
 
 
 class EtcdMember(Scenario):

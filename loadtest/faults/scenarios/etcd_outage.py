@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadtest.audit import Audit
-from loadtest.faults.act import Act
-from loadtest.faults.arena import TTL_S
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
-from loadtest.record import Record
+from loadtest.faults.testbed.protocols import TTL_S
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
 
 
 class EtcdOutage(Scenario):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadtest.answer import Outcome
-from loadtest.faults.act import Act
-from loadtest.faults.arena import CHILD, LOCK_TIMEOUT_S
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
+from loadtest.faults.testbed.protocols import CHILD, LOCK_TIMEOUT_S
+from loadtest.results.answer import Outcome
 from lock import Mutex, Session, connect
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from loadtest.faults.act import Act
-from loadtest.faults.disturbances import carry_out, plan
+from loadtest.faults.context import Act
+from loadtest.faults.injections import carry_out, plan
 from loadtest.faults.scenario import Expected, Scenario
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadtest.answer import Outcome
-from loadtest.audit import Audit
-from loadtest.faults.act import Act
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
-from loadtest.record import Record
+from loadtest.results.answer import Outcome
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
 
 
 class RestartEtcd(Scenario):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.act import Act
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from loadtest.audit import Audit
-from loadtest.faults.act import Act
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
-from loadtest.proxy import ANSWERS
-from loadtest.record import Record
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
+from loadtest.stack.proxy import ANSWERS
 
 WAVES = 6
 FEWEST = 10

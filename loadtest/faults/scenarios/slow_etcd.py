@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.act import Act
+from loadtest.faults.context import Act
 from loadtest.faults.scenario import Scenario
 
 

@@ -15,7 +15,7 @@ from app.board.settings import BoardSettings
 from app.board.sources import instances
 from app.board.sources.heartbeats import Life
 from app.board.sources.instances import Instances, State
-from loadtest.ports import free_port
+from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.waiting import wait_until
 

@@ -16,10 +16,10 @@ from app.board.live.record import record_of
 from app.board.settings import BoardSettings
 from app.board.sources.queue import Queue, read_queue
 from app.sales.sale import Sale, Snapshot
-from loadtest.ports import free_port
-from loadtest.record import Record
-from loadtest.servers import Etcd, Redis
-from loadtest.verdict import Verdict
+from loadtest.results.record import Record
+from loadtest.results.verdict import Verdict
+from loadtest.stack.ports import free_port
+from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
 from tests.app.board.conftest import Watch
 

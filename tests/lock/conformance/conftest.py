@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.servers import Etcd, EtcdCluster
+from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, connect
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
 from tests.lock.support import WAIT_S, keys

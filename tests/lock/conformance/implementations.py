@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from loadtest import programs
+from loadtest.stack import programs
 from tests.lock.support import WAIT_S
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest import programs
-from loadtest.servers import Etcd, EtcdCluster
+from loadtest.stack import programs
+from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation

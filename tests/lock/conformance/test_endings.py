@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from loadtest import programs
-from loadtest.servers import Etcd
+from loadtest.stack import programs
+from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation

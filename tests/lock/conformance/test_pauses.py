@@ -17,7 +17,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from loadtest.servers import Etcd, Redis
+from loadtest.stack.servers import Etcd, Redis
 from lock import Client, Mutex, Session
 from tests.lock.conformance.counters import Counters, Values
 from tests.lock.conformance.pause_worker import TTL_S

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from loadtest.bench.lock_rpc import LockRpc
-from loadtest.servers import Etcd, EtcdCluster
+from loadtest.bench.locks.rpc import LockRpc
+from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, NotHeld, Session
 from lock.cli.exit_codes import Exit
 from tests.lock.conformance.conftest import Contend

@@ -1,0 +1,1 @@
+"""Measures the lock library alone."""

@@ -1,0 +1,189 @@
+"""Hand-overs per second of our locks, of the etcd server's lock RPC and of redis-py's Lock, in one run on one etcd.
+
+The yardstick is the rate of serial commits of that very etcd: a lock that passes through etcd at each hand-over
+cannot be faster. RPCs and watch messages are those the server itself has counted.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from loadtest.bench.meters import etcd_served
+from loadtest.cli.options import Seconds
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.servers import Etcd, Redis
+from lock import EtcdUnavailable, connect
+
+PROCESSES = 2
+_WARM_UP_S = 2.0
+_PATIENCE_S = 60.0
+_QUEUE_IN_ETCD = ("strict", "lock-rpc")
+CANDIDATES = ("strict", "cohort", "lock-rpc", "redis-lock")
+
+
+class TurnsMissing(Exception):
+    """A candidate does not come far enough with so many waiters for anything to be counted."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One candidate with a number of waiters.
+
+    Attributes:
+        per_s: hand-overs per second over all processes.
+        to_commits: the same as a share of the serial commits measured right before and after.
+        rpcs, watch_messages: per hand-over, as etcd counted them.
+        cpu_ms: CPU milliseconds of the clients per hand-over.
+        longest_wait_s: of a turn that was taken while counting.
+    """
+
+    candidate: str
+    waiters: int
+    per_s: float
+    to_commits: float
+    rpcs: float
+    watch_messages: float
+    cpu_ms: float
+    longest_wait_s: float
+
+
+def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
+    """Writes per second by one thread that waits for each."""
+    with connect(endpoint) as client:
+        lease, began, count = client.grant(60), time.monotonic(), 0
+        while time.monotonic() - began < seconds:
+            client.create(f"bench/commit/{count}", b"", lease.id)
+            count += 1
+        rate = count / (time.monotonic() - began)
+        client.revoke(lease.id, timeout=30)
+    return rate
+
+
+def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> Result:
+    """Let two processes compete, and count once everybody queues."""
+    before = serial_commits(etcd.endpoint)
+    with _workers(candidate, waiters, etcd, redis, seconds) as workers:
+        for worker in workers:
+            worker.stdout.readline()  # type: ignore[union-attr]
+        _await_queue(candidate, waiters, etcd)
+        calls, events = etcd_served(etcd)
+        for worker in workers:
+            worker.stdin.write("count\n")  # type: ignore[union-attr]
+            worker.stdin.flush()  # type: ignore[union-attr]
+        counted = [json.loads(worker.stdout.readline()) for worker in workers]  # type: ignore[union-attr]
+        calls_then, events_then = etcd_served(etcd)
+    turns = sum(each["turns"] for each in counted)
+    per_s = sum(each["turns"] / each["seconds"] for each in counted)
+    commits = (before + serial_commits(etcd.endpoint)) / 2
+    return Result(
+        candidate,
+        waiters,
+        per_s,
+        per_s / commits,
+        (calls_then - calls) / max(turns, 1),
+        (events_then - events) / max(turns, 1),
+        1000 * sum(each["cpu_seconds"] for each in counted) / max(turns, 1),
+        max(each["longest_wait_s"] for each in counted),
+    )
+
+
+@contextmanager
+def _workers(
+    candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float
+) -> Iterator[list[subprocess.Popen[str]]]:
+    name = _name(candidate, waiters)
+    arguments = [candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
+    command = [sys.executable, "-m", "loadtest.bench.locks.worker", *arguments]
+    workers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
+    ]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+        _forget(etcd, name)
+
+
+def _name(candidate: str, waiters: int) -> str:
+    return f"bench/{candidate}/{waiters}"
+
+
+def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
+    """Wait until nearly everybody stands in etcd's queue (who has just left it is about to come back), and it moves."""
+    if candidate not in _QUEUE_IN_ETCD:
+        time.sleep(_WARM_UP_S)
+        return
+    deadline, first = time.monotonic() + _PATIENCE_S, None
+    with connect(etcd.endpoint, timeout=10) as client:
+        while time.monotonic() < deadline:
+            try:
+                keys = client.get_prefix(f"{_name(candidate, waiters)}/").keys
+            except EtcdUnavailable:  # thousands of waiting lock RPCs leave etcd time for little else
+                continue
+            if len(keys) >= 0.9 * waiters:
+                first = first or keys[0]
+                if first != keys[0]:
+                    return
+            time.sleep(0.2)
+    raise TurnsMissing(f"{candidate}: {waiters} waiters did not take turns within {_PATIENCE_S:g} s")
+
+
+def _forget(etcd: Etcd, name: str) -> None:
+    """Free what the killed workers held and queued."""
+    with connect(etcd.endpoint, timeout=30) as client:
+        for lease in {kv.lease_id for kv in client.get_prefix(f"{name}/").keys}:
+            client.revoke(lease)
+
+
+def table(results: list[Result]) -> Table:
+    """The results as people read them; events are watch messages, all figures from "RPCs" on are per hand-over."""
+    rpc = {result.waiters: result.per_s for result in results if result.candidate == "lock-rpc"}
+    rows = Table(title=f"Hand-overs of one lock between threads of {PROCESSES} processes")
+    for heading in ("lock", "waiters", "per s", "x commits", "x lock RPC", "RPCs", "events", "CPU ms", "longest wait"):
+        rows.add_column(heading, justify="left" if heading == "lock" else "right", no_wrap=True)
+    for r in results:
+        to_rpc = f"{r.per_s / rpc[r.waiters]:.1f}" if rpc.get(r.waiters) else "-"
+        rows.add_row(
+            r.candidate, str(r.waiters), f"{r.per_s:.0f}", f"{r.to_commits:.2f}", to_rpc,
+            f"{r.rpcs:.1f}", f"{r.watch_messages:.1f}", f"{r.cpu_ms:.2f}", f"{r.longest_wait_s:.1f} s",
+        )  # fmt: skip
+    return rows
+
+
+@click.command("bench-lock")
+@click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
+@click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
+@click.option(
+    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
+def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
+    """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
+    console = Console(width=max(Console().width, 100))
+    results: list[Result] = []
+    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
+        for count in waiters:
+            for candidate in candidates:
+                console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
+                try:
+                    results.append(measure(candidate, count, etcd, redis, seconds))
+                    console.print(f"{results[-1].per_s:.0f} per s", style="dim")
+                except TurnsMissing as error:
+                    console.print(f"left out: {error}")
+    console.print(table(results))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+    console.print(f"written to {output}")

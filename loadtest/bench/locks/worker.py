@@ -1,0 +1,117 @@
+"""One of the processes that compete for a lock in `make bench-lock`.
+
+    python -m loadtest.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
+
+Every thread takes the lock, gives it back, and queues again. Says "queued" once all of them have begun; after a line
+on its standard input it counts for SECONDS, prints what it counted as JSON, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Any
+
+import redis
+
+from loadtest.bench.locks.rpc import LockRpc
+from lock import CohortMutex, LockError, Mutex, Session, connect
+
+_PATIENCE_S = 120.0
+Enter = Callable[[], AbstractContextManager[Any]]
+
+
+def strict(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our Mutex."""
+    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+    mutex = Mutex(session, name)
+    return lambda: mutex.acquire(timeout=_PATIENCE_S)
+
+
+def cohort(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our CohortMutex, with its defaults."""
+    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+    mutex = CohortMutex(session, name)
+    return lambda: mutex.acquire(timeout=_PATIENCE_S)
+
+
+def lock_rpc(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """The server's lock RPC, with a lease for each thread."""
+    client, server = stack.enter_context(connect(etcd)), LockRpc(etcd)
+    stack.callback(server.close)
+    leases = threading.local()
+
+    @contextmanager
+    def enter() -> Any:
+        if not hasattr(leases, "id"):
+            leases.id = client.grant(int(_PATIENCE_S), timeout=_PATIENCE_S).id
+        key = server.lock(name, leases.id, timeout=_PATIENCE_S)
+        yield
+        server.unlock(key, timeout=_PATIENCE_S)
+
+    return enter
+
+
+def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter:
+    """redis-py's Lock with its defaults: no queue, everybody asks ten times a second."""
+    client = stack.enter_context(redis.Redis.from_url(redis_url, max_connections=5000))
+    return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
+
+
+CANDIDATES = {"strict": strict, "cohort": cohort, "lock-rpc": lock_rpc, "redis-lock": redis_lock}
+
+
+class Contest:
+    """Threads that take turns, and how many turns there were while counting was on."""
+
+    def __init__(self, enter: Enter) -> None:
+        self._enter = enter
+        self._counting = threading.Event()
+        self._over = threading.Event()
+        self._turns = 0  # only ever changed by the one thread that has the lock
+        self._longest_s = 0.0
+
+    def compete(self) -> None:
+        """Take turns until it is over."""
+        with suppress(LockError, redis.RedisError, ValueError):  # closed under its feet at the end
+            while not self._over.is_set():
+                began = time.monotonic()
+                with self._enter():
+                    if self._counting.is_set():
+                        self._turns += 1
+                        self._longest_s = max(self._longest_s, time.monotonic() - began)
+
+    def count(self, seconds: float) -> dict[str, float]:
+        """Turns, seconds, and CPU seconds of this process."""
+        began, cpu = time.monotonic(), time.process_time()
+        self._counting.set()
+        self._over.wait(seconds)
+        self._counting.clear()
+        self._over.set()
+        spent = time.monotonic() - began
+        return {
+            "turns": self._turns,
+            "seconds": spent,
+            "cpu_seconds": time.process_time() - cpu,
+            "longest_wait_s": self._longest_s,
+        }
+
+
+def main() -> None:
+    """Compete, count, and say what was counted."""
+    candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
+    with ExitStack() as stack:
+        contest = Contest(CANDIDATES[candidate](etcd, redis_url, name, stack))
+        for _ in range(int(threads)):
+            threading.Thread(target=contest.compete, daemon=True).start()
+        print("queued", flush=True)
+        sys.stdin.readline()
+        print(json.dumps(contest.count(float(seconds))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""One run of one case: reset, let the buyers click, count, judge."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from loadtest.bench.clients import Click, Crowd
+from loadtest.bench.meters import Meter
+from loadtest.bench.result import Case, Run
+from loadtest.results.answer import Answer
+from loadtest.results.verdict import Verdict, judge
+from loadtest.stack.stack import Stack
+from loadtest.target.sale import Sale
+
+_SALE = "demo"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A running stack and what is needed to measure it."""
+
+    stack: Stack
+    meter: Meter
+    sale: Sale
+
+    @classmethod
+    def on(cls, stack: Stack) -> Bench:
+        """For a stack that is up."""
+        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, admin_token="")
+        return cls(stack, Meter(stack), sale)
+
+    def run(self, case: Case) -> Run:
+        """One round; raises Unanswered and SaleError."""
+        self.sale.reset(case.stock)
+        with Crowd(self.stack.urls) as crowd:
+            crowd.gather(int(case.rate / 5) if case.rate else case.buyers)
+            before = self.meter.read()
+            answers = self._clicks(crowd, case)
+            count = self.meter.read().since(before)
+        wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+        return Run(wall_s, answers, self._verdict(case, answers), count)
+
+    def _clicks(self, crowd: Crowd, case: Case) -> list[Answer]:
+        if case.rate:
+            return crowd.stream(lambda number: click(case, number), rate=case.rate, seconds=case.buyers / case.rate)
+        return crowd.burst([click(case, number) for number in range(case.buyers)])
+
+    def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
+        """In the words of the rush for one item; for several, the sum of what does not add up."""
+        if case.items == 1:
+            ledger, left = self.sale.ledger()
+            return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
+        counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
+        return total_verdict(counts)
+
+
+def total_verdict(counts: Sequence[Mapping[str, int]]) -> str:
+    """The sentence on many items, from what ``GET /stock`` says of each."""
+    balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
+    return Verdict(
+        sold=sum(count["orders"] for count in counts),
+        oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
+        undersold=-sum(min(0, each) for each in balance),
+        lost_updates=sum(max(0, each) for each in balance),
+        duplicates=0,
+        missing=0,
+        contradicted=0,
+        in_doubt=0,
+    ).sentence
+
+
+def _stock(url: str, item: int) -> dict[str, int]:
+    with urllib.request.urlopen(f"{url}/stock?item={item}", timeout=10) as response:
+        counts: dict[str, int] = json.load(response)
+        return counts
+
+
+def click(case: Case, number: int) -> Click:
+    """What buyer `number` does; the buyers take the items in turn."""
+    asked = {"guard": case.guard, "hold_ms": case.hold_ms, "buyer": f"buyer-{number}", "item": number % case.items + 1}
+    return Click(f"buyer-{number}", f"/stock/reduce?{urlencode(asked)}")

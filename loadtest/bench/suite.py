@@ -1,0 +1,88 @@
+"""The parts of `make bench`: which cases, on what stack, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from loadtest.bench.result import Case
+from loadtest.results.comparison import GUARDS
+
+# They poll or begin again instead of queueing, so they take many times longer than all others together.
+SLOW = ("redis-lock", "redis-watch")
+EVERY_GUARD = tuple(GUARDS)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cases that are compared with each other, so their rounds are interleaved on one stack.
+
+    Attributes:
+        instances, items: of the stack.
+        rounds: of each case.
+        warm_up: whether there is one more round before them, which is not counted.
+    """
+
+    name: str
+    cases: Sequence[Case]
+    rounds: int
+    instances: int = 2
+    items: int = 1
+    warm_up: bool = True
+
+    def schedule(self) -> Iterator[tuple[int, Case]]:
+        """Every round of every case, round by round; outside the rush, slow cases have one round only."""
+        for number in range(0 if self.warm_up else 1, self.rounds + 1):
+            for case in self.cases:
+                once = case.guard in SLOW and self.name != "rush"
+                if not once or number == 1:
+                    yield number, case
+
+
+def _rush(guards: Sequence[str]) -> Iterator[Part]:
+    """The rush itself: 500 buyers at once for 300 pieces."""
+    yield Part("rush", [Case("rush", guard, 500, 300) for guard in guards], rounds=7)
+
+
+def _crowd(guards: Sequence[str]) -> Iterator[Part]:
+    """5,000 buyers at once for 300 pieces: nearly everybody has to be told that nothing is left."""
+    yield Part("crowd", [Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
+
+
+def _open(guards: Sequence[str]) -> Iterator[Part]:
+    """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for everybody."""
+    yield Part("open", [Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
+
+
+def _instances(guards: Sequence[str]) -> Iterator[Part]:
+    """The rush with one instance, two and four."""
+    for count in (1, 2, 4):
+        cases = [Case("instances", guard, 500, 300, instances=count) for guard in guards]
+        yield Part("instances", cases, rounds=3, instances=count)
+
+
+def _hold(guards: Sequence[str]) -> Iterator[Part]:
+    """The rush with 0, 1 and 5 ms of think time inside the critical section."""
+    cases = [Case("hold", guard, 500, 300, hold_ms=hold) for guard in guards for hold in (0, 1, 5)]
+    yield Part("hold", cases, rounds=3)
+
+
+def _items(guards: Sequence[str]) -> Iterator[Part]:
+    """500 buyers of one item, of five and of twenty, with pieces for everybody: how throughput grows with the locks."""
+    wanted = [guard for guard in guards if guard in ("none", "etcd", "etcd-cohort", "etcd-batch")]
+    cases = [Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)]
+    yield Part("items", cases, rounds=5, items=20)
+
+
+PARTS = {"rush": _rush, "crowd": _crowd, "open": _open, "instances": _instances, "hold": _hold, "items": _items}
+
+
+def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:
+    """The parts to run; `rounds` for each if given."""
+    chosen = [part for name in names for part in PARTS[name](guards)]
+    return chosen if rounds is None else [replace(part, rounds=rounds) for part in chosen]
+
+
+def about(name: str) -> str:
+    """What a part is, in a sentence."""
+    return str(PARTS[name].__doc__)

@@ -1,0 +1,1 @@
+"""Every command of `python -m loadtest`; nothing imports it."""

@@ -1,0 +1,85 @@
+"""`audit`: records that were kept, judged again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from loadtest.results.audit import Audit, audit
+from loadtest.results.overlaps import Overlap
+from loadtest.results.record import LedgerRow, Record, RecordError, Section
+from loadtest.results.text import counted
+from loadtest.results.verdict import NO_VERDICT
+
+_MOST = 10  # lines of a kind
+
+
+@click.command("audit")
+@click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def audit_records(records: Sequence[Path]) -> None:
+    """Judge records that were kept, and list what is in them: overlaps, orders out of place, doubts.
+
+    Exits with 1 if a record of an exact guard shows what it must not show.
+    """
+    broken = False
+    for path in records:
+        try:
+            record = Record.read(path)
+        except (OSError, RecordError) as error:
+            raise click.ClickException(str(error)) from error
+        found = audit(record)
+        click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
+        for line in lines(found):
+            click.echo(f"  {line}")
+        if record.verdict["verdict"] == NO_VERDICT:
+            click.echo(f"  {NO_VERDICT}")
+        else:
+            broken |= record.promise == "exact" and bool(found.findings())
+    sys.exit(1 if broken else 0)
+
+
+def lines(found: Audit) -> Iterator[str]:
+    """What was found, in words."""
+    total = found.sold + found.stock_left
+    lost = counted(found.lost_updates, "lost update")
+    yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
+    yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
+    pairs = map(_overlap, found.overlaps)
+    yield from _listed("pair", " of critical sections open at once", pairs, count=found.overlaps.count)
+    yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
+    late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)
+    yield from _listed("order", " out of token order", late)
+    yield from _listed("order", " acknowledged but missing", (f"{row.order} of {row.buyer}" for row in found.missing))
+    yield from _listed("order", " sold but denied", map(_order, found.denied))
+    yield from _listed("order", " stored but unacknowledged", map(_order, found.unacknowledged))
+    yield from _listed("duplicate", "", map(_order, found.duplicates))
+    yield from _listed("buyer", " without an answer", found.unanswered)
+    yield f"findings: {'; '.join(found.findings()) or 'none'}"
+
+
+def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
+    """The first of them, and how many there are; `count` where not all of them are at hand."""
+    every = list(rows)
+    count = len(every) if count is None else count
+    if every:
+        yield f"{counted(count, noun)}{what}:"
+        yield from (f"  {row}" for row in every[:_MOST])
+    if count > _MOST:
+        yield f"  and {count - _MOST} more"
+
+
+def _overlap(overlap: Overlap) -> str:
+    harm = "they raced" if overlap.raced else "harmless"
+    times = f"{overlap.from_ms:.1f} to {overlap.to_ms:.1f} ms"
+    return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}: {harm}"
+
+
+def _section(section: Section) -> str:
+    return f"{section.buyer} in {section.instance} (token {section.token}, {section.outcome})"
+
+
+def _order(row: LedgerRow) -> str:
+    return f"{row.order} of {row.buyer} from {row.instance} (token {row.token})"

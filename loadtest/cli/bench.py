@@ -1,0 +1,115 @@
+"""`bench`: all guards side by side, in one run, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from loadtest.bench.bounds import measure_bounds
+from loadtest.bench.clients import Unanswered
+from loadtest.bench.document import performance
+from loadtest.bench.result import Case, Result, Row, Run
+from loadtest.bench.runner import Bench
+from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
+from loadtest.bench.tables import Grid, grids
+from loadtest.cli.report import write
+from loadtest.results.folders import BENCHMARK, new_report, point_latest
+from loadtest.results.text import counted
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.stack import Stack
+from loadtest.target.shops import SaleError
+
+_SETTINGS = {"FLASHSALE_EVIDENCE": ""}
+_NARROWEST = 150
+
+
+@click.command()
+@click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help="Repeatable; default: all.")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(EVERY_GUARD), help="Repeatable; default: all.")
+@click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
+def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
+    """Measure all guards against each other. Takes about fifteen minutes; --part rush --rounds 3 takes one."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_NARROWEST)
+    if output is None:
+        report = new_report()
+        output = report / BENCHMARK
+        point_latest(report)
+    result = Result(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
+    try:
+        for part in parts(names or tuple(PARTS), guards or EVERY_GUARD, rounds):
+            measure(part, result, console)
+            result.write(output)
+    except (Unanswered, SaleError) as error:
+        raise click.ClickException(str(error)) from error
+    for grid in grids(result):
+        console.print(draw(grid))
+    console.print(f"Report: {write([output])}", soft_wrap=True)
+
+
+def measure(part: Part, result: Result, console: Console) -> None:
+    """Run one part on a stack of its own, and add its rows to the result."""
+    env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
+    runs: dict[Case, list[Run]] = {case: [] for case in part.cases}
+    with scratch_directory() as directory, Stack(directory, ports="free", instances=part.instances, env=env) as stack:
+        bench = Bench.on(stack)
+        result.versions = bench.sale.versions()
+        with console.status(f"{part.name}: warming up") as status:
+            for number, case in part.schedule():
+                status.update(f"{part.name}, round {number} of {part.rounds}: {_shown(case)}")
+                run = bench.run(case)
+                if number:
+                    runs[case].append(run)
+            if not result.bounds:
+                status.update("what no guard can beat")
+                result.bounds = measure_bounds(stack)
+        result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
+    result.rows += [Row.of(case, done) for case, done in runs.items()]
+    _report(part, result.rows[-len(runs) :], console)
+
+
+def _shown(case: Case) -> str:
+    sizes = f"{case.buyers} buyers, {counted(case.instances, 'instance')}, {case.hold_ms} ms"
+    return f"{case.guard}, {sizes}, {counted(case.items, 'item')}"
+
+
+def _report(part: Part, rows: Sequence[Row], console: Console) -> None:
+    for row in rows:
+        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
+
+
+def draw(grid: Grid) -> Table:
+    """A table for the terminal."""
+    table = Table(title=f"{grid.name}: {grid.about}", title_justify="left")
+    for heading in grid.headings:
+        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict") else "right")
+    for row in grid.rows:
+        table.add_row(*row)
+    return table
+
+
+@click.command("performance")
+@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
+def write_performance(results: tuple[Path, ...], output: Path) -> None:
+    """Write docs/performance.md from the JSON files of runs of bench; bounds are those of the first."""
+    first, *others = map(_result, results)
+    for other in others:
+        first.join(other)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(performance(first), encoding="utf-8")
+    click.echo(f"written to {output}")
+
+
+def _result(path: Path) -> Result:
+    try:
+        return Result.read(path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise click.ClickException(f"{path} is no result of make bench: {error}") from error

@@ -1,0 +1,89 @@
+"""`demo`: the whole story in one command: start everything, rush under every guard, compare, stop everything."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from loadtest.cli.compare import RushOptions, run_rush, rush_options
+from loadtest.cli.report import draw
+from loadtest.results.comparison import BASELINE, GUARDS
+from loadtest.results.folders import report_under_way
+from loadtest.rush.progress import console
+from loadtest.stack.places import places
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.process import Process, scratch_directory
+from loadtest.stack.stack import Stack
+
+
+@click.command()
+@rush_options
+@click.option("--keep", is_flag=True, help="Then keep it all running, with the board, until Ctrl-C.")
+def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: bool) -> None:
+    """Start the sale on free ports, run the rush under every guard, compare, and stop everything.
+
+    Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    screen = console()
+    options = RushOptions(_with_baseline(guards or GUARDS), buyers, stock, hold_ms)
+    with report_under_way() as report, scratch_directory() as directory:
+        stack = _stack(directory, keep=keep)
+        try:
+            _start(stack, screen)
+            comparison = run_rush(options, report, hosts=stack.urls, env=stack.directions)
+            draw(report, screen)
+            if keep:
+                _keep(stack, screen)
+        except BaseException:
+            for process in stack.processes:  # nobody waits for purchases that are under way
+                process.kill()
+            raise
+        with screen.status("stopping everything"):
+            stack.stop()
+    sys.exit(comparison.exit_code or (0 if comparison.baseline_oversold else 1))
+
+
+def _stack(directory: Path, *, keep: bool) -> Stack:
+    """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
+    usual = Stack(directory, board=True)
+    if keep and not any(is_occupied(process.port) for process in usual.processes):
+        return usual
+    return Stack(directory, ports="free", board=keep)
+
+
+def _keep(stack: Stack, screen: Console) -> None:
+    """Say where to look, and wait for Ctrl-C."""
+    screen.print("\nThe sale stays open. Ctrl-C stops everything.")
+    for name, place in places(stack).items():
+        screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _with_baseline(guards: Sequence[str]) -> Sequence[str]:
+    return guards if BASELINE in guards else [BASELINE, *guards]
+
+
+def _start(stack: Stack, screen: Console) -> None:
+    names = [process.name for process in stack.processes]
+    with screen.status(f"starting {', '.join(names)}") as status:
+
+        def ready(process: Process) -> None:
+            names.remove(process.name)
+            status.update(f"starting {', '.join(names) or 'the buyers'}")
+
+        stack.start(on_ready=ready)
+    screen.print(f"Ready: {', '.join(process.name for process in stack.processes)}")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,91 @@
+"""`faults`: the sale under faults, each with an expected and an observed result."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from loadtest.cli.options import Seconds
+from loadtest.cli.report import draw
+from loadtest.faults.runner import BY_NAME, WITH_DOCKER, Programme
+from loadtest.faults.table import table
+from loadtest.results.folders import point_latest, report_under_way
+from loadtest.rush.progress import console
+
+GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
+DEFAULT_GUARDS = GUARDS[:3]
+
+
+def _listed() -> str:
+    """What can be played, for --help; click leaves the lines of such a paragraph as they are."""
+    lines = (
+        textwrap.fill(each.what, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
+        for name, each in BY_NAME.items()
+    )
+    return "\b\nScenarios:\n" + "\n".join(lines)
+
+
+@click.command(epilog=_listed())
+@click.argument("scenarios", nargs=-1, type=click.Choice(list(BY_NAME)), metavar="[SCENARIO]...")
+@click.option(
+    "--guard",
+    "guards",
+    multiple=True,
+    type=click.Choice(GUARDS),
+    help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
+)
+@click.option(
+    "--seconds", default=5.0, type=Seconds(), show_default=True, help="How long `random` goes on under each guard."
+)
+@click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
+@click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
+def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool) -> None:
+    """Break what the sale relies on, in the middle of the rush, and judge what was sold.
+
+    Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
+    where a holder outlives its lease.
+    """
+    if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
+        raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
+    signal.signal(signal.SIGTERM, _interrupt)
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    screen = console()
+    with report_under_way() as report:
+        programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
+        _play(programme, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
+        draw(report, screen)
+        point_latest(report)
+    sys.exit(0 if all(result.as_expected for result in programme.results) else 1)
+
+
+def _play(programme: Programme, scenarios: Sequence[str], guards: Sequence[str], screen: Console) -> None:
+    """Play all, and show what came of them: also of those that were played before it was stopped."""
+    began = time.monotonic()
+    try:
+        for name in scenarios:
+            programme.play(BY_NAME[name], guards)
+    finally:
+        if programme.results:
+            screen.print()
+            screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
+        for line in programme.unexpected():
+            screen.print(line, style="bold red", markup=False)
+    unexpected = sum(not result.as_expected for result in programme.results)
+    screen.print(_summary(len(programme.results), unexpected, time.monotonic() - began))
+
+
+def _summary(runs: int, unexpected: int, seconds: float) -> str:
+    verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
+    return f"{runs} run{'s' if runs > 1 else ''} in {seconds:.0f} s: {verdict}."
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,43 @@
+"""The commands of python -m loadtest."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from loadtest.bench.locks.bench import bench_lock
+from loadtest.bench.viewers import bench_viewers
+from loadtest.cli.audit import audit_records
+from loadtest.cli.bench import bench, write_performance
+from loadtest.cli.compare import compare
+from loadtest.cli.demo import demo
+from loadtest.cli.faults import faults
+from loadtest.cli.report import report
+from loadtest.cli.up import up
+from loadtest.report.sources import ReportError
+from loadtest.results.folders import ReportsError
+from loadtest.stack.process import ServerError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Run the flash sale on this machine, without Docker."""
+
+
+for command in (demo, up, compare, faults, audit_records, report, bench, write_performance, bench_lock, bench_viewers):
+    cli.add_command(command)
+
+
+def run() -> NoReturn:
+    """Run a command, and exit: what it cannot do is one line and an exit code; raises KeyboardInterrupt."""
+    try:
+        sys.exit(cli(prog_name="python -m loadtest", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (ServerError, ReportsError, ReportError) as error:
+        sys.exit(f"Error: {error}")
+    except click.Abort:
+        raise KeyboardInterrupt from None

@@ -1,0 +1,105 @@
+"""`up`: the stack in the foreground, as `docker compose up` shows it, without Docker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from types import FrameType
+
+import click
+
+from loadtest.stack.places import places
+from loadtest.stack.process import PortOccupied, Process, scratch_directory
+from loadtest.stack.stack import Instance, Stack
+
+_POLL_S = 0.1
+_OTHER_PORTS = 'make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"'
+_COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
+
+
+@click.command()
+@click.option("--free-ports", is_flag=True, help="Take any free ports instead of 2379, 6379, 8070, 8080 and 8090.")
+@click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
+def up(free_ports: bool, port_offset: int) -> None:
+    """Run etcd, Redis, two shops and the board in the foreground, until Ctrl-C.
+
+    Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    with scratch_directory() as directory:
+        stack = Stack(directory, ports="free" if free_ports else "default", port_offset=port_offset, board=True)
+        logs = Logs(stack.processes)
+        try:
+            stack.start(on_ready=logs.ready)
+            _welcome(stack)
+            logs.follow()
+        except PortOccupied as occupied:
+            raise click.ClickException(f"{occupied}. Choose others: {_OTHER_PORTS}") from None
+        except KeyboardInterrupt:
+            click.echo("\nStopping; Ctrl-C again to kill.")
+        finally:
+            stack.stop()
+            logs.show_new()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _advice(process: Process) -> str:
+    """What to do when it has ended by itself."""
+    return "the board can start it again" if isinstance(process, Instance) else "Ctrl-C, and start again"
+
+
+def _welcome(stack: Stack) -> None:
+    click.echo("\nThe sale is open. Ctrl-C stops everything.")
+    for name, place in places(stack).items():
+        click.echo(f"{name}: {place}")
+    click.echo()
+
+
+class Logs:
+    """The log files of several processes as one stream, each line after the name of its process."""
+
+    def __init__(self, processes: list[Process]) -> None:
+        self._processes = processes
+        self._shown = dict.fromkeys(processes, 0)  # bytes of its log
+        self._ended: set[Process] = set()
+        self._width = max(len(process.name) for process in processes)
+
+    def ready(self, process: Process) -> None:
+        """Show what led to it, and that `process` is ready."""
+        self.show_new()
+        self.say(process, f"ready on port {process.port}")
+
+    def follow(self) -> None:
+        """Show what is logged until the last process has ended."""
+        while len(self._ended) < len(self._processes):
+            self.show_new()
+            for process in self._processes:
+                if process.running:
+                    self._ended.discard(process)  # started again from the board
+                elif process not in self._ended:
+                    self._ended.add(process)
+                    self.say(process, f"ended with code {process.returncode}: {_advice(process)}")
+            time.sleep(_POLL_S)
+
+    def show_new(self) -> None:
+        """Show the whole lines that were logged since the last call."""
+        for process in self._processes:
+            if not process.log.exists():
+                continue
+            with process.log.open("rb") as log:
+                log.seek(self._shown[process])
+                whole = log.read().rpartition(b"\n")[0]
+            if whole:
+                self._shown[process] += len(whole) + 1
+                for line in whole.decode(errors="replace").split("\n"):
+                    self.say(process, line)
+
+    def say(self, process: Process, line: str) -> None:
+        """Show one line as coming from `process`."""
+        colour = _COLOURS[self._processes.index(process) % len(_COLOURS)]
+        prefix = click.style(f"{process.name:{self._width}} |", fg=colour)
+        click.echo(f"{prefix} {line}", color=False if os.environ.get("NO_COLOR") else None)

@@ -1,0 +1,124 @@
+"""Watches a sale from outside, in etcd and in Redis themselves: what is shown live, and kept as samples."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import redis
+
+from loadtest.faults.snapshot import Glance, Lease, LeaseClock, Party
+from loadtest.faults.testbed.protocols import SALE, Arena, Shop
+from loadtest.results.clock import Start
+from loadtest.results.record import Sample
+from lock import EtcdError, connect
+
+PERIOD_S = 0.1
+TIMEOUT_S = 0.3
+QUEUE = f"flash-sale/{SALE}/"
+KEYS = f"sale:{{{SALE}}}:"
+STRANGER = "stranger"
+
+
+class Lookout:
+    """A thread that looks ten times a second, as a context manager.
+
+    Args:
+        arena: where the sale is.
+        start: the moment from which samples count.
+        total: items at the beginning.
+        show: is told what is seen.
+
+    Attributes:
+        samples: what was seen.
+        stock, orders: the counter and the length of the ledger, as last seen.
+    """
+
+    def __init__(self, arena: Arena, start: Start, total: int, show: Callable[[Glance], None]) -> None:
+        self.samples: list[Sample] = []
+        self.stock = self.orders = 0
+        self._arena = arena
+        self._start = start
+        self._total = total
+        self._show = show
+        self._leases = LeaseClock()
+        self._redis = redis.Redis.from_url(
+            arena.redis.url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+        )
+        self._etcd = connect(arena.etcd.endpoints, timeout=TIMEOUT_S)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="lookout", daemon=True)
+
+    def __enter__(self) -> Lookout:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._etcd.close()
+        self._redis.close()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PERIOD_S):
+            seen = self._look()
+            self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
+            self._show(seen)
+
+    def _look(self) -> Glance:
+        at_ms = self._start.elapsed_ms()
+        stock, orders, lock_ms = self._sale()
+        redis_lock = Lease(lock_ms / 1000, self._arena.ttl_s) if lock_ms else None
+        queue = self._queue()
+        return Glance(at_ms, stock, orders, self._total, redis_lock, self._parties(queue or []), queue is not None)
+
+    def _sale(self) -> tuple[int | None, int | None, int]:
+        """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
+        try:
+            with self._redis.pipeline() as pipe:
+                pipe.get(KEYS + "stock")
+                pipe.llen(KEYS + "orders")
+                pipe.pttl(KEYS + "lock")
+                stock, orders, left = pipe.execute()
+        except redis.RedisError:
+            return None, None, 0
+        self.stock, self.orders = int(stock or 0), int(orders)
+        return self.stock, self.orders, max(left, 0)
+
+    def _queue(self) -> list[tuple[str, Lease]] | None:
+        """Name and lease of everybody in the queue, the holder first; None while etcd is away."""
+        try:
+            keys = self._etcd.get_prefix(QUEUE).keys
+            leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}
+        except EtcdError:
+            return None
+        return [(_session(key.value), leases[key.lease_id]) for key in keys]
+
+    def _lease(self, lease: int) -> Lease:
+        told = self._etcd.time_to_live(lease)
+        now, granted = time.monotonic(), told.granted_ttl
+        return Lease(self._leases.left(lease, told_s=told.ttl, granted_s=granted, now=now), granted)
+
+    def _parties(self, queue: list[tuple[str, Lease]]) -> list[Party]:
+        holder = queue[0][0] if queue else None
+        leases, keys = dict(queue), Counter(name for name, _ in queue)
+        states = {shop.name: _state(shop) for shop in self._arena.shops}
+        return [
+            Party(name, states.get(name, ""), leases.get(name), name == holder, keys[name] - (name == holder))
+            for name in dict.fromkeys([*states, *leases])
+        ]
+
+
+def _state(shop: Shop) -> str:
+    return "frozen" if shop.instance.frozen else "" if shop.instance.running else "dead"
+
+
+def _session(value: bytes) -> str:
+    """The name in a queue key that our library wrote."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(value)["session"])
+    return STRANGER

@@ -1,0 +1,126 @@
+"""The scenarios one after the other, each in an arena of its own, as they are shown in the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+
+from loadtest.faults.result import EXACT, Result
+from loadtest.faults.scenario import Scenario
+from loadtest.faults.scenarios import SCENARIOS
+from loadtest.faults.scenarios.random_sequence import RandomSequence
+from loadtest.faults.screen import draw
+from loadtest.faults.snapshot import Glance
+from loadtest.faults.testbed.compose import ComposeArena
+from loadtest.faults.testbed.local import LocalArena
+from loadtest.faults.testbed.protocols import Arena
+from loadtest.faults.trial import Performance
+from loadtest.stack.process import scratch_directory
+
+BY_NAME: dict[str, type[Scenario]] = {
+    **{scenario.name: scenario for scenario in SCENARIOS},
+    RandomSequence.name: RandomSequence,
+}
+WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines]
+
+
+class Programme:
+    """What is played, and what came of it.
+
+    Args:
+        console: where it is shown.
+        report: directory for the records.
+        seconds: for which `random` goes on under each guard.
+        seed: of `random`.
+        compose: in containers, and not in local processes.
+
+    Attributes:
+        results: of all performances so far.
+    """
+
+    def __init__(self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False) -> None:
+        self.results: list[Result] = []
+        self._console = console
+        self._report = report
+        self._seconds = seconds
+        self._seed = seed
+        self._compose = compose
+        self._live: Live | None = None
+        self._label = ""
+
+    def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
+        """Play one scenario under each guard; raises ServerError or SaleError."""
+        self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
+        with (
+            scratch_directory() as directory,
+            self._shown_live(),
+            self._arena(scenario, directory) as arena,
+        ):
+            for guard in guards:
+                if issubclass(scenario, RandomSequence):
+                    result = self._play_random(guard, arena)
+                else:
+                    result = self._perform(scenario(), guard, arena, scenario.name)
+                self.results.append(result)
+                self._tell(result)
+
+    def _arena(self, scenario: type[Scenario], directory: Path) -> LocalArena | ComposeArena:
+        if self._compose:
+            return ComposeArena(directory, ttl_s=scenario.ttl_s)
+        return LocalArena(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s)
+
+    def _play_random(self, guard: str, arena: Arena) -> Result:
+        """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
+        random, results, until = Random(self._seed), list[Result](), time.monotonic() + self._seconds
+        while not results or (results[-1].as_expected and time.monotonic() < until):
+            name = f"random-{self._seed}-{len(results) + 1}"
+            self.event(f"sale {len(results) + 1} of seed {self._seed}")
+            results.append(self._perform(RandomSequence(random), guard, arena, name))
+        return replace(
+            min(results, key=lambda result: (result.as_expected, result.observed == EXACT)),
+            stall_s=max(result.stall_s for result in results),
+        )
+
+    def unexpected(self) -> list[str]:
+        """What is not as it should be, a line each."""
+        return [
+            f"{result.scenario}, {result.guard}: {problem}" for result in self.results for problem in result.problems
+        ]
+
+    def _perform(self, scenario: Scenario, guard: str, arena: Arena, name: str) -> Result:
+        self._label = f"{scenario.name}, {guard}"
+        result, record = Performance(scenario, guard, arena, self).run()
+        record.write(self._report / "records" / f"{name}-{guard}.json")
+        return result
+
+    def _tell(self, result: Result) -> None:
+        style, word = ("green", "as expected") if result.as_expected else ("bold red", "NOT AS EXPECTED")
+        self._console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
+        for problem in result.problems:
+            self._console.print(f"    {problem}", style="red", markup=False)
+
+    # What a performance shows
+
+    def look(self, seen: Glance) -> None:
+        """What the sale looks like at this moment."""
+        if self._live:
+            self._live.update(draw(self._label, seen))
+
+    def event(self, text: str, at_ms: float = 0.0) -> None:
+        """What was done to it, and when."""
+        self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
+
+    @contextmanager
+    def _shown_live(self) -> Iterator[None]:
+        starting = Spinner("dots", "starting etcd, Redis and two shops")
+        with Live(starting, console=self._console, refresh_per_second=10, transient=True) as self._live:
+            yield
+        self._live = None

@@ -1,0 +1,1 @@
+"""The sale that is broken on purpose: local processes or containers."""

@@ -1,0 +1,57 @@
+"""The first race, magnified: who read the stock and who wrote it, each before the other was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadtest.report.charts.vega import BAD, DIGITS, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
+from loadtest.results.audit import Audit
+from loadtest.results.record import Section
+
+_MOST = 8  # sections
+_LANE = 36
+_NAME = 190
+
+
+def race(found: Audit) -> list[Section]:
+    """The first section that raced, and those with which it did, as they entered; empty if none raced."""
+    if not found.raced:
+        return []
+    first = min((overlap.first for overlap in found.raced), key=lambda section: section.entered_ms)
+    rivals = [overlap.second for overlap in found.raced if overlap.first is first]
+    return [first, *sorted(rivals, key=lambda section: section.entered_ms)[: _MOST - 1]]
+
+
+def magnified(sections: Sequence[Section]) -> Spec:
+    """A lane for each buyer, in milliseconds from the first entry on."""
+    zero = sections[0].entered_ms
+    rows = [
+        {
+            "lane": lane * _LANE,
+            "buyer": section.buyer,
+            "from": section.entered_ms - zero,
+            "to": (section.left_ms or section.entered_ms) - zero,
+            # Who reads and writes at once has one moment only.
+            "read": None if section.read_ms is None else section.read_ms - zero,
+            "write": None if section.commit_ms is None else section.commit_ms - zero,
+        }
+        for lane, section in enumerate(sections)
+    ]
+    ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
+    ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
+    lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
+    # From the left edge on: how wide a text becomes in the reader's font is not known here.
+    name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
+    return {
+        "width": WIDE - _NAME,
+        "height": _LANE * len(rows) - _LANE / 2,
+        "layer": [
+            layer(rows, {"type": "rule", "color": LINE, "strokeWidth": _LANE * 0.6}, x=ms, x2={"field": "to"}, y=lane),
+            layer(rows, name, x={"value": -_NAME}, y=lane, text={"field": "buyer"}),
+            layer(rows, {**_POINT, "shape": "circle", "color": PLAIN}, x=by("read"), y=lane),
+            layer(rows, {**_POINT, "shape": "diamond", "color": BAD, "fill": BAD}, x=by("write"), y=lane),
+        ],
+    }
+
+
+_POINT = {"type": "point", "size": 170, "strokeWidth": 3, "opacity": 1, "invalid": "filter"}

@@ -1,0 +1,87 @@
+"""Measurements that were repeated: every round is a tick, their median a dot, on a logarithmic axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadtest.report.charts.vega import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
+
+_LANE = 30
+_BESIDE = 240, 130  # for names on the left and texts on the right
+_WIDTH = WIDE - sum(_BESIDE)
+_NAME = {"type": "text", "limit": _BESIDE[0], "fontWeight": 600}
+_TEXT = {"type": "text", "fill": DIM}
+_AIR = 1.1  # around the outermost, as a factor
+_DIGITS = ((1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7), tuple(digit / 10 for digit in range(10, 100)))
+_FEWEST, _MANY = 3, 100  # ticks; Vega leaves some of its own accord out
+_LEAST = 0.001  # a logarithm needs more than nothing
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One line of the chart: what it is called, all that was measured, what stands for it, and that in words."""
+
+    name: str
+    values: Sequence[float]
+    middle: float
+    text: str
+
+
+def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) -> Spec:
+    """A lane below the other; `line_at` marks one value for all of them."""
+    rows = [_row(number, lane) for number, lane in enumerate(lanes)]
+    rounds = [{"y": row["y"], "at": at} for row in rows for at in row["values"]]
+    line = [] if line_at is None else [{"at": line_at}]
+    outermost = [row["at"] for row in [*rounds, *line]] + [row["middle"] for row in rows]
+    ends = (min(outermost) / _AIR, max(outermost) * _AIR)
+    x = axis(
+        "from",
+        ends,
+        title=title,
+        scale={"type": "log"},
+        grid=True,
+        values=_round(*ends),
+        labelOverlap=False,
+        format="~r",
+    )
+    y = {"field": "y", "type": "quantitative", "scale": None, "axis": None}
+    dot = {"type": "point", "filled": True, "size": 140, "color": PLAIN, "opacity": 1}
+    return {
+        "width": _WIDTH,
+        "height": len(lanes) * _LANE,
+        "layer": [
+            layer(rows, {"type": "rule", "color": LINE, "strokeWidth": 5}, x=x, x2={"field": "to"}, y=y),
+            layer(line, {"type": "rule", "color": INK, "strokeDash": [4, 4]}, x=by("at")),
+            layer(rounds, {"type": "tick", "color": DIM, "thickness": 2, "size": 14}, x=by("at"), y=y),
+            layer(rows, dot, x=by("middle"), y=y),
+            layer(rows, {**_NAME, "align": "right", "dx": -14}, x={"value": 0}, y=y, text={"field": "name"}),
+            layer(rows, {**_TEXT, "align": "right"}, x={"value": _WIDTH + _BESIDE[1]}, y=y, text={"field": "text"}),
+        ],
+    }
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers on the axis: at least three, if any are so near to each other."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in _DIGITS:
+        every = [round(digit * 10.0**power, 6) for power in powers for digit in digits]
+        found = [number for number in every if low <= number <= high]
+        if len(found) >= _FEWEST:
+            break
+    return found
+
+
+def _row(number: int, lane: Lane) -> dict[str, Any]:
+    values = [max(value, _LEAST) for value in lane.values]
+    return {
+        "y": (number + 0.5) * _LANE,
+        "name": lane.name,
+        "text": lane.text,
+        "values": values,
+        "from": min(values),
+        "to": max(values),
+        "middle": max(lane.middle, _LEAST),
+    }

@@ -1,0 +1,73 @@
+"""The page of a comparison: verdicts, sales over time, waiting times, and who was inside when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loadtest.report.charts.sold import end_s, sold_over_time
+from loadtest.report.charts.vega import Markup, draw
+from loadtest.report.charts.waiting import distributions
+from loadtest.report.pages.sections import Inside
+from loadtest.report.render import render
+from loadtest.report.sources import Rush
+from loadtest.results.comparison import GUARDS, Comparison
+from loadtest.results.record import Record
+
+
+def page(rush: Rush) -> str:
+    """The whole page."""
+    comparison = rush.comparison
+    insides = [Inside.of(rush.records[run.guard]) for run in comparison.runs if run.guard in rush.records]
+    return render(
+        "rush.html",
+        {
+            "source": rush,
+            "comparison": comparison,
+            "most": max([comparison.stock, *(run.orders for run in comparison.runs)], default=0) or 1,
+            "sold": sold(rush),
+            "waited": _distributions(rush, waited),
+            "took": _distributions(rush, took),
+            "insides": insides,
+            "magnified": next((inside for inside in insides if inside.race), None),
+            "repeat": repeat(comparison),
+        },
+    )
+
+
+def sold(rush: Rush) -> dict[str, Markup | None]:
+    """Sales over time by guard, all on the same axes."""
+    records = {run.guard: rush.records[run.guard] for run in rush.comparison.runs if run.guard in rush.records}
+    until_s = max(map(end_s, records.values()), default=0.0)
+    most = max([rush.comparison.stock, *(len(record.ledger) for record in records.values())])
+    return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in records.items()}
+
+
+def waited(record: Record) -> list[float]:
+    """Milliseconds for the guard's turn, as far as the shop told."""
+    return [answer.waited_ms for answer in record.answers if answer.waited_ms is not None]
+
+
+def took(record: Record) -> list[float]:
+    """Milliseconds from each click to its answer."""
+    return [answer.answered_ms - answer.sent_ms for answer in record.answers]
+
+
+def _distributions(rush: Rush, measured: Callable[[Record], list[float]]) -> Markup | None:
+    """Histograms by guard."""
+    guards = [run.guard for run in rush.comparison.runs if run.guard in rush.records]
+    spec = distributions({guard: measured(rush.records[guard]) for guard in guards})
+    return draw(spec) if spec else None
+
+
+def repeat(comparison: Comparison) -> str:
+    """The command that does it again; what is as usual is left out."""
+    guards = [run.guard for run in comparison.runs]
+    usual: list[tuple[str, Any, Any]] = [
+        ("buyers", comparison.buyers, 500),
+        ("stock", comparison.stock, 300),
+        ("hold-ms", comparison.hold_ms, 0),
+    ]
+    words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards]
+    words += [f"--{name} {value}" for name, value, default in usual if value != default]
+    return f'make demo ARGS="{" ".join(words)}"' if words else "make demo"

@@ -1,0 +1,95 @@
+"""The page of records alone, such as those of `make faults`: what was expected, what came, and what happened when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from loadtest.faults.runner import BY_NAME
+from loadtest.report.charts.sold import end_s, sold_over_time
+from loadtest.report.charts.vega import HALF, Markup, draw
+from loadtest.report.pages.sections import Inside
+from loadtest.report.render import render
+from loadtest.report.sources import Kept
+from loadtest.results.record import Record
+
+_ALL_OPEN = 6  # records
+
+
+@dataclass(frozen=True)
+class Played:
+    """One record and its charts."""
+
+    inside: Inside
+    sold: Markup | None
+
+    @classmethod
+    def of(cls, record: Record) -> Played:
+        most = max(record.stock, len(record.ledger))
+        return cls(Inside.of(record), draw(sold_over_time(record, until_s=end_s(record), most=most, width=HALF)))
+
+    @property
+    def record(self) -> Record:
+        return self.inside.record
+
+    @property
+    def name(self) -> str:
+        return f"{self.record.scenario or 'rush'}, {self.record.guard}"
+
+    @property
+    def as_expected(self) -> bool:
+        expectation = self.record.expectation
+        return bool(expectation["as_expected"] if expectation else self.record.verdict["kept_promise"])
+
+    @property
+    def problems(self) -> list[str]:
+        return list(self.record.expectation["problems"]) if self.record.expectation else []
+
+
+def page(kept: Kept) -> str:
+    """The whole page."""
+    played = [Played.of(record) for record in kept.records]
+    return render(
+        "kept.html",
+        {
+            "source": kept,
+            "sentence": sentence(played),
+            "good": all(each.as_expected for each in played),
+            "chapters": chapters(played),
+            "all_open": len(played) <= _ALL_OPEN,
+            "repeat": repeat(kept.records),
+        },
+    )
+
+
+def sentence(played: list[Played]) -> str:
+    """What it all comes to."""
+    if len(played) == 1:
+        only = played[0]
+        expected = f", {'' if only.as_expected else 'not '}as expected." if only.record.expectation else ""
+        return f"{only.name}: {only.record.verdict['verdict']}{expected}"
+    unexpected = sum(not each.as_expected for each in played)
+    return f"{len(played)} sales under faults: {f'{unexpected} not' if unexpected else 'all'} as expected."
+
+
+def chapters(played: list[Played]) -> list[dict[str, Any]]:
+    """The records by scenario, each with what is done in it."""
+    found: dict[str, list[Played]] = {}
+    for each in played:
+        found.setdefault(each.record.scenario or "rush", []).append(each)
+    return [{"name": name, "what": _what(name), "played": each} for name, each in found.items()]
+
+
+def _what(scenario: str) -> str:
+    return BY_NAME[scenario].what if scenario in BY_NAME else ""
+
+
+def repeat(records: list[Record]) -> str:
+    """The command that does it again."""
+    if records[0].kind != "fault":
+        return "make demo"
+    scenarios = dict.fromkeys(str(record.scenario) for record in records)
+    guards = dict.fromkeys(record.guard for record in records)
+    every = set(scenarios) == set(BY_NAME)
+    words = ([] if every else list(scenarios)) + [f"--guard {guard}" for guard in guards]
+    return f'make faults ARGS="{" ".join(words)}"'

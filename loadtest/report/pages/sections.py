@@ -1,0 +1,30 @@
+"""What the recorded critical sections of one run show, judged and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadtest.report.charts.race import magnified, race
+from loadtest.report.charts.sold import end_s
+from loadtest.report.charts.timeline import timeline
+from loadtest.report.charts.vega import Markup, draw
+from loadtest.results.audit import Audit, audit
+from loadtest.results.record import Record, Section
+
+
+@dataclass(frozen=True)
+class Inside:
+    """One run; charts are None where there is nothing to draw, or no way to."""
+
+    record: Record
+    found: Audit
+    timeline: Markup | None
+    racing: list[Section]
+    race: Markup | None
+
+    @classmethod
+    def of(cls, record: Record) -> Inside:
+        found = audit(record)
+        racing = race(found)
+        spec = timeline(record, found, until_s=end_s(record))
+        return cls(record, found, draw(spec) if spec else None, racing, draw(magnified(racing)) if racing else None)

@@ -1,0 +1,119 @@
+"""Two of a kind side by side: two runs, or a run on two laptops. Differences are ratios, B as a multiple of A."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadtest.bench.tables import setting
+from loadtest.report.charts.strip import Lane, strip
+from loadtest.report.charts.vega import Markup, draw
+from loadtest.report.charts.waiting import distributions
+from loadtest.report.pages.comparison import took
+from loadtest.report.render import render
+from loadtest.report.sources import Bench, ReportError, Rush, Source
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure in both; None where it was not measured."""
+
+    name: str
+    a: float | None
+    b: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        return self.b / self.a if self.a and self.b is not None else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One guard, or one case of the benchmark, in both; the first measure is its wall time."""
+
+    name: str
+    verdicts: tuple[str, str]
+    measures: Sequence[Measure]
+
+
+def page(a: Source, b: Source) -> str:
+    """The whole page; raises ReportError if they cannot be compared."""
+    waits: Markup | None = None
+    if isinstance(a, Rush) and isinstance(b, Rush):
+        lines, waits = _guards(a, b), _waits(a, b)
+    elif isinstance(a, Bench) and isinstance(b, Bench):
+        lines = _cases(a, b)
+    else:
+        raise ReportError(f"{a.path} and {b.path} cannot be compared: two comparisons can be, or two benchmarks")
+    if not lines:
+        raise ReportError(f"{a.path} and {b.path} have nothing in common")
+    context = {"a": a, "b": b, "lines": lines, "ratios": _ratios(lines), "waits": waits, "differ": _differ(a, b)}
+    return render("versus.html", {**context, "sentence": sentence(lines)})
+
+
+def sentence(lines: Sequence[Line]) -> str:
+    """What it all comes to."""
+    ratios = sorted(ratio for line in lines if (ratio := line.measures[0].ratio) is not None)
+    if not ratios:
+        return "A against B"
+    low, high = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
+    return f"B took {low if low == high else f'{low} to {high}'} times as long as A."
+
+
+def _guards(a: Rush, b: Rush) -> list[Line]:
+    theirs = {run.guard: run for run in b.comparison.runs}
+    return [
+        Line(
+            run.guard,
+            (run.verdict, other.verdict),
+            [
+                Measure("wall s", run.wall_s, other.wall_s),
+                Measure("took ms", run.purchase_ms.p50, other.purchase_ms.p50),
+                Measure("waited ms", run.waited_ms.p50, other.waited_ms.p50),
+            ],
+        )
+        for run in a.comparison.runs
+        if (other := theirs.get(run.guard))
+    ]
+
+
+def _cases(a: Bench, b: Bench) -> list[Line]:
+    theirs = {row.case: row for row in b.result.rows}
+    return [
+        Line(
+            ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case)))),
+            (" / ".join(row.verdicts), " / ".join(other.verdicts)),
+            [
+                Measure("wall s", row.wall_s, other.wall_s),
+                Measure("took ms", row.purchase_ms.p50, other.purchase_ms.p50),
+            ],
+        )
+        for row in a.result.rows
+        if (other := theirs.get(row.case))
+    ]
+
+
+def _ratios(lines: Sequence[Line]) -> Markup | None:
+    lanes = [
+        Lane(line.name, [1.0, ratio], ratio, f"{ratio:.2f} x")
+        for line in lines
+        if (ratio := line.measures[0].ratio) is not None
+    ]
+    return draw(strip(lanes, title="wall time of B as a multiple of A", line_at=1.0)) if lanes else None
+
+
+def _waits(a: Rush, b: Rush) -> Markup | None:
+    """Times from click to answer, A above B for each guard that both have recorded."""
+    both = [guard for guard in a.records if guard in b.records]
+    ordered = [run.guard for run in a.comparison.runs if run.guard in both]
+    waits = {f"{guard}, {name}": took(each.records[guard]) for guard in ordered for name, each in (("A", a), ("B", b))}
+    spec = distributions(waits)
+    return draw(spec) if spec else None
+
+
+def _differ(a: Source, b: Source) -> list[tuple[str, Any, Any]]:
+    """Versions that are not the same in both."""
+    names = dict.fromkeys([*a.versions, *b.versions])
+    pairs = [(name, a.versions.get(name, "none"), b.versions.get(name, "none")) for name in names]
+    return [pair for pair in pairs if pair[1] != pair[2]]

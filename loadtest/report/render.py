@@ -1,0 +1,56 @@
+"""Pages from templates: one file each, with everything inside, that opens from disk without any network.
+
+All text is escaped by the templates: what buyers, instances and files are called is only ever shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from loadtest.results.text import counted
+
+TEMPLATES = Path(__file__).with_name("templates")
+DASH = "\N{EN DASH}"
+
+_environment = Environment(
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """A whole page."""
+    made = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return _environment.get_template(template).render(**context, made=made)
+
+
+def _count(number: float | None) -> str:
+    return DASH if number is None else f"{number:,.0f}"
+
+
+def _seconds(number: float | None) -> str:
+    """Three digits that count, or two decimals."""
+    return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
+
+
+def _ratio(number: float | None) -> str:
+    return DASH if number is None else f"{number:.2f} x"
+
+
+def _day(time: str) -> str:
+    """An ISO 8601 time, for reading."""
+    return time.replace("T", " ").replace("+00:00", " UTC")
+
+
+def _machine(about: Mapping[str, Any]) -> str:
+    """As far as it was recorded."""
+    words = [about.get("processor"), about.get("system"), about.get("machine")]
+    cpus = [f"{about['cpus']} CPUs"] if "cpus" in about else []
+    return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
+
+
+_environment.filters.update(count=_count, counted=counted, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)

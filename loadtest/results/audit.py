@@ -1,0 +1,137 @@
+"""The audit of a recorded sale: what the buyers were told, what the ledger has and what the instances did, joined.
+
+Pure: it needs nothing but a `Record`, so a record that was kept can be judged again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from loadtest.results.answer import Outcome, Token
+from loadtest.results.overlaps import Overlap, Overlaps
+from loadtest.results.record import AnswerRow, LedgerRow, Record, Section
+from loadtest.results.text import counted
+
+SOLD = Outcome.SOLD.value
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What there is to say about one record. Lists are empty where all is well.
+
+    Attributes:
+        sold: entries of the ledger.
+        stock_left: what the counter said at the end.
+        stock: items at the beginning.
+        overlaps: critical sections that were open at once.
+        unfinished: sections whose process died inside.
+        token_regressions: orders with a lower token than one before it in the ledger, and that order.
+        missing: answers that say "sold" of an order that is not in the ledger.
+        denied: orders whose buyer was told, in the last answer and without doubt, that nothing was bought.
+        unacknowledged: orders whose buyer was told nothing certain.
+        duplicates: orders that repeat one, or are a second one of the same buyer.
+        unanswered: buyers whose last request got no answer.
+        longest_stall_ms: the longest time in which nobody was sold anything, from the first request to the last sale.
+    """
+
+    stock: int
+    sold: int
+    stock_left: int
+    overlaps: Overlaps
+    unfinished: list[Section]
+    token_regressions: list[tuple[LedgerRow, LedgerRow]]
+    missing: list[AnswerRow]
+    denied: list[LedgerRow]
+    unacknowledged: list[LedgerRow]
+    duplicates: list[LedgerRow]
+    unanswered: list[str]
+    longest_stall_ms: float
+
+    @property
+    def lost_updates(self) -> int:
+        """Orders that the counter does not know of."""
+        return max(0, self.sold + self.stock_left - self.stock)
+
+    @property
+    def raced(self) -> list[Overlap]:
+        """The overlaps that did harm, unless something else than a lock prevented it."""
+        return [pair for pair in self.overlaps if pair.raced]
+
+    def findings(self) -> list[str]:
+        """What an exact sale under a lock must not show, in words; empty if all is well."""
+        total = self.sold + self.stock_left
+        found: dict[str, Sequence[object]] = {
+            f"{counted(len(self.raced), 'pair')} that raced": self.raced,
+            f"{counted(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
+            f"{len(self.missing)} acknowledged but missing": self.missing,
+            f"{len(self.denied)} sold but denied": self.denied,
+            counted(len(self.duplicates), "duplicate"): self.duplicates,
+            f"{counted(len(self.unanswered), 'buyer')} without an answer": self.unanswered,
+        }
+        sums = [] if total == self.stock else [f"sold + stock is {total} of {self.stock}"]
+        return sums + [words for words, listed in found.items() if listed]
+
+
+def audit(record: Record) -> Audit:
+    """Judge `record` by all that it contains."""
+    last = {answer.buyer: answer for answer in sorted(record.answers, key=lambda answer: answer.sent_ms)}
+    acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome == SOLD}
+    entries = {(row.order, row.buyer) for row in record.ledger}
+    silent = [row for row in record.ledger if (row.order, row.buyer) not in acknowledged]
+    denied = [row for row in silent if row.buyer in last and not last[row.buyer].in_doubt]
+    return Audit(
+        stock=record.stock,
+        sold=len(record.ledger),
+        stock_left=record.verdict["stock_left"],
+        overlaps=Overlaps.of(record.sections),
+        unfinished=[section for section in record.sections if section.left_ms is None],
+        token_regressions=list(_token_regressions(record.ledger)),
+        missing=[
+            answer
+            for answer in record.answers
+            if answer.outcome == SOLD and (answer.order, answer.buyer) not in entries
+        ],
+        denied=denied,
+        unacknowledged=[row for row in silent if row not in denied],
+        duplicates=list(_duplicates(record.ledger, set(last))),
+        unanswered=[buyer for buyer, answer in last.items() if answer.status == 0],
+        longest_stall_ms=longest_stall(record.answers),
+    )
+
+
+def _rank(token: Token | None) -> list[int]:
+    return [] if token is None else [token] if isinstance(token, int) else token
+
+
+def _token_regressions(ledger: Sequence[LedgerRow]) -> Iterator[tuple[LedgerRow, LedgerRow]]:
+    highest: LedgerRow | None = None
+    for row in ledger:
+        if row.token is None:
+            continue
+        if highest is not None and _rank(row.token) < _rank(highest.token):
+            yield row, highest
+        else:
+            highest = row
+
+
+def _duplicates(ledger: Sequence[LedgerRow], buyers: set[str]) -> Iterator[LedgerRow]:
+    """Strangers who bought during the rush may have done so as often as they liked."""
+    orders = Counter[str]()
+    served = Counter[str]()
+    for row in ledger:
+        if orders[row.order] or (served[row.buyer] and row.buyer in buyers):
+            yield row
+        orders[row.order] += 1
+        served[row.buyer] += 1
+
+
+def longest_stall(answers: Sequence[AnswerRow]) -> float:
+    """The longest time between two sales that buyers heard of, counted from the first request on, in milliseconds."""
+    if not answers:
+        return 0.0
+    sales = sorted(answer.answered_ms for answer in answers if answer.outcome == SOLD)
+    times = [min(answer.sent_ms for answer in answers), *sales]
+    return round(max((after - before for before, after in pairwise(times)), default=0.0), 3)

@@ -1,0 +1,196 @@
+"""Guards side by side: what one rush under each of them came to, in the shape of ``comparison.json``."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.verdict import NO_VERDICT, Verdict
+
+# Names and promises are the shop's; that this list is complete is tested.
+GUARDS = (
+    "none",
+    "thread",
+    "etcd",
+    "etcd-unfenced",
+    "etcd-cohort",
+    "etcd-batch",
+    "redis-lock",
+    "redis-watch",
+    "redis-lua",
+)
+DEFAULT_GUARDS = ["none", "etcd"]
+BASELINE = "none"
+NO_PROMISE = "none"
+BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """Milliseconds; None where nothing was measured."""
+
+    p50: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Percentiles:
+        measured = sorted(value for value in values if value is not None)
+        if not measured:
+            return cls()
+        cuts = statistics.quantiles(measured, n=100, method="inclusive") if len(measured) > 1 else measured * 99
+        return cls(round(cuts[49], 1), round(cuts[98], 1), round(measured[-1], 1))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One rush under one guard.
+
+    Attributes:
+        promise: in the shop's words; "none" promises nothing, and so always keeps it.
+        kept_promise: None where there is no verdict.
+        outcomes: how many clicks ended how; outcomes that did not occur are 0.
+        orders: entries of the ledger.
+        wall_s: seconds from the first click to the last answer.
+        send_spread_ms: between the first click and the last: how much of one burst it was.
+        purchase_ms: from each click to its answer, as the buyer saw it.
+        waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
+        by_instance: outcomes of each instance.
+    """
+
+    guard: str
+    promise: str
+    outcomes: dict[str, int]
+    orders: int
+    stock_left: int
+    oversold: int
+    undersold: int
+    lost_updates: int
+    duplicates: int
+    verdict: str
+    kept_promise: bool | None
+    wall_s: float
+    requests_per_s: float
+    send_spread_ms: float
+    purchase_ms: Percentiles
+    waited_ms: Percentiles
+    held_ms: Percentiles
+    by_instance: dict[str, dict[str, int]]
+
+    @classmethod
+    def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> Run:
+        """The figures of one rush, from its verdict and at least one answer."""
+        sent = [answer.sent for answer in answers]
+        wall_s = max(answer.received for answer in answers) - min(sent)
+        instances = sorted({answer.instance for answer in answers})
+        return cls(
+            guard=guard,
+            promise=promise,
+            outcomes=_outcomes(answers),
+            orders=verdict.sold,
+            stock_left=stock_left,
+            oversold=verdict.oversold,
+            undersold=verdict.undersold,
+            lost_updates=verdict.lost_updates,
+            duplicates=verdict.duplicates,
+            verdict=verdict.sentence,
+            kept_promise=None if verdict.strangers else promise == NO_PROMISE or verdict.exact,
+            wall_s=round(wall_s, 3),
+            requests_per_s=round(len(answers) / max(wall_s, 0.001), 1),
+            send_spread_ms=round((max(sent) - min(sent)) * 1000, 1),
+            purchase_ms=Percentiles.of(answer.purchase_ms for answer in answers),
+            waited_ms=Percentiles.of(answer.waited_ms for answer in answers),
+            held_ms=Percentiles.of(answer.held_ms for answer in answers),
+            by_instance={name: _outcomes(a for a in answers if a.instance == name) for name in instances},
+        )
+
+    @property
+    def failed(self) -> int:
+        """Clicks that were not served: neither sold nor truly sold out."""
+        return sum(count for outcome, count in self.outcomes.items() if not Outcome(outcome).served)
+
+
+def _outcomes(answers: Iterable[Answer]) -> dict[str, int]:
+    counted = Counter(answer.outcome for answer in answers)
+    return {outcome.value: counted[outcome] for outcome in Outcome}
+
+
+@dataclass
+class Comparison:
+    """The same rush under several guards.
+
+    Attributes:
+        buyers: each clicks once in every run.
+        started: ISO 8601, UTC.
+        versions: of what took part.
+        hold_ms: think time inside the critical section.
+        machine: where the buyers were; see `loadtest.results.machine`.
+    """
+
+    stock: int
+    buyers: int
+    started: str
+    versions: dict[str, str]
+    runs: list[Run] = field(default_factory=list)
+    hold_ms: int = 0
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> bool:
+        """Whether every guard kept its promise."""
+        return all(run.kept_promise for run in self.runs)
+
+    @property
+    def exit_code(self) -> int:
+        """That of a command: 0 if every guard kept its promise."""
+        return NO_RESULT if self._disturbed else 0 if self.kept else BROKEN_PROMISE
+
+    @property
+    def _disturbed(self) -> list[str]:
+        return [run.guard for run in self.runs if run.kept_promise is None]
+
+    @property
+    def baseline_oversold(self) -> int:
+        """By how many items the unlocked sale oversold; 0 if it did not, or did not run."""
+        return max((run.oversold for run in self.runs if run.guard == BASELINE and run.kept_promise), default=0)
+
+    @property
+    def sentence(self) -> str:
+        """What it all comes to, in words."""
+        if self._disturbed:
+            disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
+            return f"{disturbed}. Start again and let nobody else use this stack meanwhile."
+        broken = [f"{run.guard} ({run.verdict})" for run in self.runs if not run.kept_promise]
+        promised = any(run.promise != NO_PROMISE for run in self.runs)
+        kept = "Every promise was kept." if promised else "Nothing was promised."
+        promises = f"Promise broken: {', '.join(broken)}." if broken else kept
+        if self.baseline_oversold:
+            return f"{promises} Without a lock, {self.stock + self.baseline_oversold} of {self.stock} items were sold."
+        if any(run.guard == BASELINE for run in self.runs):
+            return f"{promises} Without a lock nothing was oversold either: this rush proves nothing."
+        return promises
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+    def write(self, path: Path) -> None:
+        """Write ``comparison.json``, and the directory for it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Comparison:
+        """What `write` wrote; raises OSError and ValueError."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**data, "runs": [_run(run) for run in data["runs"]]})
+
+
+def _run(data: dict[str, Any]) -> Run:
+    measured = ("purchase_ms", "waited_ms", "held_ms")
+    return Run(**{**data, **{name: Percentiles(**data[name]) for name in measured}})

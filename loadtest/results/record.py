@@ -1,0 +1,232 @@
+"""The record of one rush or fault: everything that is needed to judge it again, in one JSON file.
+
+All times (``*_ms``) are milliseconds since the record's start on the boot-time clock; null is what was not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from loadtest.results.answer import Answer, Token
+from loadtest.results.clock import Start
+from loadtest.results.comparison import Run
+from loadtest.results.section_reader import Visit
+from loadtest.results.verdict import Order
+
+FORMAT = "stock-flash-sale/record"
+VERSION = 1
+
+
+class RecordError(ValueError):
+    """A file is no record, or a newer program's; the message is one line."""
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One request of a buyer; who asks again has several. Status 0: no answer came."""
+
+    buyer: str
+    order: str | None
+    outcome: str
+    status: int
+    instance: str
+    token: Token | None
+    sent_ms: float
+    answered_ms: float
+    waited_ms: float | None
+    held_ms: float | None
+    in_doubt: bool
+
+    @classmethod
+    def of(cls, answer: Answer, start: Start) -> AnswerRow:
+        return cls(
+            answer.buyer,
+            answer.order,
+            answer.outcome.value,
+            answer.status,
+            answer.instance,
+            answer.token,
+            start.since_epoch(answer.sent),
+            start.since_epoch(answer.received),
+            answer.waited_ms,
+            answer.held_ms,
+            answer.in_doubt,
+        )
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One order; `at_ms` is the instance's time of day, brought to the record's clock."""
+
+    order: str
+    buyer: str
+    instance: str
+    guard: str
+    token: Token | None
+    at_ms: float
+
+    @classmethod
+    def of(cls, order: Order, start: Start) -> LedgerRow:
+        at_ms = start.since_epoch(order.at_ms / 1000)
+        return cls(order.order, order.buyer, order.instance, order.guard, order.token, at_ms)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`."""
+
+    order: str
+    buyer: str
+    instance: str
+    pid: int
+    thread: str
+    guard: str
+    token: Token | None
+    entered_ms: float
+    read_ms: float | None
+    commit_ms: float | None
+    left_ms: float | None
+    outcome: str | None
+    cause: str | None = None
+    item: str = "1"
+
+    @classmethod
+    def of(cls, visit: Visit, start: Start) -> Section:
+        def at(ns: int | None) -> float | None:
+            return None if ns is None else start.since_boot(ns)
+
+        return cls(
+            visit.order,
+            visit.buyer,
+            visit.instance,
+            visit.pid,
+            visit.thread,
+            visit.guard,
+            visit.token,
+            start.since_boot(visit.entered),
+            at(visit.read),
+            at(visit.commit),
+            at(visit.left),
+            visit.outcome,
+            visit.cause,
+            visit.item,
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The sale at one moment; None is what was out of reach."""
+
+    at_ms: float
+    stock: int | None
+    orders: int | None
+    holder: str | None
+    waiters: int | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that was done to the sale, in words."""
+
+    at_ms: float
+    text: str
+
+
+@dataclass
+class Record:
+    """One rush or fault under one guard.
+
+    Attributes:
+        kind: "rush" or "fault".
+        scenario: the fault's name.
+        promise: the guard's, in the shop's words.
+        started: ISO 8601, UTC.
+        verdict: the run's row of comparison.json.
+        expectation: of a fault: what was expected, and whether it came: see `loadtest.faults`.
+        sections: complete if the instances recorded them, else empty.
+    """
+
+    kind: str
+    guard: str
+    promise: str
+    stock: int
+    buyers: int
+    hold_ms: int
+    started: str
+    versions: dict[str, str]
+    verdict: dict[str, Any]
+    scenario: str | None = None
+    expectation: dict[str, Any] | None = None
+    answers: list[AnswerRow] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    @classmethod
+    def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
+        """The record of `run`, still without rows."""
+        return cls(
+            kind="rush",
+            guard=run.guard,
+            promise=run.promise,
+            stock=stock,
+            buyers=sum(run.outcomes.values()),
+            hold_ms=hold_ms,
+            started=started,
+            versions=versions,
+            verdict=asdict(run),
+        )
+
+    def take(
+        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], visits: Iterable[Visit]
+    ) -> None:
+        """Bring what was gathered to the record's clock; visits that began before its start belong to another."""
+        self.answers = [AnswerRow.of(answer, start) for answer in answers]
+        self.ledger = [LedgerRow.of(order, start) for order in ledger]
+        entered = (visit for visit in visits if visit.entered >= start.boot_ns)
+        self.sections = sorted((Section.of(visit, start) for visit in entered), key=lambda section: section.entered_ms)
+
+    def to_json(self) -> str:
+        """A line a row, so that two records can be compared as text."""
+        members = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        text = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in members.items())
+        return f"{{\n{text}\n}}\n"
+
+    def write(self, path: Path) -> None:
+        """Write it, and make the directory for it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """What `write` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            RecordError: it is no record, or a newer program's.
+        """
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            known = (data["format"], data["version"]) == (FORMAT, VERSION)
+        except (ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise RecordError(f"{path} is no {FORMAT} of version {VERSION}")
+        try:
+            data.update({name: [row(**each) for each in data[name]] for name, row in _ROWS.items()})
+            return cls(**{each.name: data[each.name] for each in fields(cls)})
+        except (KeyError, TypeError) as error:
+            raise RecordError(f"{path} is damaged: {error}") from error
+
+
+_ROWS = {"answers": AnswerRow, "ledger": LedgerRow, "sections": Section, "samples": Sample, "events": Event}
+
+
+def _lines(value: Any) -> str:
+    rows = value if isinstance(value, list) else []
+    return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]" if rows else json.dumps(value)

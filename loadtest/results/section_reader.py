@@ -1,0 +1,91 @@
+"""What the instances recorded about their critical sections (``FLASHSALE_EVIDENCE``), read while they write it.
+
+The lines are those of the shop's app/telemetry/section_log.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from loadtest.results.answer import Token
+
+
+@dataclass
+class Visit:
+    """One critical section, or as much of it as there is yet; times in nanoseconds of `loadtest.results.clock`.
+
+    Attributes:
+        item: what was bought; of a cart, its items, separated by commas.
+        left: None while it lasts, and for ever where the process died inside.
+        read, commit: when read and write were sent, None if they were not.
+        outcome: None where nothing was decided.
+        cause: "replayed", how the lock was lost, or the name of an error.
+    """
+
+    order: str
+    buyer: str
+    guard: str
+    token: Token | None
+    instance: str
+    pid: int
+    thread: str
+    entered: int
+    item: str = "1"
+    left: int | None = None
+    read: int | None = None
+    commit: int | None = None
+    outcome: str | None = None
+    cause: str | None = None
+
+
+class EvidenceReader:
+    """Follows all files of a directory, from its making on; what stands in them already is skipped.
+
+    Attributes:
+        visits: what was read so far, in each process in the order of entering.
+        full: whether a process has stopped recording because its file was full.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self.visits: list[Visit] = []
+        self.full = False
+        self._read = {file: file.stat().st_size for file in self._files()}
+        self._open: dict[tuple[Path, str], Visit] = {}
+
+    @classmethod
+    def from_environment(cls) -> EvidenceReader:
+        """Of the directory that ``FLASHSALE_EVIDENCE`` names, if it names one."""
+        name = os.environ.get("FLASHSALE_EVIDENCE")
+        return cls(Path(name) if name else None)
+
+    def poll(self) -> list[Visit]:
+        """`visits`, with what was written since the last call."""
+        for file in self._files():
+            with file.open("rb") as lines:
+                lines.seek(self._read.get(file, 0))
+                whole = lines.read().rpartition(b"\n")[0]
+            if whole:
+                self._read[file] = self._read.get(file, 0) + len(whole) + 1
+                for line in whole.splitlines():
+                    self._take(file, json.loads(line))
+        return self.visits
+
+    def _files(self) -> list[Path]:
+        return [] if self._directory is None else sorted(self._directory.glob("*.jsonl"))
+
+    def _take(self, file: Path, line: dict[str, Any]) -> None:
+        event, at = line.pop("event"), line.pop("at", 0)
+        if event == "enter":
+            told = {each.name: line[each.name] for each in fields(Visit) if each.name in line}
+            self._open[file, line["order"]] = visit = Visit(entered=at, **told)
+            self.visits.append(visit)
+        elif event == "leave" and (file, line["order"]) in self._open:
+            visit = self._open.pop((file, line["order"]))
+            visit.left, visit.read, visit.commit = at, line["read_at"], line["commit_at"]
+            visit.outcome, visit.cause = line["outcome"], line["cause"]
+        self.full |= event == "full"

@@ -1,0 +1,131 @@
+"""The verdict on one rush: the ledger against the buyers' answers. Pure arithmetic, without network and without Locust.
+
+It is taken from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
+however much was oversold. Selling too little is a failure as well, or a guard that refuses everybody would be the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from loadtest.results.answer import Answer, Outcome, Token
+
+NO_VERDICT = "disturbed by somebody else's purchases: no verdict"
+
+
+@dataclass(frozen=True)
+class Order:
+    """One entry of the ledger.
+
+    Attributes:
+        instance: which instance wrote it.
+        token: the fencing token under which it was written, if the guard has one.
+        at_ms: when, in milliseconds since the epoch, by the instance's clock.
+    """
+
+    order: str
+    buyer: str
+    instance: str = ""
+    guard: str = ""
+    token: Token | None = None
+    at_ms: int = 0
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Order:
+        """An entry as it stands in Redis; what else it may tell is left out."""
+        return cls(**{each.name: entry[each.name] for each in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rush comes to; all numbers count items or orders.
+
+    Attributes:
+        sold: entries of the ledger.
+        oversold: orders beyond the stock.
+        undersold: items that buyers wanted and did not get, or that vanished from the counter without an order.
+        lost_updates: orders that the counter does not know of.
+        duplicates: entries that repeat an order, or give a buyer a second one for a single click.
+        missing: buyers who were told "sold" and are not in the ledger.
+        contradicted: orders whose buyer was told that nothing was bought.
+        in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
+        strangers: orders of buyers who are not of the rush: what they did to the stock, no guard is to blame for.
+    """
+
+    sold: int
+    oversold: int
+    undersold: int
+    lost_updates: int
+    duplicates: int
+    missing: int
+    contradicted: int
+    in_doubt: int
+    strangers: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Every item was sold once, to whom it was promised, and the counter agrees."""
+        return not self.strangers and not any(count for count, _ in self._flaws())
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence that terminal, JSON, page and exit code share, such as ``EXACT`` or ``OVERSOLD by 12``."""
+        if self.strangers:
+            return NO_VERDICT
+        flaws = [text for count, text in self._flaws() if count] or ["EXACT"]
+        return ", ".join([*flaws, f"{self.in_doubt} in doubt"] if self.in_doubt else flaws)
+
+    def _flaws(self) -> Iterable[tuple[int, str]]:
+        yield self.oversold, f"OVERSOLD by {self.oversold}"
+        yield self.undersold, f"UNDERSOLD by {self.undersold}"
+        # Who oversells has lost updates: that is how it happens, and not a second finding.
+        yield (
+            0 if self.oversold else self.lost_updates,
+            f"{self.lost_updates} lost update{'s' if self.lost_updates > 1 else ''}",
+        )
+        yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
+        yield self.missing, f"{self.missing} acknowledged but missing"
+        yield self.contradicted, f"{self.contradicted} sold but denied"
+
+
+def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequence[Answer]) -> Verdict:
+    """Judge one rush in which each buyer clicked once.
+
+    Args:
+        stock: items at the beginning.
+        stock_left: what the counter says at the end.
+        ledger: the orders, in the order in which they were written.
+        answers: one for each click.
+    """
+    acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
+    entries = {(entry.order, entry.buyer) for entry in ledger}
+    buyers = {answer.buyer for answer in answers}
+    uncertain = {answer.buyer for answer in answers if answer.in_doubt}
+    certain = buyers - uncertain
+    unacknowledged = [buyer for _, buyer in entries - acknowledged]
+    return Verdict(
+        sold=len(ledger),
+        oversold=max(0, len(ledger) - stock),
+        undersold=_undersold(stock, stock_left, len(ledger), len(answers)),
+        lost_updates=max(0, len(ledger) + stock_left - stock),
+        duplicates=_duplicates(ledger),
+        missing=sum(pair not in entries for pair in acknowledged),
+        contradicted=sum(buyer in certain for buyer in unacknowledged),
+        in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
+        strangers=sum(entry.buyer not in buyers for entry in ledger),
+    )
+
+
+def _undersold(stock: int, stock_left: int, sold: int, clicks: int) -> int:
+    """Unsold items count as far as somebody wanted them, which is an item for each click."""
+    wanted = min(stock, clicks) - sold
+    vanished = stock - sold - stock_left
+    return max(wanted, vanished, 0)
+
+
+def _duplicates(ledger: Sequence[Order]) -> int:
+    bought = {(entry.buyer, entry.order) for entry in ledger}
+    repeated = len(ledger) - len({entry.order for entry in ledger})
+    return repeated + len(bought) - len({buyer for buyer, _ in bought})

@@ -1,0 +1,1 @@
+"""The barrier, the conductor, Locust's events and page, and progress."""

@@ -1,0 +1,130 @@
+"""The buyers of one Locust process, and the barrier that makes of their clicks one burst.
+
+A rush has rounds, one for each guard. The master announces a round; every buyer connects and comes to the barrier; when
+all buyers of all processes are there, the master opens it. Nothing is left over for the next round or the next test:
+every round has a gate of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from gevent.event import Event
+from gevent.queue import SimpleQueue
+
+from loadtest.results.answer import Answer
+
+# Enough that progress can be seen, few enough that telling it costs nothing.
+_BATCH = 25
+
+
+@dataclass(eq=False)
+class Round:
+    """One burst of clicks.
+
+    Attributes:
+        number: rises with every round of a test.
+        expected: buyers of this process that take part; those who come before the burst still do.
+        announced: of those who arrived, how many the master was told of.
+        gate: the barrier; open from the burst on.
+    """
+
+    number: int
+    guard: str
+    hold_ms: int
+    expected: int = 0
+    arrived: int = 0
+    announced: int = 0
+    answered: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    gate: Event = field(default_factory=Event)
+
+    def path(self, buyer: str) -> str:
+        """What the buyer posts to."""
+        return "/stock/reduce?" + urlencode({"guard": self.guard, "hold_ms": self.hold_ms, "buyer": buyer})
+
+
+@dataclass(eq=False)
+class Place:
+    """A buyer's place in the crowd: a name, an instance to buy from, and the rounds to come."""
+
+    buyer: str
+    host: str
+    rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
+
+
+class Crowd:
+    """All buyers of this process. `runner` is Locust's; the messages go to its master, which may be itself."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+        self._places: set[Place] = set()
+        self._enrolled = 0
+        self._test = ""
+        self._round: Round | None = None
+
+    def listen(self, runner: Any) -> None:
+        """Follow the master's announcements."""
+        self._runner = runner
+        runner.register_message("round", self._on_round)
+        runner.register_message("open", self._on_open)
+
+    def disperse(self) -> None:
+        """Forget the buyers of the last test.
+
+        The next ones have other names: purchases of a test that was stopped may still be under way in the shops.
+        """
+        self._places.clear()
+        self._test = secrets.token_hex(2)
+        self._enrolled = 0
+        self._round = None
+
+    def enrol(self, hosts: Sequence[str]) -> Place:
+        """A place for one more buyer; they take the hosts in turn."""
+        name = f"buyer-{self._test}-{self._runner.worker_index}-{self._enrolled}"
+        place = Place(name, hosts[self._enrolled % len(hosts)])
+        self._enrolled += 1
+        self._places.add(place)
+        if self._round is not None and not self._round.gate.is_set():
+            self._invite(place, self._round)
+        return place
+
+    def leave(self, place: Place) -> None:
+        """The buyer takes part in no further round."""
+        self._places.discard(place)
+
+    def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._round = Round(**msg.data)
+        for place in self._places:
+            self._invite(place, self._round)
+
+    def _invite(self, place: Place, round: Round) -> None:
+        round.expected += 1
+        place.rounds.put(round)
+
+    def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
+        if self._round is not None and self._round.number == msg.data["number"]:
+            self._round.gate.set()
+
+    def wait_for_everyone(self, round: Round) -> None:
+        """The barrier: returns for all buyers at once."""
+        round.arrived += 1
+        if round.arrived == round.expected:
+            self._tell("arrived", round, buyers=round.arrived - round.announced)
+            round.announced = round.arrived
+        round.gate.wait()
+
+    def report(self, round: Round, answer: Answer) -> None:
+        """Hand in the answer to one click."""
+        round.answers.append(answer)
+        round.answered += 1
+        if len(round.answers) == _BATCH or round.answered == round.expected:
+            self._tell("answers", round, answers=[astuple(answer) for answer in round.answers])
+            round.answers.clear()
+
+    def _tell(self, message: str, round: Round, **data: Any) -> None:
+        self._runner.send_message(message, {"number": round.number, **data})

@@ -1,0 +1,201 @@
+"""The rush, as Locust's master conducts it: a round for each guard, then the comparison.
+
+A round: wait until the shops have done with whatever was before, let the buyers come to the barrier, reset the stock,
+open the barrier, wait for every answer, read the ledger, judge.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gevent
+from gevent import Timeout
+from gevent.event import Event
+
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.clock import Start, utc_now
+from loadtest.results.comparison import Comparison, Run
+from loadtest.results.machine import about_machine
+from loadtest.results.record import Record, Sample
+from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.text import counted
+from loadtest.results.verdict import judge
+from loadtest.target.sale import Glance, Sale
+from loadtest.target.shops import SaleError
+
+LONGEST_HOLD_MS = 60_000  # the shop's
+ARRIVAL_TIMEOUT_S = 30.0
+LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
+# The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
+CLICK_TIMEOUT_S = 60.0
+ANSWERS_TIMEOUT_S = CLICK_TIMEOUT_S + 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class Audience:
+    """Who is told how the rush goes; every method may be left as it is."""
+
+    def waits(self, why: str) -> None: ...
+
+    def round_begins(self, guard: str, *, buyers: int, stock: int) -> None: ...
+
+    def answered(self, count: int) -> None: ...
+
+    def looked(self, glance: Glance) -> None: ...
+
+    def round_ends(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be compared."""
+
+    guards: Sequence[str]
+    stock: int
+    hold_ms: int
+    hosts: Sequence[str]
+
+    def check(self) -> None:
+        """Refuse what no shop could do; raises SaleError."""
+        if self.stock < 0:
+            raise SaleError(f"--stock is {self.stock}: give a number from 0.")
+        if not 0 <= self.hold_ms <= LONGEST_HOLD_MS:
+            raise SaleError(f"--hold-ms is {self.hold_ms}: give a number from 0 to {LONGEST_HOLD_MS}.")
+
+
+class Rush:
+    """Conducts the rounds of a test. `runner` is Locust's local or master runner.
+
+    Attributes:
+        comparison: the last test, or as much as there is yet of the one that runs.
+        records: one for each run of it.
+        notice: one line on why nothing happens: what it waits for, or why there is no comparison.
+    """
+
+    def __init__(self, runner: Any, audience: Audience) -> None:
+        self._runner = runner
+        self._audience = audience
+        self.comparison: Comparison | None = None
+        self.records: list[Record] = []
+        self.notice = ""
+        self._number = 0
+        self._arrived = 0
+        self._answers: list[Answer] = []
+        self._changed = Event()
+        runner.register_message("arrived", self._on_arrived)
+        runner.register_message("answers", self._on_answers)
+
+    @property
+    def verdicts(self) -> list[Run]:
+        """The runs of `comparison`, as many as there are yet."""
+        return self.comparison.runs if self.comparison else []
+
+    def compare(self, plan: Plan, buyers: int) -> Comparison:
+        """Run all rounds with `buyers` buyers; raises SaleError."""
+        self.comparison, self.records, self.notice = None, [], ""
+        try:
+            return self._compare(plan, buyers)
+        except SaleError as error:
+            self.notice = str(error)
+            raise
+
+    def _compare(self, plan: Plan, buyers: int) -> Comparison:
+        plan.check()
+        if buyers < 1:
+            raise SaleError("There are no buyers: give --users a number from 1.")
+        sale = Sale.from_environment(plan.hosts)
+        promises = sale.promises()
+        unknown = [guard for guard in plan.guards if guard not in promises]
+        if unknown:
+            raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
+        self.comparison = Comparison(
+            plan.stock, buyers, utc_now(), sale.versions(), hold_ms=plan.hold_ms, machine=about_machine()
+        )
+        for guard in plan.guards:
+            self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))
+        return self.comparison
+
+    def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
+        self._let_others_end(sale)
+        self._audience.round_begins(guard, buyers=buyers, stock=plan.stock)
+        self._assemble(guard, plan.hold_ms, buyers)
+        sale.reset(plan.stock)
+        evidence, start, started = EvidenceReader.from_environment(), Start.now(), utc_now()
+        samples: list[Sample] = []
+        lookout = gevent.spawn(self._look, sale, start, samples)
+        try:
+            answers = self._burst(buyers)
+        finally:
+            lookout.kill()
+        ledger, stock_left = sale.ledger()
+        verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
+        run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
+        record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
+        record.take(start, answers=answers, ledger=ledger, visits=evidence.poll())
+        record.samples = samples
+        self.records.append(record)
+        self._audience.round_ends(run)
+        return run
+
+    def _let_others_end(self, sale: Sale) -> None:
+        """What is under way in the shops, as of a rush that was stopped, would sell from this round's stock."""
+        try:
+            sale.shops.wait_until_idle(self._wait_for_others)
+        finally:
+            self.notice = ""
+
+    def _wait_for_others(self, purchases: int) -> None:
+        waiting = bool(self.notice)
+        self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
+        if not waiting:
+            self._audience.waits(self.notice)
+
+    def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
+        """Have every buyer connect and come to the barrier."""
+        self._number, self._arrived, self._answers = self._number + 1, 0, []
+        self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
+        if not self._wait(lambda: self._arrived >= buyers, ARRIVAL_TIMEOUT_S):
+            raise SaleError(f"Only {self._arrived} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
+
+    def _burst(self, buyers: int) -> list[Answer]:
+        """One click of every buyer, all at once, and its answer."""
+        self._runner.send_message("open", {"number": self._number})
+        if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
+            answers = counted(buyers, "answer")
+            raise SaleError(f"Only {len(self._answers)} of {answers} came within {ANSWERS_TIMEOUT_S:g} s.")
+        for answer in self._answers:
+            if answer.status == 400:
+                raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
+        return self._answers
+
+    def _look(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
+        """Look at the sale now and then, until killed."""
+        while True:
+            gevent.sleep(LOOK_S)
+            at_ms, glance = start.elapsed_ms(), sale.glance()
+            waiters = None if glance.queued is None else max(0, glance.queued - 1)
+            samples.append(Sample(at_ms, glance.stock, glance.orders, None, waiters))
+            self._audience.looked(glance)
+
+    def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
+        """Whether it happened within `timeout` seconds."""
+        with Timeout(timeout, False):
+            while not happened():
+                self._changed.clear()
+                self._changed.wait()
+        return happened()
+
+    def _on_arrived(self, environment: Any, msg: Any, **_: Any) -> None:
+        if msg.data["number"] == self._number:
+            self._arrived += msg.data["buyers"]
+            self._changed.set()
+
+    def _on_answers(self, environment: Any, msg: Any, **_: Any) -> None:
+        if msg.data["number"] == self._number:
+            self._answers += [Answer(row[0], Outcome(row[1]), *row[2:]) for row in msg.data["answers"]]
+            self._audience.answered(len(self._answers))
+            self._changed.set()

@@ -1,0 +1,139 @@
+"""Where Locust's events meet the rush: when a test begins, when its buyers are there, when it ends."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import gevent
+from locust.runners import MasterRunner, WorkerRunner
+
+from loadtest.results.comparison import NO_RESULT, Comparison
+from loadtest.results.record import Record
+from loadtest.rush.barrier import Crowd
+from loadtest.rush.conductor import Plan, Rush
+from loadtest.rush.locust_page import VerdictTab
+from loadtest.rush.progress import Terminal
+from loadtest.stack.ports import is_occupied
+from loadtest.target.shops import SaleError, hosts_of
+
+
+class Stage:
+    """Runs the comparison as one Locust test, any number of times.
+
+    A test that is stopped or interrupted before its comparison is complete has exit code 2.
+    """
+
+    def __init__(self, events: Any, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._environment: Any = None
+        self._rush: Rush | None = None
+        self._terminal = Terminal()
+        self._conductor: gevent.Greenlet | None = None
+        self._settled = False  # whether there is a comparison, or a line that says why there is none
+        self._complete = False
+        for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
+            getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
+        logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
+
+    def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
+        self._environment = environment
+        if environment.host and not isinstance(runner, WorkerRunner):
+            self._insist_on_addresses(environment.host)
+        if not isinstance(runner, MasterRunner):
+            self._crowd.listen(runner)
+        if not isinstance(runner, WorkerRunner):
+            self._rush = Rush(runner, self._terminal)
+            environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
+        if web_ui and self._rush:
+            self._insist_on_port(environment.parsed_options.web_port)
+            VerdictTab(environment, self._rush)
+
+    def _insist_on_addresses(self, hosts: str) -> None:
+        """Locust itself would say in sixty lines that its users cannot be made, and go on for ever."""
+        try:
+            hosts_of(hosts)
+        except SaleError as error:
+            self._give_up(str(error))
+
+    def _insist_on_port(self, port: int) -> None:
+        """Locust itself would say in forty lines that its page cannot be shown."""
+        if is_occupied(port):
+            self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
+
+    def _give_up(self, why: str) -> NoReturn:
+        self._terminal.fail(why)
+        sys.exit(NO_RESULT)
+
+    def _on_test_start(self, environment: Any, **_: Any) -> None:
+        if self._rush:  # a worker has no result of its own
+            environment.process_exit_code = NO_RESULT  # until there is one
+        self._settled = self._complete = False
+        self._crowd.disperse()
+
+    def _on_spawning_complete(self, **_: Any) -> None:
+        if self._rush and not self._conductor:
+            # Not the count that comes with the event: with several processes it may be that of the test before.
+            buyers = self._environment.runner.target_user_count
+            self._conductor = gevent.spawn(self._conduct, self._rush, buyers)
+
+    def _conduct(self, rush: Rush, buyers: int) -> None:
+        environment = self._environment
+        try:
+            comparison = rush.compare(self._plan(), buyers)
+        except SaleError as error:
+            self._settled = True
+            self._terminal.fail(str(error))
+            environment.runner.log_exception("master", str(error), str(error))
+        else:
+            self._settled = self._complete = True
+            environment.process_exit_code = comparison.exit_code
+            if environment.parsed_options.report:
+                self._keep(comparison, rush.records, Path(environment.parsed_options.report))
+        finally:
+            if self._conductor is gevent.getcurrent():  # or else it was ended by whoever is stopping the test
+                end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
+                end()
+
+    def _keep(self, comparison: Comparison, records: Iterable[Record], report: Path) -> None:
+        """Write `report` and its records; it comes last, so that it is never without them."""
+        try:
+            for record in records:
+                record.write(report.parent / "records" / f"{record.guard}.json")
+            comparison.write(report)
+        except OSError as error:
+            self._terminal.fail(f"The report cannot be kept in {report.parent}: {error.strerror}.")
+            self._environment.process_exit_code = NO_RESULT
+
+    def _plan(self) -> Plan:
+        options = self._environment.parsed_options
+        (buyer,) = self._environment.user_classes
+        return Plan(options.guards, options.stock, options.hold_ms, hosts=hosts_of(buyer.host))
+
+    def _on_test_stopping(self, environment: Any, **_: Any) -> None:
+        # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
+        if self._conductor is not None and self._conductor is not gevent.getcurrent():
+            self._conductor.kill(block=False)
+        self._conductor = None
+        if self._rush and not self._settled and not self._rush.verdicts:
+            self._terminal.stopped()
+        if not environment.parsed_options.headless:
+            self._show()
+
+    def _on_quit(self, exit_code: int, **_: Any) -> None:
+        if self._environment.parsed_options.headless:
+            self._show()
+
+    def _show(self) -> None:
+        """The comparison, as the last thing on the screen."""
+        self._terminal.end_status()
+        if self._rush and self._rush.comparison and self._rush.verdicts:
+            self._terminal.show(self._rush.comparison, complete=self._complete)
+
+
+def _is_no_spawn_warning(record: logging.LogRecord) -> bool:
+    """Locust warns of fast spawning because spawned users usually start at once; ours wait at the barrier."""
+    return "spawn rate is very high" not in record.getMessage()

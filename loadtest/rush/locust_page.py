@@ -1,0 +1,122 @@
+"""What Locust's page shows besides its own: a tab with the verdicts so far, and ways to the board and the report.
+
+By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table, and
+`after_request` for its rows. The links, and the larger letters of the tab, are added to the page: its tables can have
+neither.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from flask import Response, abort, jsonify, request
+from gevent import get_hub
+from markupsafe import escape
+
+from loadtest.report.pages.comparison import page
+from loadtest.report.sources import Rush as Kept
+from loadtest.results.comparison import Comparison
+from loadtest.results.folders import COMPARISON
+from loadtest.rush.conductor import Rush
+from loadtest.stack.apps import BOARD_URL
+from loadtest.target.shops import SaleError, hosts_of
+from loadtest.terminal.table import TITLES, cells
+
+TAB = "verdict"
+_ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
+_VERDICT = f"c{TITLES.index('verdict')}"
+_BUSY = ("spawning", "running", "cleanup")
+_LINKS = """\
+<style>
+  .ways { position: fixed; z-index: 9; left: 1rem; bottom: 1rem; display: flex; gap: 0.5rem }
+  .ways a { padding: 0.7rem 1.1rem; border-radius: 0.4rem; background: #15803d; color: #fff;
+            font: 600 1rem/1 system-ui, sans-serif; text-decoration: none }
+  .ways a:focus-visible { outline: 3px solid #f59e0b; outline-offset: 2px }
+  main { padding-bottom: 4.5rem }
+  table:has([data-sortkey=c0]) :is(th, td) { padding: 0.7rem clamp(0.4rem, 0.9vw, 0.7rem);
+                                             font-size: clamp(0.9rem, 1.3vw, 1.35rem) }
+  table:has([data-sortkey=c0]) td:nth-child(-n + 2) { font-weight: 700 }
+  table:has([data-sortkey=c0]) td:first-child { white-space: nowrap }
+  table:has([data-sortkey=c0]) td:nth-child(2) { min-width: 11em }
+</style>
+<nav class="ways" aria-label="The sale"><a href="%s">Board</a><a href="./report/">Report</a></nav>
+"""
+
+
+class VerdictTab:
+    """Added to the page of `environment`, for the comparisons that `rush` makes."""
+
+    def __init__(self, environment: Any, rush: Rush) -> None:
+        self._environment = environment
+        self._rush = rush
+        self._drawn: tuple[Comparison, int, str] | None = None
+        self._extend_page(environment.web_ui.template_args)
+        app = environment.web_ui.app
+        app.before_request(self._refuse)
+        app.after_request(self._extend)
+        app.add_url_rule(f"/{COMPARISON}", view_func=self.comparison)
+        app.add_url_rule("/report/", view_func=self.report)
+        app.add_url_rule(f"/report/{COMPARISON}", view_func=self.comparison)
+        app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
+
+    def _extend_page(self, template_args: dict[str, Any]) -> None:
+        columns = [{"key": f"c{number}", "title": TITLES[number]} for number in _ORDER]
+        template_args["extended_tabs"] = [{"key": TAB, "title": "Verdict"}]
+        template_args["extended_tables"] = [{"key": TAB, "structure": columns}]
+        template_args["extended_csv_files"] = [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}]
+
+    def _refuse(self) -> Response | None:
+        """A form whose buyers would not know where to go; Locust's page shows why, as with what it refuses itself."""
+        try:
+            if request.path == "/swarm" and request.form.get("host"):
+                hosts_of(request.form["host"])
+        except SaleError as error:
+            return jsonify(success=False, message=str(error), host=self._environment.host)
+        return None
+
+    def _extend(self, response: Response) -> Response:
+        """The rows go with Locust's statistics, which its page asks for every two seconds."""
+        if request.path == "/stats/requests" and response.is_json:
+            told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
+            response.set_data(json.dumps(told))
+        elif request.path == "/" and response.mimetype == "text/html":
+            links = _LINKS % escape(os.environ.get("FLASHSALE_BOARD_URL") or BOARD_URL)
+            response.set_data(response.get_data(as_text=True).replace("</body>", f"{links}</body>"))
+        return response
+
+    def _rows(self) -> list[dict[str, str]]:
+        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._rush.verdicts]
+        if self._rush.notice:
+            rows.append({_VERDICT: self._rush.notice})
+        return rows
+
+    def comparison(self) -> Response:
+        """``GET /comparison.json``: what is known so far; null before there is anything."""
+        done = self._rush.comparison
+        return Response(done.to_json() if done else "null", content_type="application/json")
+
+    def record(self, guard: str) -> Response:
+        """``GET /report/records/GUARD.json``: everything about one run of the comparison."""
+        records = {record.guard: record for record in self._rush.records}
+        if guard not in records:
+            abort(404)
+        return Response(records[guard].to_json(), content_type="application/json")
+
+    def report(self) -> Response:
+        """``GET /report/``: the comparison as a page, as `make demo` writes it; drawn when nobody is buying."""
+        comparison = self._rush.comparison
+        if self._environment.runner.state in _BUSY:
+            return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
+        if not (comparison and comparison.runs):
+            return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
+        drawn = self._drawn
+        if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
+            records = {record.guard: record for record in self._rush.records}
+            kept = Kept(Path(COMPARISON), comparison, records)
+            # In a thread, so that Locust's own greenlets go on meanwhile.
+            html = get_hub().threadpool.apply(page, (kept,))
+            drawn = self._drawn = comparison, len(comparison.runs), html
+        return Response(drawn[2], content_type="text/html")

@@ -1,0 +1,107 @@
+"""The rush in the terminal: a live line while it runs, a line for each guard, and the table at the end."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from loadtest.results.comparison import Comparison, Run
+from loadtest.results.text import counted
+from loadtest.rush.conductor import Audience
+from loadtest.target.sale import Glance
+from loadtest.terminal.table import table
+
+# Where there is no terminal that has a width, and where COLUMNS is not one.
+_PLAIN_WIDTH, _USUAL_WIDTH = 120, 80
+_BAR = 18  # characters
+
+
+def console() -> Console:
+    """Standard output; plain text where that is not a terminal, without colour where NO_COLOR is set."""
+    found = Console(highlight=False)
+    columns = os.environ.get("COLUMNS")
+    if columns:
+        found.width = int(columns) if columns.isdecimal() and int(columns) else _USUAL_WIDTH
+    elif not found.is_terminal:
+        found.width = _PLAIN_WIDTH
+    return found
+
+
+class Terminal(Audience):
+    """Shows how a rush goes."""
+
+    def __init__(self) -> None:
+        self._console = console()
+        self._status: Status | None = None
+        self._guard = ""
+        self._stock = self._answered = 0
+
+    def waits(self, why: str) -> None:
+        self._console.print(why)
+
+    def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
+        self._guard, self._stock, self._answered = guard, stock, 0
+        line = Text.assemble((f"{guard:<13}", "bold"), f" {counted(buyers, 'buyer')} on the way to the barrier")
+        # Not more often: drawing takes time from the buyers, who are in this process.
+        self._status = self._console.status(line, refresh_per_second=4)
+        self._status.start()
+
+    def answered(self, count: int) -> None:
+        self._answered = count
+
+    def looked(self, glance: Glance) -> None:
+        if self._status:
+            self._status.update(live_line(self._guard, self._stock, glance, self._answered))
+
+    def round_ends(self, run: Run) -> None:
+        self.end_status()
+        style = "green" if run.verdict.startswith("EXACT") else "bold red"
+        told = f": {run.orders} sold in {run.wall_s:.2f} s, all clicks within {run.send_spread_ms:.0f} ms"
+        self._console.print(Text.assemble((f"{run.guard:<14} ", "bold"), (run.verdict, style), told), soft_wrap=True)
+
+    def fail(self, message: str) -> None:
+        """Say why there is no comparison."""
+        self.end_status()
+        self._console.print(f"Error: {message}", style="bold red", markup=False, soft_wrap=True)
+
+    def stopped(self) -> None:
+        """Say that nothing was found out."""
+        self.end_status()
+        self._console.print("Stopped before the first verdict.", style="bold red")
+
+    def show(self, comparison: Comparison, *, complete: bool) -> None:
+        """The comparison as a table, and what it comes to if it is complete."""
+        self._console.print()
+        self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
+        style = "bold green" if complete and comparison.kept else "bold red"
+        sentence = comparison.sentence if complete else "Not complete."
+        self._console.print(sentence, style=style, markup=False, soft_wrap=True)
+
+    def end_status(self) -> None:
+        """Take the live line away."""
+        if self._status:
+            self._status.stop()
+            self._status = None
+
+
+def live_line(guard: str, stock: int, glance: Glance, answered: int) -> Text:
+    """The sale at this moment, in less than 80 columns: a bar, and figures for what it cannot say."""
+    line = Text.assemble((f"{guard:<13} ", "bold"))
+    if glance.stock is None or glance.orders is None:
+        return line.append("Redis is away", "bold red")
+    line.append_text(_bar(glance.orders, stock))
+    line.append(f" {glance.orders:>3} sold  {glance.stock:>3} left")
+    if glance.queued:
+        line.append(f"  {glance.queued - 1:>3} wait")
+    return line.append(f"  {answered:>3} answered")
+
+
+def _bar(sold: int, stock: int) -> Text:
+    """What is sold of what there was, and in another colour and shape what is sold beyond it."""
+    scale = _BAR / max(sold, stock, 1)
+    within, beyond = round(min(sold, stock) * scale), round(max(0, sold - stock) * scale)
+    rest = "." * (_BAR - within - beyond)
+    return Text.assemble(("=" * within, "blue"), ("#" * beyond, "bold red"), (rest, "dim"))

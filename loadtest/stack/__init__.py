@@ -1,0 +1,1 @@
+"""etcd, Redis, instances, board and Locust as local processes, and the fault proxy."""

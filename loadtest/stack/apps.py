@@ -1,0 +1,51 @@
+"""The board as a process of the local stack."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.process import Process
+from loadtest.stack.servers import answers_ok
+
+BOARD_PORT = 8070
+BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Board(Process):
+    """The page that shows the sale; ready when it answers. `env` tells it what to watch."""
+
+    def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
+        super().__init__("board", directory, port=port)
+        self._env = dict(env)
+
+    def obey(self, control: Path) -> None:
+        """Use the control at this socket from the next start on; see `loadtest.stack.control`."""
+        self._env["FLASHSALE_STACK"] = str(control)
+
+    def hint(self, locust_command: str) -> None:
+        """From the next start on, say that this starts Locust's page."""
+        self._env["FLASHSALE_LOCUST_COMMAND"] = locust_command
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "app.board"]
+
+    def environment(self) -> Mapping[str, str]:
+        own = {
+            "FLASHSALE_BOARD_HOST": LOOPBACK,
+            "FLASHSALE_BOARD_PORT": str(self.port),
+            "PYTHONPATH": str(_REPOSITORY),
+            "PYTHONUNBUFFERED": "1",
+        }
+        return {**os.environ, **own, **self._env}
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"{self.url}/livez")

@@ -1,0 +1,111 @@
+"""Lets the board freeze, thaw, kill and start instances of the local stack.
+
+The board's side is app/board/sources/stack_client.py.
+
+The stack owns the processes, so it is the stack that acts: a process id handed to somebody else may be another
+process by the time it is used. The socket is a file in a directory that only its own user can enter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import socketserver
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from loadtest.stack import guardian
+from loadtest.stack.process import Process, ServerError
+
+LONGEST_LINE = 1024
+
+
+class Control(socketserver.ThreadingUnixStreamServer):
+    """Answers at `path` until `close`; each question is one line of JSON, and so is its answer.
+
+    Args:
+        processes: which can be asked for, by their names.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, processes: Sequence[Process]) -> None:
+        # Not in the stack's own directory: a socket's path must be short.
+        self._directory = Path(tempfile.mkdtemp(prefix="flashsale-"))
+        guardian.watch("directory", self._directory)
+        self.path = self._directory / "control"
+        self._processes = {process.name: process for process in processes}
+        super().__init__(str(self.path), _Question)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="control", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more; idempotent."""
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What to say to `question`."""
+        if question.get("ask") == "states":
+            return {"states": {name: state_of(process) for name, process in self._processes.items()}}
+        process, act = self._processes.get(str(question.get("instance"))), _ACTIONS.get(str(question.get("ask")))
+        if process is None or act is None:
+            return {"error": f"There is no {question.get('instance')!r} here, or nothing such can be done to it."}
+        try:
+            return {"done": f"{process.name} {act(process)}."}
+        except ServerError as error:
+            return {"error": str(error)}
+
+
+class _Question(socketserver.StreamRequestHandler):
+    server: Control
+
+    def handle(self) -> None:
+        try:
+            answer = self.server.answer(json.loads(self.rfile.readline(LONGEST_LINE)))
+        except (ValueError, AttributeError):
+            answer = {"error": "This is no question."}
+        with contextlib.suppress(OSError):  # the board waits no longer
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+def state_of(process: Process) -> str:
+    """running, frozen or ended."""
+    if not process.running:
+        return "ended"
+    try:
+        stopped = psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return "ended"
+    return "frozen" if stopped else "running"
+
+
+def _freeze(process: Process) -> str:
+    process.pause()
+    return "is frozen (SIGSTOP)"
+
+
+def _thaw(process: Process) -> str:
+    process.resume()
+    return "goes on (SIGCONT)"
+
+
+def _kill(process: Process) -> str:
+    process.kill()
+    return "was killed (SIGKILL)"
+
+
+def _start(process: Process) -> str:
+    process.start()
+    return "has started"
+
+
+_ACTIONS: dict[str, Callable[[Process], str]] = {"freeze": _freeze, "thaw": _thaw, "kill": _kill, "start": _start}

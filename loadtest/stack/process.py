@@ -1,0 +1,193 @@
+"""A local process with a log file, a readiness check, and no way to outlive the one that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from loadtest.stack import guardian
+from loadtest.stack.lifetime import Lifetime
+from loadtest.stack.ports import free_port, is_occupied
+from loadtest.stack.standstill import all_stand_still
+
+_POLL_S = 0.02
+_FREEZE_S = 0.8  # at most, because the board waits a second for an answer
+
+
+class ServerError(Exception):
+    """A server of the local stack could not be brought up; the message is one line that says what to do."""
+
+
+class PortOccupied(ServerError):
+    """Somebody else listens on the port that was asked for."""
+
+
+class StartFailed(ServerError):
+    """The process ended, or stayed silent, before it was ready."""
+
+
+class Process(Lifetime):
+    """One process, leader of its own session; its output goes to DIRECTORY/NAME.log.
+
+    As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
+    Port 0 means a free one.
+
+    Attributes:
+        frozen: whether `pause` stopped it.
+    """
+
+    def __init__(self, name: str, directory: Path, *, port: int) -> None:
+        self.name = name
+        self.directory = directory
+        self.port = port or free_port()
+        self.log = directory / f"{name}.log"
+        self.frozen = False
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._group: int | None = None  # None again as soon as it may name somebody else's processes
+        self._changing = threading.RLock()  # of those who start or kill it, one at a time: the board has many viewers
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def pid(self) -> int:
+        """Process id, also that of its process group; raises ServerError before the first start."""
+        if self._popen is None:
+            raise ServerError(f"{self.name} was not started")
+        return self._popen.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs or was never started, else as subprocess has it: -9 after a kill."""
+        return None if self._popen is None else self._popen.poll()
+
+    @property
+    def running(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    def start(self, *, timeout: float = 30.0) -> None:
+        """Launch and wait until ready, at most `timeout` seconds; raises PortOccupied or StartFailed."""
+        self.launch()
+        self.wait_ready(timeout=timeout)
+
+    def launch(self) -> None:
+        """Start the process without waiting for it; raises PortOccupied."""
+        with self._changing:
+            if self.running:
+                return
+            self.kill()  # children of one that ended by itself
+            require_free_ports([self])
+            # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(self._spawn).result()
+
+    def _spawn(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment(),
+                start_new_session=True,
+            )
+        self._group = self._popen.pid
+        guardian.watch("group", self._group)
+
+    def wait_ready(self, *, timeout: float = 30.0) -> None:
+        """Wait until `is_ready`, at most `timeout` seconds; raises StartFailed with the log's last line."""
+        deadline = time.monotonic() + timeout
+        while not self.is_ready():
+            if not self.running:
+                raise StartFailed(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise StartFailed(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
+            time.sleep(_POLL_S)
+
+    def last_log_line(self) -> str:
+        lines = self.log.read_text(errors="replace").split("\n") if self.log.exists() else []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM), also if it is frozen."""
+        if self._popen is not None and self.running:
+            self.resume()
+            self._popen.terminate()
+
+    def stop(self, *, timeout: float = 15.0) -> None:
+        """Ask it to end, wait for `timeout` seconds, then kill what is left of it; idempotent."""
+        self.terminate()
+        self.wait_ended(timeout=timeout)
+
+    def wait_ended(self, *, timeout: float = 15.0) -> None:
+        """Wait for `timeout` seconds, then kill what is left of it."""
+        if self._popen is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(timeout)
+            self.kill()
+
+    def abort(self) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to it and all its children at once; idempotent."""
+        with self._changing:
+            if self._popen is None or self._group is None:
+                return
+            self._signal_group(signal.SIGKILL)
+            self._popen.wait()
+            guardian.forget("group", self._group)
+            self._group, self.frozen = None, False
+
+    def pause(self) -> None:
+        """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would.
+
+        Returns when they stand still, or after 0.8 s: on a busy machine they go on for some ms after the signal.
+        """
+        self._signal_group(signal.SIGSTOP)
+        self.frozen = True
+        deadline = time.monotonic() + _FREEZE_S
+        while self._group and not all_stand_still(self._group) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+    def resume(self) -> None:
+        """Thaw what `pause` froze."""
+        self._signal_group(signal.SIGCONT)
+        self.frozen = False
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        if self._group is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
+            os.killpg(self._group, number)
+
+
+def require_free_ports(processes: Iterable[Process]) -> None:
+    """Raise PortOccupied, naming them all, if somebody else listens on ports of these processes."""
+    taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
+    if taken:
+        raise PortOccupied(f"already in use: {', '.join(taken)}")
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A temporary directory that is gone afterwards, even if this process is killed."""
+    with tempfile.TemporaryDirectory(prefix="stock-flash-sale-", ignore_cleanup_errors=True) as name:
+        guardian.watch("directory", Path(name))  # for good: whoever is still being killed may make it anew
+        yield Path(name)

@@ -1,0 +1,234 @@
+"""A TCP proxy that fails the way networks do: it delays, stalls, forgets, resets and refuses.
+
+    with Proxy(etcd.endpoint) as proxy:
+        client = connect(proxy.endpoint)
+        proxy.stall()      # a partition: nothing arrives, nothing is refused
+        proxy.resume()     # it heals: what was under way arrives late
+        proxy.forget()     # a dropped NAT entry: connections that exist stay silent for ever, new ones are fine
+        proxy.reset()      # connections that exist are reset, new ones are fine
+        proxy.refuse()     # nobody listens any more
+
+A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+from loadtest.stack.ports import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+REQUESTS = "requests"
+ANSWERS = "answers"
+BOTH = (REQUESTS, ANSWERS)
+
+_CHUNK = 65536
+_CONNECT_S = 5.0
+
+
+class Proxy:
+    """Listens on a free port of the loopback interface and forwards to `target`, ``HOST:PORT``."""
+
+    def __init__(self, target: str, *, port: int = 0) -> None:
+        host, _, target_port = target.rpartition(":")
+        self._target = (host, int(target_port))
+        self.port = port or free_port()
+        self.delay_s = 0.0  # how long each piece of data is kept back
+        self.jitter_s = 0.0  # and how much longer at most
+        self.random = Random()  # of its own: whoever seeds the common one wants to repeat something else
+        self._stalled: set[str] = set()
+        self._pipes: list[_Pipe] = []
+        self._listener: socket.socket | None = None
+        self.gate = threading.Lock()
+
+    @property
+    def endpoint(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Listen; also again after `refuse`."""
+        if self._listener is not None:
+            return
+        self._listener = socket.create_server((LOOPBACK, self.port))
+        threading.Thread(target=self._accept, args=(self._listener,), name="proxy", daemon=True).start()
+
+    def stall(self, *directions: str) -> None:
+        """Pass on nothing in these directions (both, if none is given), until `resume`."""
+        with self.gate:
+            self._stalled.update(directions or BOTH)
+
+    def resume(self) -> None:
+        """Pass everything on again, what was kept back first."""
+        with self.gate:
+            self._stalled.clear()
+            for pipe in self._pipes:
+                pipe.news.notify()
+
+    def held_back(self, direction: str) -> bytes:
+        """What has arrived in this direction and is not passed on yet."""
+        with self.gate:
+            return b"".join(piece.data for pipe in self._pipes if pipe.direction == direction for piece in pipe.held)
+
+    def deliver(self, direction: str, *, through: bytes) -> bool:
+        """Pass on what is held back in this direction, up to the piece that contains `through`, and nothing after it.
+
+        False, and nothing is passed on, where no such piece has arrived.
+        """
+        with self.gate:
+            found = [pipe for pipe in self._pipes if pipe.direction == direction and pipe.let_pass(through)]
+        return bool(found)
+
+    def forget(self) -> None:
+        """Never again pass on anything of the connections that exist, without closing them."""
+        with self.gate:
+            for pipe in self._pipes:
+                pipe.forgotten = True
+
+    def reset(self) -> None:
+        """Break the connections that exist (TCP RST)."""
+        with self.gate:
+            pipes, self._pipes = self._pipes, []
+            for pipe in pipes:
+                pipe.ended = True
+                pipe.news.notify()
+        for pipe in pipes:
+            pipe.close(abruptly=True)
+
+    def refuse(self) -> None:
+        """Listen no more, and break the connections that exist, until `start`."""
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+            self._listener.close()
+            self._listener = None
+        self.reset()
+
+    def is_stalled(self, direction: str) -> bool:
+        """Whether nothing is passed on in this direction; to be called with `gate` held."""
+        return direction in self._stalled
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client = listener.accept()[0]
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target, timeout=_CONNECT_S)
+            except OSError:
+                _close(client, abruptly=True)
+                continue
+            self._join(listener, client, server)
+
+    def _join(self, listener: socket.socket, client: socket.socket, server: socket.socket) -> None:
+        for end in (client, server):
+            end.settimeout(None)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
+        with self.gate:
+            refused = self._listener is not listener
+            if not refused:
+                self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        if refused:  # while it was being connected
+            pipes[0].close(abruptly=True)
+            return
+        for pipe in pipes:
+            for half in (pipe.read, pipe.write):
+                threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.refuse()
+
+
+class _Piece(NamedTuple):
+    data: bytes
+    due: float  # not passed on before
+
+
+class _Pipe:
+    """One direction of one connection."""
+
+    def __init__(self, proxy: Proxy, direction: str, source: socket.socket, sink: socket.socket) -> None:
+        self.direction = direction
+        self.held: deque[_Piece] = deque()  # in the pieces in which it came; an empty one at the end
+        self.forgotten = False
+        self.ended = False
+        self.news = threading.Condition(proxy.gate)  # for the thread that writes
+        self._may_pass = 0  # pieces, even if this direction is stalled
+        self._proxy = proxy
+        self._source = source
+        self._sink = sink
+
+    def let_pass(self, through: bytes) -> bool:
+        """Let the pieces up to the first one with these bytes pass; to be called with the gate held."""
+        position = next((number for number, piece in enumerate(self.held, 1) if through in piece.data), 0)
+        self._may_pass = max(self._may_pass, position)
+        self.news.notify()
+        return position > 0
+
+    def read(self) -> None:
+        """Take in all that comes."""
+        data = b"not the end"
+        while data:
+            try:
+                data = self._source.recv(_CHUNK)
+            except OSError:
+                data = b""
+            delay = self._proxy.delay_s + self._proxy.random.uniform(0, self._proxy.jitter_s)
+            with self._proxy.gate:
+                self.held.append(_Piece(data, time.monotonic() + delay))
+                self.news.notify()
+
+    def write(self) -> None:
+        """Pass on what may pass, then the end: a stalled network keeps back the news of a closed connection, too."""
+        with contextlib.suppress(OSError):
+            while data := self._next():
+                self._sink.sendall(data)
+        if not self.ended:
+            self.ended = True
+            self.close(abruptly=False)
+
+    def _next(self) -> bytes:
+        with self._proxy.gate:
+            self.news.wait_for(lambda: self.ended or self._passes())
+            if self.ended:
+                return b""
+            self._may_pass = max(self._may_pass - 1, 0)
+            piece = self.held.popleft()
+        time.sleep(max(piece.due - time.monotonic(), 0.0))
+        return piece.data
+
+    def _passes(self) -> bool:
+        stopped = self.forgotten or self._proxy.is_stalled(self.direction)
+        return bool(self.held) and (self._may_pass > 0 or not stopped)
+
+    def close(self, *, abruptly: bool) -> None:
+        """Close both ends; may be called again."""
+        _close(self._source, abruptly=abruptly)
+        _close(self._sink, abruptly=abruptly)
+
+
+def _close(end: socket.socket, *, abruptly: bool) -> None:
+    with contextlib.suppress(OSError):
+        if abruptly:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Also wakes a recv() in the other thread, which would keep the connection open.
+        end.shutdown(socket.SHUT_RD if abruptly else socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        end.close()

@@ -1,0 +1,138 @@
+"""etcd and Redis as local processes on loopback, with production's settings, and their data in a directory."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import redis
+
+from loadtest.stack import programs
+from loadtest.stack.lifetime import Lifetime
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.process import Process
+
+_PROBE_TIMEOUT_S = 1.0
+
+
+def answers_ok(url: str) -> bool:
+    """Whether GET `url` answers 200 within a second."""
+    try:
+        with urllib.request.urlopen(url, timeout=_PROBE_TIMEOUT_S) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def redis_answers(url: str) -> bool:
+    """Whether the Redis at `url` answers within a second."""
+    client = redis.Redis.from_url(url, socket_timeout=_PROBE_TIMEOUT_S, socket_connect_timeout=_PROBE_TIMEOUT_S)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
+class Etcd(Process):
+    """One etcd member. Ready means that it has a leader; a restart keeps data, ports and leases."""
+
+    def __init__(self, directory: Path, port: int = 0, *, name: str = "etcd") -> None:
+        super().__init__(name, directory, port=port)
+        self._peer_url = f"http://{LOOPBACK}:{free_port()}"
+        self._cluster = self.peer
+
+    @property
+    def endpoint(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def peer(self) -> str:
+        """This member's part of --initial-cluster."""
+        return f"{self.name}={self._peer_url}"
+
+    def join(self, cluster: str) -> None:
+        """Form a cluster of these peers, comma-separated, at the first start."""
+        self._cluster = cluster
+
+    def command(self) -> list[str]:
+        client_url = f"http://{self.endpoint}"
+        flags = {
+            "name": self.name,
+            "data-dir": str(self.directory / self.name),
+            "listen-client-urls": client_url,
+            "advertise-client-urls": client_url,
+            "listen-peer-urls": self._peer_url,
+            "initial-advertise-peer-urls": self._peer_url,
+            "initial-cluster": self._cluster,
+            "log-level": "error",
+        }
+        return [str(programs.etcd()), *(f"--{flag}={value}" for flag, value in flags.items())]
+
+    def environment(self) -> Mapping[str, str]:
+        # etcd reads every flag from ETCD_* too, those meant for another etcd included.
+        return {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"http://{self.endpoint}/health")
+
+
+class EtcdCluster(Lifetime):
+    """Several etcd members that form one cluster, each on ports of its own."""
+
+    def __init__(self, directory: Path, *, size: int = 3) -> None:
+        self.members = [Etcd(directory, name=f"etcd-{number}") for number in range(1, size + 1)]
+        for member in self.members:
+            member.join(",".join(each.peer for each in self.members))
+
+    @property
+    def endpoints(self) -> str:
+        """Comma-separated, as `lock.connect` takes them."""
+        return ",".join(member.endpoint for member in self.members)
+
+    def start(self) -> None:
+        """Start all members and wait until each knows a leader; raises PortOccupied or StartFailed."""
+        for member in self.members:
+            member.launch()
+        for member in self.members:
+            member.wait_ready()
+
+    def stop(self) -> None:
+        """Kill all members: asked to end, each would spend seconds on handing leadership to another that ends too."""
+        for member in self.members:
+            member.kill()
+
+
+class Redis(Process):
+    """One Redis (or Valkey). A clean restart keeps data and port; after a kill only `appendonly` has kept the data.
+
+    With `appendonly` every write is on disk before it is acknowledged (appendfsync always).
+    """
+
+    def __init__(self, directory: Path, port: int = 0, *, appendonly: bool = False, name: str = "redis") -> None:
+        super().__init__(name, directory, port=port)
+        self._appendonly = appendonly
+
+    @property
+    def url(self) -> str:
+        return f"redis://{LOOPBACK}:{self.port}/0"
+
+    def command(self) -> list[str]:
+        data = self.directory / self.name
+        data.mkdir(parents=True, exist_ok=True)
+        flags = {
+            "bind": LOOPBACK,
+            "port": str(self.port),
+            "dir": str(data),
+            "save": "86400 1",  # in effect: only at a clean stop
+            "appendonly": "yes" if self._appendonly else "no",
+            "appendfsync": "always",
+        }
+        return [str(programs.redis()), *(word for flag, value in flags.items() for word in (f"--{flag}", value))]
+
+    def is_ready(self) -> bool:
+        return redis_answers(self.url)

@@ -1,0 +1,1 @@
+"""The sale under test, seen from outside."""

@@ -1,0 +1,150 @@
+"""The sale as the rush sees it: the shop over HTTP, and the ledger straight from Redis.
+
+The ledger is not asked of the instances: what is judged should not be the witness.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import platform
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import redis
+
+from loadtest.results.verdict import Order
+from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
+
+COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
+PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The sale at one moment: items left, orders, and who is in etcd's queue, holder included; None is out of reach."""
+
+    stock: int | None
+    orders: int | None
+    queued: int | None
+
+
+class Sale:
+    """One sale behind several instances.
+
+    Args:
+        hosts: base URLs of the instances; any that answers will do for setting up.
+        redis_url: where its ledger is.
+        etcd: HOST:PORT of an etcd member; it is only asked for its version.
+        name: its id.
+        admin_token: for `reset`, where the instances ask for one.
+
+    Attributes:
+        shops: the instances.
+    """
+
+    def __init__(self, hosts: Sequence[str], *, redis_url: str, etcd: str, name: str, admin_token: str) -> None:
+        self.shops = Shops(hosts, admin_token=admin_token)
+        self._etcd = etcd
+        self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
+        self._prefix = f"sale:{{{name}}}:"
+        self._queue = f"flash-sale/{name}/".encode()
+        self._generation: str | None = None
+
+    @classmethod
+    def from_environment(cls, hosts: Sequence[str]) -> Sale:
+        """The sale that ``FLASHSALE_*`` describes, with the shop's defaults."""
+        return cls(
+            hosts,
+            redis_url=os.environ.get("FLASHSALE_REDIS_URL") or "redis://127.0.0.1:6379/0",
+            etcd=(os.environ.get("FLASHSALE_ETCD_ENDPOINTS") or "127.0.0.1:2379").split(",")[0].split("//")[-1],
+            name=os.environ.get("FLASHSALE_SALE") or "demo",
+            admin_token=os.environ.get("FLASHSALE_ADMIN_TOKEN") or COMPOSE_TOKEN,
+        )
+
+    def promises(self) -> dict[str, str]:
+        """What each guard promises, by its name; raises SaleError."""
+        return {guard["name"]: guard["promise"] for guard in self.shops.ask("GET", "/guards")["guards"]}
+
+    def reset(self, stock: int) -> None:
+        """Begin again with `stock` items and an empty ledger; raises SaleError."""
+        self.shops.ask("POST", "/stock/reset", {"stock": stock})
+        _, _, self._generation = self._read()
+
+    def ledger(self) -> tuple[list[Order], int]:
+        """The orders as they were written, and what the counter says is left.
+
+        Raises:
+            SaleError: they cannot be read, or somebody else has reset the sale since `reset` did.
+        """
+        entries, stock_left, generation = self._read()
+        if self._generation not in (None, generation):
+            raise SaleError(
+                "The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+            )
+        return [Order.of(json.loads(entry)) for entry in entries], stock_left
+
+    def _read(self) -> tuple[list[str], int, str]:
+        """Ledger, counter and generation as of one moment."""
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.lrange(self._prefix + "orders", 0, -1)
+                pipe.mget(self._prefix + "stock", self._prefix + "generation")
+                entries, (stock_left, generation) = pipe.execute()
+        except redis.RedisError as error:
+            raise SaleError(f"The ledger cannot be read: {str(error).rstrip('.')}. {self._advice()}") from error
+        if stock_left is None:
+            raise SaleError(
+                "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
+            )
+        return entries, int(stock_left), generation
+
+    def _advice(self) -> str:
+        if self._generation is None:
+            return "Set FLASHSALE_REDIS_URL to the sale's Redis."
+        return "Redis was there when the sale was reset: see that it runs, and start again."
+
+    def glance(self) -> Glance:
+        """How it stands; cheap enough to be asked several times a second."""
+        stock = orders = queued = None
+        with contextlib.suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipe:
+            pipe.get(self._prefix + "stock")
+            pipe.llen(self._prefix + "orders")
+            stock, orders = pipe.execute()
+        with contextlib.suppress(*UNANSWERED):
+            queued = int(get_json(self._count_queue()).get("count", 0))
+        return Glance(None if stock is None else int(stock), orders, queued)
+
+    def _count_queue(self) -> urllib.request.Request:
+        """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""
+        end = self._queue[:-1] + bytes([self._queue[-1] + 1])
+        asked = {"key": _base64(self._queue), "range_end": _base64(end), "count_only": True}
+        return urllib.request.Request(f"http://{self._etcd}/v3/kv/range", json.dumps(asked).encode())
+
+    def versions(self) -> dict[str, str]:
+        """Of Python, the packages here, and the servers; what cannot be found out is left out."""
+        found = {"python": platform.python_version()}
+        for package in PACKAGES:
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                continue
+        return found | self._server_versions()
+
+    def _server_versions(self) -> dict[str, str]:
+        found = {}
+        with contextlib.suppress(redis.RedisError):
+            about: Any = self._redis.info("server")
+            found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
+        with contextlib.suppress(*UNANSWERED, KeyError):
+            found["etcd"] = get_json(f"http://{self._etcd}/version")["etcdserver"]
+        return found
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,124 @@
+"""The instances as the rush sees them over HTTP: what any of them may answer for all, and what each is asked itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadtest.results.answer import detail_of
+
+TIMEOUT_S = 10.0
+LOOK_S = 0.2
+# Longer than anybody may think inside, a minute: even where all wait for one lock, somebody is done within this time.
+STALL_TIMEOUT_S = 80.0
+_ADDRESSES = "each as http://HOST:PORT, separated by commas"
+UNANSWERED = (OSError, ValueError, HTTPException)
+_IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
+
+
+class SaleError(Exception):
+    """The sale cannot be set up or read; the message is one line that says what to do."""
+
+
+class Shops:
+    """Several instances that sell from one stock.
+
+    Args:
+        hosts: their base URLs.
+        admin_token: where they ask for one.
+    """
+
+    def __init__(self, hosts: Sequence[str], *, admin_token: str) -> None:
+        self._hosts = hosts
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin_token}"}
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON answer of the first instance that answers; raises SaleError."""
+        data = None if body is None else json.dumps(body).encode()
+        for host in self._hosts:
+            try:
+                return get_json(urllib.request.Request(host + path, data, self._headers, method=method))
+            except urllib.error.HTTPError as error:
+                with error:
+                    told = detail_of(error.read()) or f"{error.code} {error.reason}"
+                raise SaleError(f"{method} {host}{path} was refused: {told}") from error
+            except UNANSWERED:
+                continue
+        raise SaleError(
+            f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
+            f"or name its addresses with --host, {_ADDRESSES}."
+        )
+
+    def wait_until_idle(self, wait: Callable[[int], None], *, timeout: float = STALL_TIMEOUT_S) -> None:
+        """Return when no instance has a purchase in progress: it would sell from the next stock.
+
+        Args:
+            wait: is told how many there are, again and again while there are any.
+            timeout: seconds in which their number does not fall.
+
+        Raises:
+            SaleError: an instance does not answer, or its purchases do not end.
+        """
+        fewest, deadline = math.inf, math.inf
+        while busy := {host: count for host in self._hosts if (count := in_progress(host))}:
+            if sum(busy.values()) < fewest:
+                fewest, deadline = sum(busy.values()), time.monotonic() + timeout
+            elif time.monotonic() > deadline:
+                told = " and ".join(f"{host} ({count})" for host, count in busy.items())
+                raise SaleError(
+                    f"Of the purchases of an earlier rush none has ended for {timeout:g} s at {told}: "
+                    "wait until they are over, or restart that instance."
+                )
+            wait(sum(busy.values()))
+            time.sleep(LOOK_S)
+
+
+def in_progress(host: str) -> int:
+    """How many purchases an instance has begun and not ended; raises SaleError."""
+    try:
+        found = _IN_PROGRESS.search(_get(f"{host}/metrics").decode())
+    except TimeoutError:
+        return 1  # or more: nobody is left there to answer
+    except UNANSWERED as error:
+        raise SaleError(
+            f"The shop at {host} does not answer ({error}): start it, or leave it out of --host."
+        ) from error
+    if not found:
+        raise SaleError(f"{host} is no shop, or an old one: its /metrics do not tell of purchases in progress.")
+    return int(float(found[1]))
+
+
+def hosts_of(text: str) -> list[str]:
+    """Base URLs from a list with commas; ``http://`` may be left out. Raises SaleError."""
+    hosts = [host.strip() for host in text.split(",") if host.strip()]
+    urls = [(host if "://" in host else f"http://{host}").rstrip("/") for host in hosts]
+    if not urls or not all(map(_is_address, urls)):
+        raise SaleError(f"{text!r} are no addresses of shops: give {_ADDRESSES}.")
+    return urls
+
+
+def _is_address(url: str) -> bool:
+    """Whether a shop could be there."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def get_json(request: urllib.request.Request | str) -> Any:
+    """What is at this address; raises one of `UNANSWERED`."""
+    return json.loads(_get(request))
+
+
+def _get(request: urllib.request.Request | str) -> bytes:
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+        return bytes(response.read())

@@ -1,0 +1,1 @@
+"""The console and the table that commands share."""

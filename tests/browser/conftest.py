@@ -15,8 +15,8 @@ import pytest
 from loadtest.stack.locust_page import LocustPage
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
-from tests.browser.looking import PATIENCE_MS, Looker
-from tests.browser.selling import Sales
+from tests.support.looking import PATIENCE_MS, Looker
+from tests.support.selling import Sales
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

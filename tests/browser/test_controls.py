@@ -8,9 +8,9 @@ from loadtest.stack.control import state_of
 from loadtest.stack.locust_page import LocustPage
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
-from tests.browser.looking import Looker
-from tests.browser.selling import Sales
-from tests.waiting import wait_until
+from tests.support.looking import Looker
+from tests.support.selling import Sales
+from tests.support.waiting import wait_until
 
 PATIENCE_S = 60.0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
-from tests.browser.looking import Looker
-from tests.browser.selling import Sales
+from tests.support.looking import Looker
+from tests.support.selling import Sales
 
 STOCK, BUYERS, HOLD_MS = 120, 200, 20
 PER_SECOND = 3

@@ -8,8 +8,8 @@ import pytest
 
 from loadtest.results.comparison import GUARDS
 from tests.browser.conftest import DATA, Look
-from tests.browser.selling import Sales
-from tests.waiting import wait_until
+from tests.support.selling import Sales
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

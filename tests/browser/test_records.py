@@ -13,7 +13,7 @@ from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA, Look
-from tests.browser.looking import Looker
+from tests.support.looking import Looker
 
 MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 

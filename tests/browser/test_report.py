@@ -15,10 +15,10 @@ from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS
-from tests.loadtest.rushing import environment
-from tests.loadtest.rushing import page as locusts_page
-from tests.loadtest.test_bench import result as bench_result
-from tests.loadtest.test_report import kept
+from tests.loadtest.bench.test_bench import result as bench_result
+from tests.loadtest.report.test_report import kept
+from tests.support.rushing import environment
+from tests.support.rushing import page as locusts_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

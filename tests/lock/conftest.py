@@ -19,7 +19,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Session, connect
-from tests.lock.support import WAIT_S
+from tests.support.lock import WAIT_S
 
 
 @pytest.fixture

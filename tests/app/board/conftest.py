@@ -17,7 +17,7 @@ from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.config.settings import Settings
 from loadtest.stack.ports import free_port
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

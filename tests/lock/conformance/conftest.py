@@ -11,8 +11,8 @@ import pytest
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, connect
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
-from tests.lock.support import WAIT_S, keys
-from tests.waiting import wait_until
+from tests.support.lock import WAIT_S, keys
+from tests.support.waiting import wait_until
 
 Contend = Callable[..., Contender]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from loadtest.stack import programs
-from tests.lock.support import WAIT_S
+from tests.support.lock import WAIT_S
 
 if TYPE_CHECKING:
     from typing_extensions import Self

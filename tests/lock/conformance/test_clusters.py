@@ -15,8 +15,8 @@ from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.test_queue import serve
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
-from tests.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.support.waiting import wait_until
 
 TTL_S = 2
 

@@ -13,8 +13,8 @@ import pytest
 from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, Implementation
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
-from tests.waiting import has_ended, wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.support.waiting import has_ended, wait_until
 
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
 

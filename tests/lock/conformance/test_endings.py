@@ -12,8 +12,8 @@ from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
-from tests.lock.support import AT_ONCE_S, WAIT_S, keys, lock_threads
-from tests.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, keys, lock_threads
+from tests.support.waiting import wait_until
 
 
 def leases(etcd: Etcd) -> list[str]:

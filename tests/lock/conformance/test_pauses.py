@@ -21,8 +21,8 @@ from loadtest.stack.servers import Etcd, Redis
 from lock import Client, Mutex, Session
 from tests.lock.conformance.counters import Counters, Values
 from tests.lock.conformance.pause_worker import TTL_S
-from tests.lock.support import ROOT, WAIT_S, Script, keys
-from tests.waiting import freeze, wait_until
+from tests.support.lock import ROOT, WAIT_S, Script, keys
+from tests.support.waiting import freeze, wait_until
 
 WORKERS = 5
 PAUSE_S = TTL_S + 1.5  # etcd looks for leases that are over every half a second

@@ -13,8 +13,8 @@ from lock import Client, Mutex, NotHeld, Session
 from lock.cli.exit_codes import Exit
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
-from tests.lock.support import AT_ONCE_S, WAIT_S, in_thread, keys
-from tests.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.support.waiting import wait_until
 
 
 def serve(contenders: list[Contender], expected: list[str]) -> None:

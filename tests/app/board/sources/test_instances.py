@@ -1,0 +1,80 @@
+"""How instances look from the board, and that it goes on when none of them answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from flask.testing import FlaskClient
+
+from app.board.settings import BoardSettings
+from app.board.sources import instances
+from app.board.sources.heartbeats import Life
+from app.board.sources.instances import Instances, State
+from loadtest.stack.ports import free_port
+from tests.app.board.conftest import Watch
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of an instance that is frozen: connections stand, and nobody reads from them."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    """The URL of an instance that lives."""
+
+    class Livez(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"instance": "shop-a"}')
+
+        def log_message(self, *args: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Livez) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        serving.join()
+
+
+def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that answers is up, by its own name; of the others, it is told apart why they do not."""
+    monkeypatch.setattr(instances, "TIMEOUT", 0.1)
+    away = f"http://127.0.0.1:{free_port()}"
+    watched = Instances((answering, silent, away), stack=None)
+    watched.start()
+    try:
+        wait_until(lambda: all(probe.told.value for probe in watched._reach.values()))
+        seen = [(each["name"], each["state"]) for each in watched.look([])]
+        netloc = silent.removeprefix("http://")
+        assert seen == [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.AWAY)]
+        life = Life(at=0, instance=netloc, pid=7, threads=8, busy=8, queued=40, outcomes={})
+        (busy,) = [each for each in watched.look([life]) if each["url"] == silent]
+        assert (busy["state"], busy["pids"], busy["busy"], busy["queued"]) == (State.BUSY, [7], 8, 40)
+    finally:
+        watched.close()
+        for probe in watched._probes():
+            probe.join(10)
+
+
+def test_frozen_instances_hold_nobody_up(
+    board_settings: BoardSettings, silent: str, shop: FlaskClient, watch: Watch
+) -> None:
+    """While no instance answers the board, it shows what is sold as it is sold (pitfall 28)."""
+    watcher = watch(replace(board_settings, instances=(silent,)))
+    for sold in (1, 2, 3):
+        assert shop.post("/stock/reduce?guard=redis-lua", json={"buyer": f"buyer-{sold}"}).status_code == 200
+        watcher.wait(lambda now, sold=sold: now["sale"] and now["sale"]["orders"] == sold)
+    now = watcher.wait(lambda now: [each["state"] for each in now["instances"]] == ["silent"])
+    assert now["away"] == {"redis": None, "etcd": None}

@@ -1,0 +1,127 @@
+"""etcd or Redis goes away and comes back: no sale without them, and no restart of the shop."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app import create_app, services
+from app.config.settings import Settings
+from loadtest.stack.servers import Etcd, Redis
+from tests.support.waiting import wait_until
+
+DEADLINE_S = 10.0  # a call of two seconds here and there, on a machine that is busy with other things
+
+
+@pytest.fixture
+def app(settings: Settings, fresh_etcd: Etcd, fresh_redis: Redis) -> Iterator[Flask]:
+    """A shop on servers of its own that has sold one item under the mutex."""
+    app = create_app(
+        dataclasses.replace(
+            settings, etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=2.0
+        )
+    )
+    assert app.test_client().post("/stock/reduce?guard=etcd").status_code == 200
+    yield app
+    services.of(app).close()
+
+
+def refused(app: Flask, guard: str) -> bool:
+    """Whether a purchase is answered 503 before its deadline."""
+    began = time.monotonic()
+    answer = app.test_client().post(f"/stock/reduce?guard={guard}")
+    assert time.monotonic() - began < DEADLINE_S
+    return answer.status_code == 503 and "Retry-After" in answer.headers
+
+
+def sells(app: Flask, guard: str) -> bool:
+    """Whether a purchase succeeds."""
+    return app.test_client().post(f"/stock/reduce?guard={guard}").status_code == 200
+
+
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
+def test_nobody_takes_an_outage_for_a_queue(settings: Settings, fresh_etcd: Etcd, guard: str) -> None:
+    """Of many who wait while etcd is frozen, everybody is told that it does not answer, not that others were first."""
+    app = create_app(dataclasses.replace(settings, etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0))
+    services.of(app).coordination.session()
+    fresh_etcd.pause()
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda _: app.test_client().post(f"/stock/reduce?guard={guard}").get_json(), range(8))
+    assert {answer["outcome"] for answer in answers} == {"unavailable"}
+    fresh_etcd.resume()
+    services.of(app).close()
+
+
+@pytest.mark.parametrize("away", ["stop", "pause"])
+def test_etcd_away_longer_than_the_lease(app: Flask, fresh_etcd: Etcd, away: str) -> None:
+    """While etcd is stopped or frozen nothing is sold under the mutex; once it is back, sales go on."""
+    browser = app.test_client()
+    session = services.of(app).coordination.session()
+    getattr(fresh_etcd, away)()
+    assert refused(app, "etcd")
+    wait_until(session.lost.is_set)
+    assert refused(app, "etcd")
+    assert refused(app, "etcd-unfenced")
+    assert browser.get("/stock").get_json()["orders"] == 1
+    fresh_etcd.start() if away == "stop" else fresh_etcd.resume()
+    wait_until(lambda: sells(app, "etcd"), timeout=20)
+    assert browser.get("/stock").get_json()["verdict"] == "EXACT"
+
+
+def test_an_etcd_that_was_wiped_sells_after_a_reset(app: Flask, fresh_etcd: Etcd, tmp_path: Path) -> None:
+    """An etcd that lost its data counts from one: fenced off with advice, until the sale is reset."""
+    browser = app.test_client()
+    for _ in range(5):
+        assert sells(app, "etcd")
+    fresh_etcd.kill()
+    data = tmp_path / "etcd"
+    data.rename(tmp_path / "lost")
+    fresh_etcd.start()
+
+    def fenced_off() -> bool:
+        body = browser.post("/stock/reduce?guard=etcd").get_json()
+        return body["outcome"] == "lock_lost" and "reset the sale" in body["detail"]
+
+    wait_until(fenced_off, timeout=20)
+    browser.post("/stock/reset")
+    assert sells(app, "etcd")
+
+
+@pytest.mark.parametrize("guard", ["none", "etcd", "redis-lock", "redis-watch", "redis-lua"])
+def test_redis_stopped(app: Flask, fresh_redis: Redis, guard: str) -> None:
+    """While Redis is stopped nothing is sold, and nothing is in doubt; once it is back, sales go on."""
+    browser = app.test_client()
+    fresh_redis.stop()
+    assert refused(app, guard)
+    body = browser.post(f"/stock/reduce?guard={guard}").get_json()
+    assert (body["outcome"], body["in_doubt"]) == ("unavailable", False)
+    fresh_redis.start()
+    assert sells(app, guard)
+    assert browser.get("/stock").get_json()["orders"] == 2
+
+
+def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
+    """A Redis that does not answer is given up on at the deadline; thawed, it sells, and the sale stays exact."""
+    fresh_redis.pause()
+    assert refused(app, "etcd")
+    fresh_redis.resume()
+    wait_until(lambda: sells(app, "etcd"))
+    assert app.test_client().get("/stock").get_json()["verdict"] == "EXACT"
+
+
+def test_a_write_that_a_frozen_redis_has_got_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
+    """Redis may do what it was sent as soon as it thaws: the buyer is told so, and the same key buys once."""
+    browser, click = app.test_client(), "/stock/reduce?guard=redis-lua"
+    assert sells(app, "redis-lua")  # over the connection that is used next
+    fresh_redis.pause()
+    body = browser.post(click, headers={"Idempotency-Key": "k"}).get_json()
+    fresh_redis.resume()
+    assert (body["outcome"], body["in_doubt"]) == ("unavailable", True)
+    wait_until(lambda: browser.post(click, headers={"Idempotency-Key": "k"}).status_code == 200)
+    assert browser.get("/stock").get_json()["orders"] == 3

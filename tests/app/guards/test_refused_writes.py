@@ -1,0 +1,175 @@
+"""Redis answers, and does not take writes: nothing is sold, nothing is in doubt, and the instance is not ready."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
+
+import pytest
+import redis
+from flask import Flask
+
+from app import create_app, services
+from app.config.settings import Settings
+from app.guards import GUARDS
+from app.sales.sale import Keys
+from loadtest.stack.servers import Redis
+from tests.support.waiting import wait_until
+
+PURCHASES = [*(f"/stock/reduce?guard={guard.name}" for guard in GUARDS), "/cart?items=1"]
+
+
+@contextmanager
+def read_only(server: Redis) -> Iterator[str]:
+    """Redis is the replica of one that is away."""
+    with redis.Redis(port=server.port) as admin:
+        admin.replicaof("127.0.0.1", "1")
+        yield "read only replica"
+        admin.replicaof("NO", "ONE")
+
+
+@contextmanager
+def out_of_memory(server: Redis) -> Iterator[str]:
+    """Redis has no room for anything."""
+    with redis.Redis(port=server.port) as admin:
+        admin.config_set("maxmemory", 1)
+        yield "used memory > 'maxmemory'"
+        admin.config_set("maxmemory", 0)
+
+
+@contextmanager
+def unable_to_save(server: Redis) -> Iterator[str]:
+    """Redis cannot write its file to disk."""
+    in_the_way = server.directory / server.name / "dump.rdb"
+    in_the_way.mkdir()
+    with redis.Redis(port=server.port) as admin:
+        admin.bgsave()
+        wait_until(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == "err")
+        yield "unable to persist to disk"
+        in_the_way.rmdir()
+        admin.config_set("stop-writes-on-bgsave-error", "no")
+
+
+@contextmanager
+def busy(server: Redis) -> Iterator[str]:
+    """Redis runs a script that does not end."""
+
+    def loop() -> None:
+        with redis.Redis(port=server.port) as other, suppress(redis.ResponseError):
+            other.eval("while true do end", 0)
+
+    def is_busy() -> bool:
+        try:
+            return not admin.ping()
+        except redis.ResponseError:
+            return True
+
+    with redis.Redis(port=server.port) as admin:
+        admin.config_set("lua-time-limit", 1)
+        script = threading.Thread(target=loop)
+        script.start()
+        wait_until(is_busy)
+        yield "busy running a script"
+        admin.script_kill()
+        script.join()
+
+
+@pytest.fixture
+def app(settings: Settings, fresh_redis: Redis) -> Iterator[Flask]:
+    """A shop on a Redis of its own that has sold one item."""
+    app = create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, stock=20))
+    assert app.test_client().post("/stock/reduce?guard=none").status_code == 200
+    yield app
+    services.of(app).close()
+
+
+@pytest.mark.parametrize("state", [read_only, out_of_memory, unable_to_save, busy])
+def test_a_refused_write_is_unavailable(
+    app: Flask, fresh_redis: Redis, state: Callable[[Redis], AbstractContextManager[str]]
+) -> None:
+    """Every way to buy answers 503 with what Redis said, not in doubt; so does a reset; afterwards all of them sell."""
+    browser = app.test_client()
+    with state(fresh_redis) as said:
+        for purchase in PURCHASES:
+            answer = browser.post(purchase)
+            body = answer.get_json()
+            assert (answer.status_code, body.get("outcome")) == (503, "unavailable"), purchase
+            assert (body["in_doubt"], answer.headers["Retry-After"]) == (False, "1")
+            assert said in body["detail"]
+            assert body["detail"].endswith("Nothing was written; try again when Redis takes writes.")
+        reset = browser.post("/stock/reset")
+        ready = browser.get("/readyz")
+    assert (reset.status_code, reset.get_json()["title"]) == (503, "Unavailable")
+    assert said in reset.get_json()["detail"]
+    assert (ready.status_code, ready.get_json()["detail"]) == (503, "Cannot be used: redis.")
+    assert said in ready.get_json()["redis"]
+    assert browser.get("/readyz").status_code == 200
+    assert browser.get("/stock").get_json()["orders"] == 1
+    assert [browser.post(purchase).status_code for purchase in PURCHASES] == [200] * len(PURCHASES)
+    assert browser.get("/stock").get_json()["verdict"] == "EXACT"
+
+
+@contextmanager
+def as_another_user(server: Redis) -> Iterator[redis.Redis]:
+    """Somebody who may say what the default user may do, which is everything again afterwards."""
+    with redis.Redis(port=server.port) as default:
+        default.acl_setuser("admin", enabled=True, nopass=True, categories=["+@all"], keys=["*"])
+    with redis.Redis(port=server.port, username="admin", password="") as admin:
+        yield admin
+        admin.execute_command("ACL SETUSER default reset on nopass ~* +@all")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "-@write",
+        "resetkeys ~other:*",
+        pytest.param("resetpass >secret", id="another password"),
+    ],
+)
+def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: str) -> None:
+    """Whose Redis user has too few rights reads where to mend that; nothing is sold, and afterwards all sell."""
+    browser = app.test_client()
+    with as_another_user(fresh_redis) as admin:
+        admin.execute_command(f"ACL SETUSER default {rule}")
+        admin.client_kill_filter(_type="normal", skipme=True)
+        answers = [browser.post(purchase) for purchase in PURCHASES]
+        ready = browser.get("/readyz")
+    for answer in answers:
+        assert (answer.status_code, answer.get_json().get("outcome")) == (503, "unavailable")
+        assert "FLASHSALE_REDIS_URL has to name a user" in answer.get_json()["detail"]
+    assert (ready.status_code, ready.get_json()["detail"]) == (503, "Cannot be used: redis.")
+    assert "FLASHSALE_REDIS_URL" in ready.get_json()["redis"]
+    assert browser.get("/stock").get_json()["orders"] == 1
+    assert [browser.post(purchase).status_code for purchase in PURCHASES] == [200] * len(PURCHASES)
+
+
+def test_a_script_that_was_stopped_halfway_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
+    """A script that may not do one of its writes leaves those before it: it is not said that nothing was written."""
+    with as_another_user(fresh_redis) as admin:
+        admin.execute_command("ACL SETUSER default -rpush")
+        plain = app.test_client().post("/stock/reduce?guard=none").get_json()
+        script = app.test_client().post("/stock/reduce?guard=redis-lua").get_json()
+    assert (plain["in_doubt"], script["in_doubt"]) == (False, True)
+
+
+def test_a_busy_redis_does_not_tell_the_stock(app: Flask, fresh_redis: Redis) -> None:
+    """GET /stock is a 503 as well where Redis does not even read."""
+    with busy(fresh_redis):
+        answer = app.test_client().get("/stock")
+    assert (answer.status_code, answer.get_json()["title"]) == (503, "Unavailable")
+
+
+def test_a_lock_that_cannot_be_released_expires(
+    app: Flask, settings: Settings, fresh_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where Redis refuses to delete its lock, the log says so, and the purchase ends as its write did."""
+    with ThreadPoolExecutor(1) as threads, redis.Redis(port=fresh_redis.port) as admin:
+        bought = threads.submit(app.test_client().post, "/stock/reduce?guard=redis-lock&hold_ms=2000")
+        wait_until(lambda: admin.exists(Keys(settings.sale).lock))
+        with read_only(fresh_redis):
+            assert bought.result().get_json()["outcome"] == "unavailable"
+    assert "the Redis lock is left to expire: Redis refused" in caplog.text

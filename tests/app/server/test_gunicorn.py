@@ -1,0 +1,294 @@
+"""One instance as it is run: gunicorn, its signals, its workers, its log."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from app import create_app, services
+from app.config.settings import Settings
+from app.guards import GUARDS
+from loadtest.stack.stack import Instance
+from loadtest.stack.standstill import all_stand_still
+from lock import Mutex, Session, connect
+from tests.support.waiting import has_ended, wait_until
+
+Answer = tuple[int, dict[str, Any]]
+
+
+@pytest.fixture
+def stranger(settings: Settings) -> Iterator[Mutex]:
+    """The sale's mutex as another program sees it."""
+    with connect(settings.etcd_endpoints) as client, Session(client, name="stranger") as session:
+        yield Mutex(session, f"flash-sale/{settings.sale}")
+
+
+def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
+    """Status and document of one answer."""
+    request = urllib.request.Request(
+        instance.url + path, method=method, data=data, headers={"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def buy(instance: Instance, query: str) -> Answer:
+    """One purchase."""
+    return ask(instance, f"/stock/reduce?{query}", method="POST")
+
+
+def workers(instance: Instance) -> set[int]:
+    """The processes that answer for the instance."""
+    return {child.pid for child in psutil.Process(instance.pid).children()}
+
+
+def leases(mutex: Mutex) -> set[int]:
+    """The leases of everybody in the queue."""
+    return {contender.lease_id for contender in mutex.contenders()}
+
+
+@pytest.mark.parametrize("guard", [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua"}])
+def test_sigterm_drains(tmp_path: Path, env: dict[str, str], stranger: Mutex, guard: str) -> None:
+    """On SIGTERM the holder's purchase finishes, waiters are sent away before, and the lease is revoked at the end."""
+    env |= {"FLASHSALE_EVIDENCE": str(tmp_path / "evidence")}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4) as threads:
+        holder = threads.submit(buy, instance, f"guard={guard}&hold_ms=5000")
+        wait_until(lambda: list(tmp_path.glob("evidence/*.jsonl")))
+        held = leases(stranger)
+        waiters = [threads.submit(buy, instance, f"guard={guard}&hold_ms=5000") for _ in range(3)]
+        wait_until(lambda: in_progress(instance) == 4)
+        os.kill(instance.pid, signal.SIGTERM)
+        answers = [waiter.result() for waiter in waiters]
+        still_held = not holder.done()
+        wait_until(lambda: not instance.running, timeout=20)
+    assert [(status, body["outcome"], body["in_doubt"]) for status, body in answers] == [
+        (503, "unavailable", False)
+    ] * 3
+    assert all("another instance" in body["detail"] for _, body in answers)
+    assert still_held or guard == "redis-watch"  # there, one waits only after he was overtaken
+    status, body = holder.result()
+    assert (status, body["outcome"]) == (200, "sold")
+    assert instance.returncode == 0
+    assert bool(held) == guard.startswith("etcd")
+    assert [stranger.session.client.time_to_live(lease).ttl for lease in held] == [-1] * len(held)
+
+
+def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
+    """A purchase that does not end in time loses its lock before the kill: nobody waits for a lease of a minute."""
+    env |= {"FLASHSALE_LEASE_TTL": "60", "GUNICORN_CMD_ARGS": "--graceful-timeout 3"}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(1) as threads:
+        threads.submit(buy, instance, "guard=etcd&hold_ms=30000")
+        wait_until(stranger.contenders)
+        (lease,) = leases(stranger)
+        os.kill(instance.pid, signal.SIGTERM)
+        wait_until(lambda: stranger.session.client.time_to_live(lease).ttl == -1)
+        wait_until(lambda: not instance.running)
+
+
+def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
+    """A worker that is told to stop before it has warmed up does so without an error, which gunicorn would die of."""
+    app = create_app(settings)
+    made = services.of(app)
+    made.drain()
+    made.warm_up()
+    made.close()
+
+
+def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:
+    """A worker that is still starting its threads ends on SIGTERM, and keeps nobody waiting who stops the instance."""
+    instance = Instance(tmp_path, env={**env, "FLASHSALE_THREADS": "1000"})
+    try:
+        instance.launch()
+        wait_until(lambda: workers(instance))
+        (worker,) = map(psutil.Process, workers(instance))
+        wait_until(lambda: worker.num_threads() > 1)
+        worker.terminate()
+        wait_until(lambda: has_ended(worker))
+    finally:
+        instance.kill()
+
+
+def test_a_killed_instance_frees_the_lock_within_its_ttl(
+    tmp_path: Path, instance: Instance, env: dict[str, str], stranger: Mutex
+) -> None:
+    """After kill -9 of the holder, the other instance sells on once the lease is over; the dead one sold nothing."""
+    with Instance(tmp_path, env=env) as other, ThreadPoolExecutor(2) as threads:
+        lost: Future[Answer] = threads.submit(buy, instance, "guard=etcd&hold_ms=60000")
+        wait_until(lambda: len(stranger.contenders()) == 1)
+        instance.kill()
+        status, body = buy(other, "guard=etcd")
+        assert (status, body["outcome"], body["stock"]) == (200, "sold", 9)
+        assert body["waited_ms"] < 2000 + 4500  # the TTL, and what etcd takes to notice that it is over
+        assert isinstance(lost.exception(), OSError)
+        assert ask(other, "/stock")[1]["verdict"] == "EXACT"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reaches the worker's heartbeat through /proc")
+def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
+    """It is not taken for dead, and its buyer gets his answer when it is thawed."""
+    master, (worker,) = psutil.Process(instance.pid), map(psutil.Process, workers(instance))
+    (heartbeat,) = (each for each in Path(f"/proc/{master.pid}/fd").iterdir() if "wgunicorn-" in each.readlink().name)
+    with ThreadPoolExecutor(1) as threads:
+        bought = threads.submit(buy, instance, "guard=none&hold_ms=1000")
+        wait_until(lambda: in_progress(instance))
+        worker.suspend()
+        try:
+            wait_until(lambda: all_stand_still(worker.pid))
+            os.utime(heartbeat, (0, 0))  # its last one was when this machine was started
+            rounds = master.num_ctx_switches().voluntary
+            wait_until(lambda: master.num_ctx_switches().voluntary > rounds + 2)  # the master has looked around
+        finally:
+            worker.resume()
+        assert bought.result(20)[0] == 200
+
+
+def test_two_workers_count_together(tmp_path: Path, env: dict[str, str]) -> None:
+    """With two workers, whichever answers /metrics has counted all purchases of both."""
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2"}) as instance:
+        barrier = threading.Barrier(8)
+
+        def click(_: int) -> int:
+            barrier.wait()
+            return buy(instance, "guard=thread&hold_ms=50")[0]
+
+        with ThreadPoolExecutor(8) as threads:
+            assert list(threads.map(click, range(8))) == [200] * 8
+        for _ in range(8):
+            with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+                text = response.read().decode()
+            assert 'flashsale_purchases_total{guard="thread",outcome="sold"} 8.0' in text
+            assert f'flashsale_instance{{name="{instance.name}"}} 1.0' in text
+
+
+def in_progress(instance: Instance) -> float:
+    """Purchases that have begun and are not over, as /metrics tells."""
+    with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+        (line,) = [line for line in response if line.startswith(b"flashsale_purchases_in_progress ")]
+    return float(line.split()[1])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_purchases_in_progress_are_told(tmp_path: Path, env: dict[str, str], stranger: Mutex, workers: str) -> None:
+    """Whichever worker is asked tells how many purchases of all of them wait for their turn, and 0 after the last."""
+    env |= {"FLASHSALE_WORKERS": workers}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
+        with stranger.acquire(timeout=5):
+            clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
+            wait_until(lambda: len(stranger.contenders()) == 7)
+            assert [in_progress(instance) for _ in range(4)] == [6] * 4
+        assert [click.result()[0] for click in clicks] == [200] * 6
+        assert in_progress(instance) == 0
+
+
+def test_the_metrics_directory_is_removed(tmp_path: Path, env: dict[str, str]) -> None:
+    """The files through which workers count together are gone after the stop."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}):
+        assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
+    assert not list(temporary.iterdir())
+
+
+def test_a_reload_goes_on_counting(tmp_path: Path, env: dict[str, str]) -> None:
+    """On SIGHUP new workers take over what the old ones have counted, and the directory they count in."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}) as instance:
+        assert buy(instance, "guard=none")[0] == 200
+        before = workers(instance)
+        os.kill(instance.pid, signal.SIGHUP)
+        wait_until(lambda: len(workers(instance)) == 2 and not workers(instance) & before, timeout=30)
+        with urllib.request.urlopen(f"{instance.url}/metrics") as response:
+            assert 'flashsale_purchases_total{guard="none",outcome="sold"} 1.0' in response.read().decode()
+        assert len(list(temporary.iterdir())) == 1
+    assert not list(temporary.iterdir())
+
+
+def test_a_large_body_does_not_hurt(instance: Instance) -> None:
+    """10 MB are answered by 413, and the instance goes on."""
+    status, body = ask(instance, "/stock/reset", method="POST", data=b"[" * 10_000_000)
+    assert (status, body["instance"]) == (413, instance.name)
+    assert ask(instance, "/livez")[0] == 200
+
+
+def test_a_large_chunked_body_is_refused_too(instance: Instance) -> None:
+    """10 MB that come in chunks, of no stated length, are answered by 413 as well."""
+    connection = http.client.HTTPConnection("127.0.0.1", instance.port, timeout=60)
+    chunks = (b"x" * 10_000 for _ in range(1000))
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/stock/reset", body=chunks, headers=headers, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_every_log_line_names_the_instance(instance: Instance) -> None:
+    """Whoever reads the logs of several instances knows which is which; requests are not logged."""
+    assert buy(instance, "guard=none")[0] == 200
+    lines = instance.log.read_text().splitlines()
+    assert lines
+    assert all(f" {instance.name} [" in line for line in lines)
+    assert not any("/stock/reduce" in line for line in lines)
+
+
+def test_the_access_log_can_be_turned_on(tmp_path: Path, env: dict[str, str]) -> None:
+    """gunicorn's own option turns the access log on, with the instance's name in it."""
+    with Instance(tmp_path, env={**env, "GUNICORN_CMD_ARGS": "--access-logfile -"}) as instance:
+        assert buy(instance, "guard=none")[0] == 200
+        wait_until(lambda: "/stock/reduce" in instance.log.read_text())
+        (line,) = [line for line in instance.log.read_text().splitlines() if "/stock/reduce" in line]
+    assert f" {instance.name} [" in line
+
+
+def test_no_control_socket_is_opened(tmp_path: Path, env: dict[str, str]) -> None:
+    """Two instances of one user have nothing to fight over: gunicorn leaves nothing in HOME."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with Instance(tmp_path, env={**env, "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}):
+        assert not list(home.iterdir())
+
+
+def test_a_bad_setting_stops_the_start_with_one_line() -> None:
+    """A setting that cannot be used ends gunicorn at once with a line that says what to do, without a traceback."""
+    run = subprocess.run(
+        [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"],
+        env={**os.environ, "FLASHSALE_PORT": "http"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert run.returncode != 0
+    assert "FLASHSALE_PORT is 'http': give a whole number from 1 to 65535" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_master_loads_no_grpc() -> None:
+    """gRPC does not survive a fork, so what the master imports must not bring it along."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import runpy, sys; runpy.run_path('app/gunicorn.conf.py'); print('grpc' in sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert run.stdout.strip() == "False"

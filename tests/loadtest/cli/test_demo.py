@@ -1,0 +1,85 @@
+"""The commands that compare guards: `demo` with a stack of its own, `compare` with one that runs."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadtest.results.comparison import Comparison
+from loadtest.stack.stack import Stack
+from tests.support.rushing import REPOSITORY, environment
+
+SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]
+
+
+def command(*words: str) -> list[str]:
+    """A command of this package."""
+    return [sys.executable, "-m", "loadtest", *words]
+
+
+def run(directory: Path, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in `directory`, which gets its reports."""
+    settings = {**(env or os.environ), "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command(*words), cwd=directory, env=settings, capture_output=True, text=True, timeout=100)
+
+
+def test_demo_compares_and_reports(tmp_path: Path) -> None:
+    """One command starts everything, adds the unlocked baseline, shows the comparison, keeps it, and exits with 0."""
+    done = run(tmp_path, "demo", *SMALL, "--hold-ms=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    comparison = Comparison.read(tmp_path / "reports/latest/comparison.json")
+    assert (comparison.stock, comparison.buyers) == (20, 60)
+    assert [(run.guard, run.verdict.split()[0]) for run in comparison.runs] == [
+        ("none", "OVERSOLD"),
+        ("redis-lua", "EXACT"),
+    ]
+    assert {"python", "locust", "flask", "etcd"} <= comparison.versions.keys()
+    lines = done.stdout.splitlines()
+    assert re.match(r"Ready: etcd, redis, instance-\d+, instance-\d+$", lines[0])
+    assert re.search(r"^none +OVERSOLD by \d+: \d+ sold in [\d.]+ s, all clicks within \d+ ms$", done.stdout, re.M)
+    assert lines[-2] == comparison.sentence
+    assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
+    page = (tmp_path / "reports/latest/index.html").read_text(encoding="utf-8")
+    assert html.escape(comparison.sentence) in page
+    assert page.count("<svg") == 7  # sold and inside for each of two guards, two waiting times, and the first race
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_demo_fails_if_nothing_is_oversold(tmp_path: Path) -> None:
+    """A demonstration in which the unlocked sale harms nobody proves nothing."""
+    done = run(tmp_path, "demo", *SMALL, "--buyers=3", "--stock=20")
+    assert done.returncode == 1, done.stdout
+    assert "proves nothing" in done.stdout
+
+
+def test_compare_uses_a_running_stack(tmp_path: Path) -> None:
+    """`compare` rushes at the shops it is told of, leaves them running, and asks for no baseline."""
+    with Stack(tmp_path / "stack", ports="free") as stack:
+        done = run(tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack))
+        assert all(process.running for process in stack.processes)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [run.guard for run in Comparison.read(tmp_path / "reports/latest/comparison.json").runs] == ["redis-lua"]
+
+
+def test_compare_without_a_stack_says_what_to_do(tmp_path: Path) -> None:
+    """No shop, no comparison, no report: one line says how to start one."""
+    done = run(tmp_path, "compare", "--hosts=http://127.0.0.1:1")
+    assert done.returncode == 2
+    assert "No shop answers at http://127.0.0.1:1: start it with make up" in done.stdout
+    assert not (tmp_path / "reports/latest").exists()
+
+
+@pytest.mark.parametrize("words", [["demo"], ["faults", "kill-holder"], ["compare"]])
+def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: list[str]) -> None:
+    """Before anything is started, one line names the directory and the reason."""
+    (tmp_path / "reports").write_text("mine")
+    done = run(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is no directory\n"

@@ -1,0 +1,302 @@
+"""Faults: scenarios against a real stack, what is expected of them, and what is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import psutil
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.guards import GUARDS as APP_GUARDS
+from loadtest.cli.faults import GUARDS, faults
+from loadtest.faults.context import VICTIM, Act, Untimely
+from loadtest.faults.injections import KINDS, LONGEST_S, plan
+from loadtest.faults.result import BREAKS_NOT, problems
+from loadtest.faults.runner import BY_NAME
+from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.scenarios.delayed_write import DelayedWrite
+from loadtest.faults.scenarios.pause_holder import PauseHolder
+from loadtest.faults.snapshot import Glance
+from loadtest.faults.testbed.local import LocalArena
+from loadtest.faults.testbed.protocols import Arena
+from loadtest.faults.trial import MOST_PLAYS, Performance, Screen
+from loadtest.results.answer import Answer
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
+from loadtest.results.verdict import Verdict
+from tests.support.leftovers import assert_gone, directories_of, users_of
+from tests.support.waiting import wait_until
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+DATA = REPOSITORY / "tests/data"
+FAULTS = [sys.executable, "-m", "loadtest", "faults"]
+EXACT = Verdict(sold=300, oversold=0, undersold=0, lost_updates=0, duplicates=0, missing=0, contradicted=0, in_doubt=0)
+STOCK = 150  # the fault is over before as many are sold
+
+
+@contextmanager
+def running(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, whose reports go to `directory`."""
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen([*FAULTS, *words], cwd=directory, env=env, **pipes) as command:  # type: ignore[call-overload]
+        try:
+            yield command
+        finally:
+            command.kill()
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """A stack in which all tests of this module play, one after the other."""
+    with LocalArena(tmp_path_factory.mktemp("arena")) as arena:
+        yield arena
+
+
+class Deaf(Screen):
+    """Nobody looks."""
+
+    def look(self, seen: Glance) -> None:
+        pass
+
+    def event(self, text: str, at_ms: float) -> None:
+        pass
+
+
+class Nothing(Scenario):
+    """Leaves the sale alone, and expects it to break."""
+
+    name = "nothing"
+    what = "nothing"
+    unfenced = Expected.BREAKS
+
+    def play(self, act: Act) -> None:
+        act.let_sell(1)
+
+
+def test_a_scenario_that_proves_nothing_fails(arena: Arena) -> None:
+    """If an unfenced guard survives what it must not survive, the run is not as expected."""
+    result, _ = Performance(Nothing(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
+
+
+class Late(Nothing):
+    """Is late a number of times."""
+
+    unfenced = Expected.EXACT
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.plays = 0
+
+    def play(self, act: Act) -> None:
+        self.plays += 1
+        if self.plays <= self.times:
+            raise Untimely("too late")
+
+
+@pytest.mark.parametrize(
+    ("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS - 1, MOST_PLAYS, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])]
+)
+def test_an_untimely_fault_is_played_again(arena: Arena, late: int, plays: int, found: list[str]) -> None:
+    """A fault that missed its moment shows nothing and is not judged; but not for ever."""
+    scenario = Late(late)
+    result, _ = Performance(scenario, "etcd", arena, Deaf(), stock=5).run()
+    assert (scenario.plays, list(result.problems)) == (plays, found)
+
+
+class Latecomer(Nothing):
+    """Sends its victim into the first sale when all is sold."""
+
+    unfenced = Expected.EXACT
+
+    def __init__(self) -> None:
+        self.plays = 0
+
+    def play(self, act: Act) -> None:
+        self.plays += 1
+        if self.plays == 1:
+            act.wait_for("the end of the sale", lambda: act.lookout.orders == STOCK, timeout=40)
+        act.holder_inside(0, think_ms=2000)
+
+
+def test_a_victim_that_came_too_late_is_not_waited_for(arena: Arena) -> None:
+    """Where all is sold before the victim is inside, as on a busy machine, that is not held against the guard."""
+    result, _ = Performance(Latecomer(), "etcd", arena, Deaf(), stock=STOCK).run()
+    assert list(result.problems) == []
+
+
+def test_a_write_that_cannot_be_held_back_any_more_is_waited_for_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the line is cut only when the victim has written, as on a busy machine, there is another sale."""
+    inside, victims = Act.holder_inside, list[Act]()
+
+    def slow_at_first(act: Act, shop: int, *, think_ms: int) -> Future[Answer]:
+        victims.append(act)
+        answer = inside(act, shop, think_ms=think_ms)
+        if len(victims) == 1:
+            answer.result(30)
+        return answer
+
+    monkeypatch.setattr(Act, "holder_inside", slow_at_first)
+    result, _ = Performance(DelayedWrite(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    assert len(victims) >= 2
+    assert result.as_expected, result.problems
+
+
+def test_a_frozen_holder_oversells(arena: Arena) -> None:
+    """Without a fence its late write lands, is answered truthfully, and the record shows with whom it raced."""
+    result, record = Performance(PauseHolder(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    assert result.as_expected, result.problems
+    assert result.sold > STOCK
+    section, *_ = (section for section in record.sections if section.buyer == VICTIM)
+    assert section.outcome == "sold"
+    assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).raced)
+    assert [event.text for event in record.events][1] == "shop-a is frozen"
+
+
+def test_only_the_fence_refuses_a_late_write(arena: Arena) -> None:
+    """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
+    result, record = Performance(DelayedWrite(), "etcd", arena, Deaf(), stock=STOCK).run()
+    assert result.as_expected, result.problems
+    assert record.expectation == {"expected": "EXACT", "as_expected": True, "problems": []}
+    first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
+    assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
+    assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None:
+    """The same pause, from the command line: exact with a fencing token, oversold without one; the records tell why."""
+    with running(tmp_path, "pause-holder", "--guard=etcd", "--guard=etcd-unfenced") as command:
+        printed, _ = command.communicate()
+    assert command.returncode == 0, printed
+    assert re.search(r"^2 runs in \d+ s: all as expected\.$", printed, re.MULTILINE)
+    (records,) = (tmp_path / "reports").glob("latest/records")
+    fenced, unfenced = (Record.read(records / f"pause-holder-{guard}.json") for guard in ("etcd", "etcd-unfenced"))
+    assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
+    assert audit(unfenced).sold > 300
+    for record, outcome in ((fenced, "lock_lost"), (unfenced, "sold")):
+        section, *_ = (section for section in record.sections if section.buyer == VICTIM)
+        assert section.outcome == outcome
+        assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in audit(record).overlaps)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
+def test_a_fenced_guard_survives_anything(tmp_path: Path, guard: str) -> None:
+    """Sale after sale with random faults, for 20 seconds: every one is exact."""
+    with running(tmp_path, "random", "--seconds=20", f"--guard={guard}") as command:
+        printed, _ = command.communicate()
+    assert command.returncode == 0, printed
+
+
+# While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
+MOMENTS = ["pause-holder:", "holds the lock", "is frozen", "is thawed"]
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+OFTEN = [pytest.param(moment, number, marks=pytest.mark.slow) for moment in MOMENTS for number in ENDS]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("moment", "number"), [(MOMENTS[2], signal.SIGKILL), *OFTEN])
+def test_nothing_is_left_whenever_and_however_it_ends(tmp_path: Path, moment: str, number: signal.Signals) -> None:
+    """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, and no directory is left."""
+    with running(tmp_path, "pause-holder", "--guard=etcd") as command:
+        assert command.stdout is not None
+        while moment not in (line := command.stdout.readline()):
+            assert line, f"it ended before {moment!r}"
+        wait_until(lambda: children_of(command) and directories_of(children_of(command)), timeout=30)
+        children = children_of(command)
+        directories = directories_of(children)
+        if moment == "is frozen":
+            wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in children))
+        command.send_signal(number)
+        command.wait(30)
+    assert_gone(children, directories)
+    assert [users_of(directory) for directory in directories] == [[]]
+
+
+def children_of(command: subprocess.Popen[str]) -> list[psutil.Process]:
+    """What it has started, and what that has started."""
+    return psutil.Process(command.pid).children(recursive=True)
+
+
+def test_what_is_expected_is_part_of_the_scenario() -> None:
+    """An exact guard is exact in every scenario; others break where a holder outlives its lease, and nowhere else."""
+    for scenario in BY_NAME.values():
+        assert scenario.what
+        assert scenario.expected(scenario.__new__(scenario), "exact") is Expected.EXACT
+    breaking = {name for name, scenario in BY_NAME.items() if scenario.unfenced is Expected.BREAKS}
+    assert breaking == {"pause-holder", "delayed-write"}
+
+
+def test_help_says_what_each_scenario_does() -> None:
+    """Names and one line each, for whoever has to choose."""
+    shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
+    assert all(f"{name} {scenario.what}" in shown for name, scenario in BY_NAME.items())
+
+
+def test_every_guard_with_a_lock_can_be_played() -> None:
+    """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
+    left_out = {"none", "thread", "redis-watch", "redis-lua"}
+    assert set(GUARDS) == {guard.name for guard in APP_GUARDS} - left_out
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdict", "found"),
+    [
+        (Expected.EXACT, EXACT, []),
+        (Expected.EXACT, replace(EXACT, oversold=2, lost_updates=2), ["OVERSOLD by 2"]),
+        (Expected.EXACT, replace(EXACT, undersold=1), ["UNDERSOLD by 1"]),
+        (Expected.BREAKS, EXACT, [BREAKS_NOT]),
+        (Expected.BREAKS, replace(EXACT, undersold=3), [BREAKS_NOT]),
+        (Expected.BREAKS, replace(EXACT, lost_updates=1), []),
+        (Expected.EITHER, EXACT, []),
+        (Expected.EITHER, replace(EXACT, oversold=2), []),
+    ],
+)
+def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[str]) -> None:
+    """Exact means exact; broken means oversold or updates lost, and underselling does not count as that."""
+    clean = replace(audit(Record.read(DATA / "rush-etcd.json")), stock=8)
+    assert problems(expected, verdict, clean) == found
+
+
+@pytest.mark.parametrize("expected", list(Expected))
+def test_a_buyer_without_an_answer_is_never_expected(expected: Expected) -> None:
+    """Whatever is broken, everybody gets an answer in the end."""
+    silent = replace(audit(Record.read(DATA / "rush-etcd.json")), unanswered=["ada"])
+    assert "1 buyer without an answer" in problems(expected, replace(EXACT, lost_updates=1), silent)
+
+
+@given(st.integers())
+def test_a_seed_repeats_its_plan(seed: int) -> None:
+    """The same seed, the same disturbances at the same times; of one target only one at a time."""
+    planned = plan(Random(seed))
+    assert planned == plan(Random(seed))
+    assert 1 <= len(planned) <= 4
+    assert len({each.target for each in planned}) == len(planned)
+    assert all(0 < each.lasts <= LONGEST_S for each in planned)
+
+
+def test_every_disturbance_comes_up() -> None:
+    """Sooner or later each kind is planned, for both shops."""
+    random = Random(1)
+    planned = [each for _ in range(300) for each in plan(random)]
+    assert {each.disturbance for each in planned} == set(KINDS)
+    assert {each.shop for each in planned} == {0, 1}

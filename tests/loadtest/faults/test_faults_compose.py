@@ -1,0 +1,109 @@
+"""Faults in containers: the same scenarios, as far as Docker has the means, and nothing left of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from loadtest.cli.faults import faults
+from loadtest.faults.runner import BY_NAME, WITH_DOCKER
+from loadtest.faults.testbed.compose import ComposeArena, Container
+from loadtest.stack.process import ServerError
+from tests.support.waiting import wait_until
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+FAULTS = [sys.executable, "-m", "loadtest", "faults", "--compose"]
+
+
+def docker(*words: str) -> str:
+    """What a docker command prints, empty where there is no Docker."""
+    try:
+        return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=60).stdout
+    except FileNotFoundError:
+        return ""
+
+
+def in_docker(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that plays in containers."""
+    engine = docker("info", "--format", "{{.ServerVersion}}").strip()
+    skip = pytest.mark.skipif(not engine, reason="needs a Docker engine")
+    return pytest.mark.slow(pytest.mark.timeout(600)(skip(test)))
+
+
+def left(pid: int) -> str:
+    """Containers, volumes and networks of the project of that process."""
+    label = f"label=com.docker.compose.project=stock-flash-sale-faults-{pid}"
+    kinds = (["ps", "--all"], ["volume", "ls"], ["network", "ls"])
+    return "".join(docker(*kind, "--quiet", "--filter", label) for kind in kinds)
+
+
+def test_what_docker_can_do_is_played() -> None:
+    """Killing, freezing, stopping: all that needs neither a line to be cut nor a second member of etcd."""
+    assert WITH_DOCKER == [
+        "kill-holder",
+        "pause-holder",
+        "restart-etcd",
+        "etcd-outage",
+        "restart-redis",
+        "nested-name",
+    ]
+
+
+@pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))
+def test_what_docker_cannot_do_is_refused(scenario: str) -> None:
+    """Before anything is started, with the reason."""
+    result = CliRunner().invoke(faults, ["--compose", scenario])
+    assert result.exit_code == 2
+    assert f"there is no {scenario}: Docker" in result.output
+
+
+def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value that docker-compose.faults.yml leaves open is set for docker, and no other."""
+    script = tmp_path / "docker"
+    script.write_text("#!/bin/sh\nenv | sed -n 's/^\\(FAULTS_[A-Z_]*\\)=..*/\\1/p'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    given = set(ComposeArena(tmp_path)._compose("config").split())
+    asked = (REPOSITORY / "docker-compose.faults.yml").read_text(encoding="utf-8")
+    assert given == set(re.findall(r"\$\{(\w+):\?\}", asked))
+
+
+def test_no_docker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has no docker is told so, and that none is needed otherwise."""
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ServerError, match="no docker command here"):
+        Container("shop", 1, lambda: True).pause()
+
+
+@in_docker
+def test_a_frozen_container_oversells(tmp_path: Path) -> None:
+    """The same verdicts as without Docker; afterwards nothing of the project is left."""
+    words = ["pause-holder", "kill-holder", "--guard=etcd", "--guard=etcd-unfenced"]
+    with subprocess.Popen(
+        [*FAULTS, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, stdout=subprocess.PIPE
+    ) as command:
+        printed, _output = command.communicate()
+    assert command.returncode == 0, printed.decode()
+    assert left(command.pid) == ""
+
+
+@in_docker
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_container_is_left_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C or kill -9 while a container is frozen."""
+    pipes = {"stdout": subprocess.PIPE, "text": True, "env": {**os.environ, "PYTHONPATH": str(REPOSITORY)}}
+    with subprocess.Popen([*FAULTS, "pause-holder", "--guard=etcd"], cwd=tmp_path, **pipes) as command:  # type: ignore[call-overload]
+        while "is frozen" not in (line := command.stdout.readline()):
+            assert line, "it ended before anything was frozen"
+        assert left(command.pid)
+        command.send_signal(number)
+        command.wait(60)
+    wait_until(lambda: not left(command.pid), timeout=60)

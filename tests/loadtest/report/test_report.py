@@ -1,0 +1,333 @@
+"""The report: what it shows is what was kept, whoever named it, on any platform, without a network."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from loadtest.bench.tables import grids
+from loadtest.cli.report import report, write
+from loadtest.report.charts import vega as chart
+from loadtest.report.charts.lanes import bars
+from loadtest.results.audit import audit
+from loadtest.results.comparison import Comparison
+from loadtest.results.comparison import _run as run_of
+from loadtest.results.folders import new_report, point_latest
+from loadtest.results.record import Event, Record
+from tests.loadtest.bench.test_bench import result as bench_result
+from tests.loadtest.results.test_audit import sale, section
+from tests.support.parsed import Page
+
+DATA = Path(__file__).parents[2] / "data"
+GUARDS = ("none", "etcd")
+MARKUP = '<img src="x" onerror="alert(1)">&amp;'
+
+
+def kept(directory: Path, *, slower: float = 1.0) -> Path:
+    """The report of a small comparison, without its page; its wall times may be `slower`."""
+    records = [Record.read(DATA / f"rush-{guard}.json") for guard in GUARDS]
+    runs = [run_of(record.verdict) for record in records]
+    runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
+    first = records[0]
+    machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
+    comparison = Comparison(first.stock, first.buyers, first.started, first.versions, runs, first.hold_ms, machine)
+    comparison.write(directory / "comparison.json")
+    for record in records:
+        record.write(directory / "records" / f"{record.guard}.json")
+    return directory
+
+
+def page_of(*sources: Path) -> Page:
+    """The page that is made of these."""
+    return Page.read(write(sources, sources[0].parent / "page.html"))
+
+
+def make(*words: object) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(report, [str(word) for word in words])
+
+
+def test_it_shows_the_comparison(tmp_path: Path) -> None:
+    """The sentence is the heading; each guard has a row with the figures of comparison.json; nothing drifts."""
+    page = page_of(kept(tmp_path / "a"))
+    comparison = Comparison.read(tmp_path / "a/comparison.json")
+    assert page.text("h1") == comparison.sentence
+    for run in comparison.runs:
+        row = page.row(run.guard)
+        assert row[2:4] == [str(run.orders), run.verdict]
+        assert row[5] == str(run.lost_updates)
+        assert row[8] == f"{run.wall_s:.2f}"
+        assert row[10] == f"{run.purchase_ms.p50:,.0f} / {run.purchase_ms.p99:,.0f}"
+    for told in ("Abacus 9", "2 CPUs", *comparison.versions.values()):
+        assert told in page.text()
+
+
+def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
+    """Sales over time end at what was sold, waiting times have their median, overlaps are counted as the audit does."""
+    page = page_of(kept(tmp_path / "a"))
+    sold, waited = page.charts[:2], page.charts[2]
+    for guard, texts in zip(GUARDS, sold, strict=True):
+        record = Record.read(DATA / f"rush-{guard}.json")
+        found = audit(record)
+        assert str(len(record.ledger)) in texts
+        assert f"{record.stock} items" in texts
+        assert guard in waited
+        pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
+        assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
+
+
+def test_the_first_race_is_magnified(tmp_path: Path) -> None:
+    """Who oversold: the buyers of the first race are named, with when they read and when they wrote."""
+    page = page_of(kept(tmp_path / "a"))
+    record = Record.read(DATA / "rush-none.json")
+    first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
+    assert first.read_ms is not None
+    row = page.row(first.buyer)
+    assert row[1:2] + row[3:5] == [first.instance, f"{first.entered_ms:.1f}", f"{first.read_ms:.1f}"]
+    assert any(first.buyer in texts for texts in page.charts)
+
+
+def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> None:
+    """Where none were recorded, it does not say that none were open at once, but how to record them."""
+    record = replace(Record.read(DATA / "rush-etcd.json"), sections=[])
+    record.write(tmp_path / "record.json")
+    page = page_of(tmp_path / "record.json")
+    assert "critical sections," not in page.text()
+    assert "set FLASHSALE_EVIDENCE" in page.text()
+
+
+def test_it_can_be_repeated(tmp_path: Path) -> None:
+    """It names the command with what was not as usual, and links to the files that it was made of."""
+    page = page_of(kept(tmp_path / "a"))
+    comparison = Comparison.read(tmp_path / "a/comparison.json")
+    (command,) = re.findall(r'make demo ARGS="(.*?)"', page.text("pre"))
+    assert command.startswith("--guard none --guard etcd ")
+    assert f"--buyers {comparison.buyers} --stock {comparison.stock}" in command
+    for _, attributes in (tag for tag in page.tags if tag[0] == "a"):
+        target = attributes["href"] or ""
+        assert target.startswith("#") or (tmp_path / "a" / target).exists()
+
+
+def test_it_needs_no_network_and_runs_nothing(tmp_path: Path) -> None:
+    """Everything is in the one file: no script, nothing to load, and a policy that forbids both."""
+    source = write([kept(tmp_path / "a")]).read_text(encoding="utf-8")
+    page = Page(source)
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name in ("src", "srcset", "xlink:href")]
+    assert "@import" not in source
+    assert "url(" not in source
+    policies = [attributes["content"] for _, attributes in page.tags if "http-equiv" in attributes]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_names_with_markup_are_text(tmp_path: Path) -> None:
+    """Whatever buyers, instances and events are called: it is shown as it is, in tables and in charts."""
+    record = Record.read(DATA / "rush-none.json")
+    record.sections = [replace(each, buyer=MARKUP, instance=MARKUP) for each in record.sections]
+    record.events = [Event(1.0, MARKUP)]
+    record.scenario = MARKUP
+    record.write(tmp_path / "record.json")
+    page = page_of(tmp_path / "record.json")
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert MARKUP in page.row(MARKUP)
+    assert any(text.startswith(MARKUP[:15]) for texts in page.charts for text in texts)  # a long one is cut
+    assert f"0.00 s {MARKUP}" in page.text("li")
+
+
+def test_charts_are_named_and_ids_are_unique(tmp_path: Path) -> None:
+    """Every drawing has its meaning in words, figures in a table, and nothing that collides with another."""
+    page = page_of(kept(tmp_path / "a"))
+    named = [attributes for _, attributes in page.tags if attributes.get("role") == "img"]
+    assert len(named) == len(page.charts)
+    assert all(attributes["aria-label"] for attributes in named)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a platform without its wheel, the report says what it cannot draw, and has all its figures."""
+    monkeypatch.setattr(chart, "vl_convert", None)
+    page = page_of(kept(tmp_path / "a"))
+    assert page.charts == []
+    assert page.row("none")[3].startswith("OVERSOLD")
+    assert "vl-convert-python is not installed here" in page.text()
+
+
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    """B as a multiple of A, case by case; versions that differ are shown, and the others are not."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
+    comparison = Comparison.read(b / "comparison.json")
+    comparison.versions["etcd"] = "9.9.9"
+    comparison.write(b / "comparison.json")
+    page = page_of(a / "comparison.json", b / "comparison.json")
+    assert page.text("h1") == "B took 2.50 times as long as A."
+    for run in Comparison.read(a / "comparison.json").runs:
+        row = page.row(run.guard, run.verdict)
+        assert row[3] == f"{run.wall_s:.2f}"
+        assert row[5] == "2.50 x"
+        assert row[8] in ("1.00 x", "\N{EN DASH}")
+    assert page.row("etcd", Comparison.read(a / "comparison.json").versions["etcd"])[2] == "9.9.9"
+    assert not [row for row in page.rows if row[:1] == ["flask"]]
+
+
+def test_a_page_of_two_leaves_the_page_of_one_alone(tmp_path: Path) -> None:
+    """Beside the first of two runs, their page has a name of its own, and the command says which."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
+    alone = write([a]).read_text(encoding="utf-8")
+    done = make(a / "comparison.json", b / "comparison.json")
+    assert done.output == f"Report: {a}/versus.html\n"
+    assert "B took 2.50 times as long as A." in (a / "versus.html").read_text(encoding="utf-8")
+    assert (a / "index.html").read_text(encoding="utf-8") == alone
+
+
+def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
+    """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
+    record = Record.read(DATA / "rush-etcd.json")
+    record.kind, record.scenario = "fault", "pause-holder"
+    record.events = [Event(120.0, "shop-a is frozen"), Event(121.0, "shop-a is thawed")]
+    record.expectation = {"expected": "breaks", "as_expected": False, "problems": ["it did not break"]}
+    for number in (1, 2):
+        record.write(tmp_path / "faults/records" / f"pause-holder-{number}.json")
+    page = page_of(tmp_path / "faults")
+    assert page.text("h1") == "2 sales under faults: 2 not as expected."
+    one = page_of(tmp_path / "faults/records/pause-holder-1.json")
+    assert one.text("h1") == f"pause-holder, etcd: {record.verdict['verdict']}, not as expected."
+    assert page.row("pause-holder")[1:4] == ["etcd", "breaks", "EXACT"]
+    assert page.row("pause-holder")[-1] == "NO"
+    assert "0.12 s shop-a is frozen" in page.text("ol")
+    assert "it did not break" in page.text("details")
+    assert "1, 2" in page.charts[0]
+    assert 'make faults ARGS="pause-holder --guard etcd"' in page.text("pre")
+
+
+def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
+    """Every part has a chart and its table, cell by cell, as the terminal shows it; then the CPU time."""
+    bench_result().write(tmp_path / "bench.json")
+    page = page_of(tmp_path / "bench.json")
+    shown = list(grids(bench_result()))
+    assert len(page.charts) == len(shown) + 1
+    for grid, texts in zip(shown, page.charts, strict=False):
+        assert all(list(row) in page.rows for row in grid.rows)
+        assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
+    assert {"instances", "etcd", "redis", "buyers"} <= set(page.charts[-1])
+
+
+def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
+    """Case by case, by their medians; what only one of them measured is left out."""
+    first, second = bench_result(), bench_result()
+    second.rows = [replace(row, walls_s=[wall / 2 for wall in row.walls_s]) for row in second.part("rush")]
+    first.write(tmp_path / "a.json")
+    second.write(tmp_path / "b.json")
+    page = page_of(tmp_path / "a.json", tmp_path / "b.json")
+    assert page.text("h1") == "B took 0.50 times as long as A."
+    assert len([row for row in page.rows if row[0].startswith("rush, ")]) == len(second.rows)
+
+
+def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest report gets its page, also where `latest` is no link; the line says where."""
+    monkeypatch.chdir(tmp_path)
+    directory = kept(new_report(Path("reports")))
+    point_latest(directory)
+    done = make()
+    assert (done.exit_code, done.output) == (0, "Report: reports/latest/index.html\n")
+    (directory / "index.html").unlink()
+    Path("reports/latest").unlink()
+    Path("reports/latest").write_text(directory.name + "\n", encoding="utf-8")
+    assert make().output == f"Report: {directory}/index.html\n"
+    assert (directory / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read: "),
+        ("[]", "is none of these: "),
+        ('{"name": "package"}', "is none of these: "),
+        ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
+        ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
+        ('{"runs": [], "stock": "x", "buyers": 5, "started": 7, "versions": {}}', "is damaged: "),
+        ('{"format": "stock-flash-sale/record", "version": 9}', "is no stock-flash-sale/record of version 1"),
+        ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
+        ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
+        ("\udcff", "cannot be read: "),
+    ],
+)
+def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
+    """What is no result, or no longer whole, is named together with the reason; no page is written."""
+    file = tmp_path / "result.json"
+    file.write_bytes(content.encode(errors="surrogateescape"))
+    done = make(file)
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {file} {message}")
+    assert done.output.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """The file and the reason are named, and it is not taken for a missing report."""
+    name = 300 * "x"
+    done = make(kept(tmp_path / "a"), "--output", name)
+    assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
+
+
+def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
+    """A single buyer, item and guard are told as such."""
+    a = kept(tmp_path / "a")
+    whole = Comparison.read(a / "comparison.json")
+    replace(whole, stock=1, buyers=1, runs=whole.runs[-1:]).write(a / "comparison.json")
+    told = page_of(a).text("p")
+    assert "1 buyer clicked once each, all at once, on 1 item, under 1 guard" in told
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison and a record, three files, an empty directory, and nothing at all: one line each."""
+    monkeypatch.chdir(tmp_path)
+    a = kept(tmp_path / "a")
+    (tmp_path / "empty").mkdir()
+    assert "two comparisons can be, or two benchmarks" in make(a, a / "records/etcd.json").output
+    assert "there is no report yet: make demo" in make().output
+    assert "has neither comparison.json nor bench.json nor records/" in make(tmp_path / "empty").output
+    assert make(a, a, a).exit_code == 2
+
+
+def test_bars_lie_in_lanes_and_holds_are_one() -> None:
+    """Sections that are open at once have different lanes; purchases that were committed together are one bar."""
+    record = sale(4, 4)
+    record.sections = [
+        section(0, 0.0, 10.0, instance="a", token=None),
+        section(1, 5.0, 15.0, instance="a", token=None),
+        section(2, 10.0, 20.0, instance="a", token=None),
+        section(3, 30.0, 40.0, instance="b", token=[7, 1]),
+        section(4, 31.0, 42.0, instance="b", token=[7, 1], outcome="sold_out"),
+    ]
+    found = [(bar.instance, bar.lane, bar.from_ms, bar.to_ms, bar.sold) for bar in bars(record)]
+    assert found == [
+        ("a", 0, 0.0, 10.0, True),
+        ("a", 1, 5.0, 15.0, True),
+        ("a", 0, 10.0, 20.0, True),
+        ("b", 0, 30.0, 42.0, True),
+    ]
+
+
+def test_a_section_whose_process_died_ends_where_it_was_last_seen() -> None:
+    """Nothing is drawn that nobody has measured."""
+    record = sale(2, 2)
+    record.sections = [
+        section(0, 0.0, None, instance="a", pid=1, outcome=None),
+        section(1, 2.0, 6.0, instance="a", pid=1),
+        section(2, 50.0, 60.0, instance="a", pid=2),
+    ]
+    died = bars(record)[0]
+    assert (died.to_ms, died.ended, died.sold) == (6.0, False, False)
+
+
+def test_overlaps_that_touch_are_one_shade() -> None:
+    """Times in which any pair overlaps, without gaps of nothing and without drawing twice."""
+    record = sale(4, 4)
+    record.sections = [section(n, *times) for n, times in enumerate([(0, 10), (5, 15), (12, 20), (30, 40), (31, 32)])]
+    assert audit(record).overlaps.spans == [(5, 10), (12, 15), (31, 32)]

@@ -1,0 +1,281 @@
+"""The audit: every way in which answers, ledger and critical sections can disagree is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadtest.results.audit import audit, longest_stall
+from loadtest.results.overlaps import MOST_KEPT, Overlaps, joined
+from loadtest.results.record import AnswerRow, LedgerRow, Record, Section
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def answer(number: int, outcome: str = "sold") -> AnswerRow:
+    """What buyer `number` was told, 10 ms after the one before."""
+    at = 10.0 * number
+    order = f"order-{number}" if outcome == "sold" else None
+    return AnswerRow(f"buyer-{number}", order, outcome, 200, "shop-a", number, at, at + 9, 1.0, 5.0, False)
+
+
+def entry(number: int) -> LedgerRow:
+    """The order of buyer `number`."""
+    return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
+
+
+def section(number: int, entered: float, left: float | None, **changes: object) -> Section:
+    """The critical section of buyer `number`, who was sold an item in it."""
+    sold = Section(
+        order=f"order-{number}",
+        buyer=f"buyer-{number}",
+        instance=f"shop-{number % 2}",
+        pid=1,
+        thread="t",
+        guard="etcd",
+        token=number,
+        entered_ms=entered,
+        read_ms=entered,
+        commit_ms=left,
+        left_ms=left,
+        outcome="sold",
+    )
+    return replace(sold, **changes)  # type: ignore[arg-type]
+
+
+def sale(stock: int, buyers: int) -> Record:
+    """An exact sale: one after the other, until nothing was left."""
+    sold = min(stock, buyers)
+    return Record(
+        kind="rush",
+        guard="etcd",
+        promise="exact",
+        stock=stock,
+        buyers=buyers,
+        hold_ms=0,
+        started="2030-01-01T00:00:00+00:00",
+        versions={},
+        verdict={"stock_left": stock - sold},
+        answers=[answer(n, "sold" if n < sold else "sold_out") for n in range(buyers)],
+        ledger=[entry(n) for n in range(sold)],
+        sections=[section(n, 10.0 * n, 10.0 * n + 9) for n in range(sold)],
+    )
+
+
+@given(stock=st.integers(0, 40), buyers=st.integers(0, 60))
+def test_an_exact_sale_has_no_findings(stock: int, buyers: int) -> None:
+    """However many items and buyers: where everything agrees, nothing is found."""
+    result = audit(sale(stock, buyers))
+    assert result.findings() == []
+    assert (result.overlaps, result.unfinished, result.unacknowledged) == (Overlaps(), [], [])
+
+
+def forget_order(record: Record, number: int) -> None:
+    """The counter went down and the buyer was told, but the order is not there."""
+    del record.ledger[number]
+
+
+def deny_order(record: Record, number: int) -> None:
+    """The buyer was told that nothing was bought."""
+    record.answers[number] = replace(record.answers[number], outcome="lock_lost", order=None)
+
+
+def repeat_order(record: Record, number: int) -> None:
+    """The order is there twice, and the counter knows."""
+    record.ledger.append(replace(record.ledger[number], token=99))
+    record.verdict["stock_left"] -= 1
+
+
+def lose_update(record: Record, number: int) -> None:
+    """Somebody wrote an old counter."""
+    record.verdict["stock_left"] += 1
+
+
+def write_late(record: Record, number: int) -> None:
+    """The order with a lower token came into the ledger last."""
+    record.ledger.append(record.ledger.pop(number))
+
+
+def hang_up(record: Record, number: int) -> None:
+    """The buyer never got an answer; nobody can say that the order is wrong."""
+    record.answers[number] = replace(record.answers[number], outcome="error", order=None, status=0, in_doubt=True)
+
+
+def write_together(record: Record, number: int) -> None:
+    """The critical section lasted into the next one, which read before this one wrote."""
+    record.sections[number] = replace(record.sections[number], left_ms=10.0 * number + 15, commit_ms=10.0 * number + 12)
+
+
+CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
+    forget_order: ["sold + stock is 19 of 20", "1 acknowledged but missing"],
+    deny_order: ["1 sold but denied"],
+    repeat_order: ["1 duplicate"],
+    lose_update: ["sold + stock is 21 of 20"],
+    write_late: ["1 order out of token order"],
+    hang_up: ["1 buyer without an answer"],
+    write_together: ["1 pair that raced"],
+}
+
+
+@pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__)
+@given(number=st.integers(0, 18))
+def test_each_corruption_is_found_and_no_other(corrupt: Callable[[Record, int], None], number: int) -> None:
+    """One thing is wrong with one order, whichever: exactly that is found."""
+    record = sale(20, 30)
+    corrupt(record, number)
+    found = audit(record)
+    assert found.findings() == CORRUPTIONS[corrupt]
+    assert found.lost_updates == (corrupt is lose_update)
+
+
+intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=25)
+
+
+@given(intervals)
+def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
+    """The sweep finds what comparing every pair finds."""
+    sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
+    found = {frozenset((each.first.order, each.second.order)) for each in Overlaps.of(sections)}
+    expected = {
+        frozenset((a.order, b.order))
+        for a, b in combinations(sections, 2)
+        if (first := min(a, b, key=lambda s: (s.entered_ms, s.left_ms or 0)))
+        and (second := b if first is a else a)
+        and (first.left_ms or 0) > second.entered_ms
+    }
+    assert found == expected
+
+
+@given(intervals)
+def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> None:
+    """From the later entering to the earlier leaving, never before, never longer."""
+    for each in Overlaps.of(section(n, begin, begin + length) for n, (begin, length) in enumerate(times)):
+        assert each.from_ms == max(each.first.entered_ms, each.second.entered_ms)
+        assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0)
+        assert each.from_ms <= each.to_ms
+
+
+tokens = st.one_of(st.none(), st.integers(1, 9), st.lists(st.integers(1, 9), min_size=2, max_size=2))
+
+
+@given(st.lists(tokens, max_size=20))
+def test_guards_may_share_a_ledger(written: list[int | list[int] | None]) -> None:
+    """Whole holds, turns of a hold and purchases without a token: a turn comes after its hold, and none is no order."""
+    record = sale(len(written), len(written))
+    record.ledger = [replace(entry(n), token=token) for n, token in enumerate(written)]
+    pairs = [(token, 0) if isinstance(token, int) else tuple(token) for token in written if token is not None]
+    late = sum(pair < max(pairs[:n]) for n, pair in enumerate(pairs) if n)
+    assert len(audit(record).token_regressions) == late
+
+
+def test_purchases_of_one_hold_do_not_overlap() -> None:
+    """Several buyers may be served under one token by one process, at once; not by two processes."""
+    together = [section(n, 0, 10, token=7, instance="shop-a") for n in range(3)]
+    assert list(Overlaps.of(together)) == []
+    assert len(list(Overlaps.of([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
+
+
+def test_items_do_not_overlap_with_each_other() -> None:
+    """Each item has a lock of its own, and a cart those of all its items."""
+    assert list(Overlaps.of([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
+    cart = section(0, 0, 10, item="1,2", guard="cart", token=None, read_ms=None, commit_ms=9)
+    (overlap,) = Overlaps.of([cart, section(1, 5, 8, item="2")])
+    assert not overlap.raced  # the cart reads when it writes, and that was later
+    assert list(Overlaps.of([cart, section(1, 5, 8, item="12")])) == []
+    assert [each.raced for each in Overlaps.of([cart, section(1, 5, 12, item="2")])] == [True]
+
+
+def test_an_overlap_is_harmless_unless_raced() -> None:
+    """A holder that was fenced off, or only found its earlier order, did no harm."""
+    for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
+        for first, second in ((harmless, {}), ({}, harmless)):
+            (overlap,) = Overlaps.of([section(0, 0, 10, **first), section(1, 5, 8, **second)])
+            assert not overlap.raced
+    (overlap,) = Overlaps.of([section(0, 0, 10), section(1, 5, 8)])
+    assert overlap.raced
+
+
+def test_times_that_touch_are_joined() -> None:
+    """Whatever their order, of times that overlap or touch one remains, from the first beginning to the last end."""
+    assert joined([(5, 7), (0, 3), (3, 4), (6, 6.5), (8, 9)]) == [(0, 4), (5, 7), (8, 9)]
+    assert joined([]) == []
+
+
+def test_a_dead_process_overlaps_with_nobody() -> None:
+    """A section without an end is listed apart: whoever is dead writes nothing."""
+    record = sale(2, 2)
+    record.sections[0] = replace(record.sections[0], left_ms=None)
+    result = audit(record)
+    assert result.overlaps == Overlaps()
+    assert result.unfinished == [record.sections[0]]
+
+
+@pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])
+def test_asking_again_resolves_a_doubt(place: int) -> None:
+    """A buyer whose answer was lost and who learns of the order later is acknowledged; one who does not is in doubt.
+
+    What counts is when he asked, not where in the record it stands.
+    """
+    record = sale(3, 3)
+    lost = replace(record.answers[1], outcome="error", order=None, status=0, in_doubt=True)
+    record.answers[1] = lost
+    assert [row.order for row in audit(record).unacknowledged] == ["order-1"]
+    record.answers.insert(place, replace(answer(1), sent_ms=1000.0, answered_ms=1001.0))
+    result = audit(record)
+    assert (result.unacknowledged, result.findings()) == ([], [])
+
+
+def test_a_stranger_may_buy_twice() -> None:
+    """Somebody who is not of the rush may buy as often as he likes; a buyer of the rush may not."""
+    record = sale(3, 1)
+    record.ledger += [replace(entry(number), buyer="anonymous") for number in (7, 8)]
+    assert audit(record).duplicates == []
+    second = replace(entry(9), buyer="buyer-0")
+    record.ledger.append(second)
+    assert audit(record).duplicates == [second]
+    repeated = replace(entry(9), buyer="anonymous")
+    record.ledger.append(repeated)
+    assert audit(record).duplicates == [second, repeated]
+
+
+def test_one_order_told_to_two_buyers_is_missing_once() -> None:
+    """An order belongs to one buyer; the other was told of an order that is not his."""
+    record = sale(2, 2)
+    other = replace(answer(1), buyer="buyer-9", order="order-0")
+    record.answers.append(other)
+    assert audit(record).missing == [other]
+
+
+def test_the_longest_stall() -> None:
+    """The longest time without a sale, from the first request on; what comes after the last sale is none."""
+    answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
+    assert longest_stall(answers) == longest_stall(answers[::-1]) == 481.0
+    late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
+    assert longest_stall(late) == longest_stall(late[::-1]) == 1009.0
+    assert longest_stall([]) == 0.0
+
+
+def test_a_kept_record_is_judged_again() -> None:
+    """Two small rushes that really took place: without a lock everybody was inside at once, with it nobody was."""
+    unlocked = audit(Record.read(DATA / "rush-none.json"))
+    assert unlocked.sold > unlocked.stock
+    assert len(unlocked.raced) > 100
+    locked = audit(Record.read(DATA / "rush-etcd.json"))
+    assert (locked.findings(), locked.overlaps) == ([], Overlaps())
+    assert locked.sold == locked.stock
+
+
+def test_pairs_without_harm_are_counted_and_not_all_kept() -> None:
+    """Retries without a lock make millions of pairs: the count and the times are of all, the list is of the first."""
+    many = [section(n, float(n), 1000.0 + n, outcome=None, token=None) for n in range(160)]
+    found = Overlaps.of([*many, section(500, 2000.0, 2010.0), section(501, 2001.0, 2011.0)])
+    assert found.count == 160 * 159 // 2 + 1
+    assert len(found.pairs) == MOST_KEPT + 1
+    assert found.pairs[-1].raced
+    assert found.spans == [(1.0, 1158.0), (2001.0, 2010.0)]

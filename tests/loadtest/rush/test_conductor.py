@@ -1,0 +1,343 @@
+"""The rush, driven by Locust against a real stack: in one process, in several, and from Locust's page."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
+from loadtest.stack.stack import Stack
+from loadtest.target.shops import Shops, in_progress
+from tests.support.rushing import LOCUST, REPOSITORY, Finished, environment, page
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
+
+BUYERS, STOCK = 60, 20
+SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
+        yield running
+
+
+def assert_one_burst(run: object) -> None:
+    """Each buyer clicked exactly once, half of them at each shop."""
+    by_instance = getattr(run, "by_instance", None) or run["by_instance"]  # type: ignore[index]
+    assert [sum(outcomes.values()) for outcomes in by_instance.values()] == [BUYERS // 2, BUYERS // 2]
+
+
+@pytest.mark.parametrize("processes", [[], ["--processes", "2"]], ids=["one process", "two processes"])
+def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, processes: list[str]) -> None:
+    """Without options it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--hold-ms=2", *processes)
+    runs = rush.runs()
+    assert list(runs) == DEFAULT_GUARDS
+    assert rush.code == 0, rush.logged
+    assert runs["none"].verdict.startswith("OVERSOLD by ")
+    assert runs["etcd"].verdict == "EXACT"
+    for run in runs.values():
+        assert_one_burst(run)
+    assert "Every promise was kept. Without a lock, " in rush.printed
+    assert "ERROR" not in rush.logged
+
+
+def test_sold_and_sold_out_are_successes_with_names(stack: Stack, tmp_path: Path) -> None:
+    """The statistics have a row for each guard and outcome, and no failures in a rush in which all were served."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "redis-lua", "thread")
+    requests = rush.requests()
+    assert requests["redis-lua", "sold"] == (STOCK, 0)
+    assert requests["redis-lua", "sold_out"] == (BUYERS - STOCK, 0)
+    assert {guard for guard, _ in requests} == {"redis-lua", "thread"}
+
+
+def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
+    """Buyers who do not get their turn are failures with a name, UNDERSOLD is told, and the exit code is 1."""
+    impatient = {"FLASHSALE_LOCK_TIMEOUT": "1"}
+    with Stack(tmp_path, ports="free", env=impatient) as stack:
+        rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=200")
+    run = rush.runs()["etcd"]
+    assert run.outcomes["lock_timeout"] > BUYERS - STOCK, run.outcomes
+    assert run.undersold == STOCK - run.outcomes["sold"] > 0
+    assert rush.requests()["etcd", "lock_timeout"] == (run.outcomes["lock_timeout"],) * 2
+    assert rush.code == 1
+    assert f"Promise broken: etcd ({run.verdict})." in rush.printed
+
+
+def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
+    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger."""
+    with Stack(tmp_path, ports="free") as stack, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")
+        shop = stack.instances[1]
+        wait_until(lambda: in_progress(shop.url) == BUYERS // 2, timeout=60)
+        shop.kill()
+        rush = running.result()
+    run = rush.runs()["redis-lua"]
+    assert run.outcomes["error"] == BUYERS // 2
+    assert (run.verdict, run.orders, rush.code) == ("EXACT", STOCK, 0)
+
+
+def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) -> None:
+    """A ledger without the orders that buyers were told of breaks the promise, whatever the shops say."""
+    other = stack.redis.url.removesuffix("/0") + "/1"
+    redis.Redis.from_url(other).set("sale:{demo}:stock", STOCK)
+    rush = Finished(environment(stack, FLASHSALE_REDIS_URL=other), tmp_path, *SMALL, "--guards=redis-lua")
+    assert f"{STOCK} acknowledged but missing" in rush.runs()["redis-lua"].verdict
+    assert rush.code == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"LOCUST_HOST": "http://127.0.0.1:1"}, "No shop answers at http://127.0.0.1:1: start it with make up"),
+        ({"LOCUST_HOST": ","}, "',' are no addresses of shops: give each as http://HOST:PORT, separated by commas."),
+        ({"LOCUST_HOST": "nowhere"}, "No shop answers at http://nowhere: start it with make up"),
+        ({"FLASHSALE_SALE": "another"}, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE"),
+        ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, "The ledger cannot be read: "),
+    ],
+)
+def test_no_comparison_is_one_line_and_exit_code_2(
+    stack: Stack, tmp_path: Path, settings: dict[str, str], advice: str
+) -> None:
+    """Whatever is missing, one line says what to do, and nobody can take it for a result."""
+    rush = Finished(environment(stack, **settings), tmp_path, *SMALL)
+    (line,) = [line for line in rush.printed.splitlines() if line.startswith("Error: ")]
+    assert advice in line
+    assert rush.code == 2
+    assert rush.comparison is None
+    assert "Every promise was kept" not in rush.printed
+    assert "Traceback" not in rush.logged
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--hold-ms=-3", "--hold-ms is -3: give a number from 0 to 60000."),
+        ("--hold-ms=60001", "--hold-ms is 60001: give a number from 0 to 60000."),
+        ("--stock=-1", "--stock is -1: give a number from 0."),
+    ],
+)
+def test_what_no_shop_could_do_is_refused(stack: Stack, tmp_path: Path, option: str, advice: str) -> None:
+    """Nobody clicks, and one line names the option and its range."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, option)
+    assert the_error(rush) == f"Error: {advice}"
+    assert rush.requests() == {}
+
+
+class Stickler(BaseHTTPRequestHandler):
+    """A shop of another version, which finds fault with every purchase."""
+
+    def do_GET(self) -> None:
+        told = {
+            "/guards": json.dumps({"guards": [{"name": "etcd", "promise": "exact"}]}),
+            "/metrics": "flashsale_purchases_in_progress 0.0\n",
+        }
+        self.tell(200, told.get(self.path, ""))
+
+    def do_POST(self) -> None:
+        if self.path == "/stock/reset":
+            self.tell(200, "{}")
+        else:
+            self.tell(400, json.dumps({"detail": "The moon is not full: wait for it."}))
+
+    def tell(self, status: int, body: str) -> None:
+        """Answer."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+def test_a_purchase_that_is_refused_for_its_form_ends_the_rush(stack: Stack, tmp_path: Path) -> None:
+    """What the shop says of it is the one line, and no guard is blamed."""
+    Shops(stack.urls, admin_token="").ask("POST", "/stock/reset", {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stickler) as shop:
+        threading.Thread(target=shop.serve_forever, args=(0.05,), daemon=True).start()
+        url = f"http://127.0.0.1:{shop.server_port}"
+        try:
+            rush = Finished(environment(stack, LOCUST_HOST=url), tmp_path, "--users=5", "--guards=etcd")
+        finally:
+            shop.shutdown()
+    assert the_error(rush) == f"Error: {url} refused a purchase: The moon is not full: wait for it."
+
+
+def test_a_shop_that_is_missing_is_no_broken_promise(stack: Stack, tmp_path: Path) -> None:
+    """Every shop is asked before the buyers come, and the one that does not answer is named."""
+    hosts = ",".join([*stack.urls, "http://127.0.0.1:1"])
+    rush = Finished(environment(stack, LOCUST_HOST=hosts), tmp_path, *SMALL, "--guards=etcd")
+    assert "Error: The shop at http://127.0.0.1:1 does not answer" in rush.printed
+    assert (rush.code, rush.comparison) == (2, None)
+
+
+def disturbed(stack: Stack, directory: Path, disturb: Callable[[], object]) -> Finished:
+    """A rush that was disturbed while its buyers bought."""
+    with ThreadPoolExecutor(1) as threads:
+        rush = threads.submit(Finished, environment(stack), directory, *SMALL, "--guards=etcd", "--hold-ms=50")
+        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+        disturb()
+        return rush.result()
+
+
+def the_error(rush: Finished) -> str:
+    """The one line of a rush that ended without a comparison."""
+    assert (rush.code, rush.comparison) == (2, None)
+    (line,) = [line for line in rush.printed.splitlines() if line.startswith("Error: ")]
+    return line
+
+
+def test_a_stranger_who_buys_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
+    """No guard is blamed for somebody else's purchase: the same words on the screen and in the file, exit code 2."""
+    shops = Shops(stack.urls, admin_token="")
+    rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
+    words = "disturbed by somebody else's purchases: no verdict"
+    assert (rush.runs()["etcd"].verdict, rush.code) == (words, 2)
+    assert rush.comparison
+    assert f"{rush.comparison.sentence}\n" in rush.printed
+    assert rush.comparison.sentence.startswith(f"etcd {words}.")
+    assert rush.printed.count(words) == 2
+
+
+def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_path: Path) -> None:
+    """Whether the board did it or another rush: no guard is blamed, and the line says what happened."""
+    shops = Shops(stack.urls, admin_token="")
+    rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reset", {}))
+    assert the_error(rush) == (
+        "Error: The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+    )
+
+
+def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(tmp_path: Path) -> None:
+    """Who was there at the reset need not be looked for elsewhere."""
+    with Stack(tmp_path, ports="free") as stack:
+        line = the_error(disturbed(stack, tmp_path, stack.redis.kill))
+    assert "FLASHSALE_REDIS_URL" not in line
+    assert line.endswith(". Redis was there when the sale was reset: see that it runs, and start again.")
+    assert ".." not in line
+
+
+def test_nobody_comes(stack: Stack, tmp_path: Path) -> None:
+    """A rush without buyers is refused in one line."""
+    rush = Finished(environment(stack), tmp_path, "--users=0")
+    assert (rush.code, rush.comparison) == (2, None)
+    assert "There are no buyers: give --users a number from 1." in rush.printed
+
+
+def test_a_report_that_cannot_be_kept_is_one_line(stack: Stack, tmp_path: Path) -> None:
+    """The comparison is on the screen all the same; the line has the directory and the reason; the exit code is 2."""
+    (tmp_path / "file").touch()
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=redis-lua", f"--report={tmp_path}/file/x/y.json")
+    assert the_error(rush) == f"Error: The report cannot be kept in {tmp_path}/file/x: Not a directory."
+    assert "Every promise was kept." in rush.printed
+    assert "Traceback" not in rush.logged
+
+
+def test_an_unknown_guard_is_refused_with_the_choices(stack: Stack, tmp_path: Path) -> None:
+    """A guard that does not exist is refused before anything starts."""
+    rush = Finished(environment(stack), tmp_path, "--guards", "hope")
+    assert rush.code == 2
+    assert "redis-lua" in rush.logged
+
+
+def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
+    """Ctrl-C before the comparison is complete is exit code 2, and the screen says that there is no verdict."""
+    options = [*SMALL, "--guards", "etcd", "--hold-ms=100", "--loglevel=INFO"]
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), **streams) as locust:
+        assert locust.stderr is not None
+        while "All users spawned" not in locust.stderr.readline():
+            assert locust.poll() is None
+        locust.send_signal(signal.SIGINT)
+        printed, _ = locust.communicate(timeout=20)
+        assert locust.returncode == 2
+        assert "Stopped before the first verdict." in printed.splitlines()
+
+
+def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, tmp_path: Path) -> None:
+    """Python raises Ctrl-C wherever it happens to be, also in the midst of what conducts the rush."""
+    interrupted = tmp_path / "interrupted.py"
+    interrupted.write_text(
+        "import os, signal\n"
+        "from loadtest.rush.conductor import Rush\n"
+        "Rush._compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")
+    assert (rush.code, rush.comparison) == (2, None)
+    assert "Stopped before the first verdict." in rush.printed.splitlines()
+
+
+def test_an_occupied_port_is_one_line(stack: Stack, tmp_path: Path) -> None:
+    """A second page on the same port is refused before Locust tries, with what to do."""
+    with page(environment(stack)) as shown:
+        port = shown.url.rpartition(":")[2]
+        second = Finished(environment(stack), tmp_path, "--headful", "--web-port", port)
+    assert (
+        the_error(second)
+        == f"Error: Port {port} is in use: stop the Locust that has it, or choose another by --web-port."
+    )
+    assert "Traceback" not in second.logged
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_page_rushes_again_and_again(stack: Stack, workers: int) -> None:
+    """Each press of the button is a whole comparison of the guards in the form: the barrier is armed anew."""
+    with page(environment(stack), workers=workers) as shown:
+        guards = shown.arguments()["extra_options"]["guards"]
+        assert (guards["choices"], guards["default_value"]) == (list(GUARDS), DEFAULT_GUARDS)
+        for stock, chosen in ((20, ["none", "redis-lua"]), (15, ["redis-lua"]), (10, ["etcd", "redis-watch"])):
+            runs = shown.compare(guards=chosen, stock=stock, buyers=BUYERS)
+            assert list(runs) == chosen
+            for run in runs.values():
+                assert_one_burst(run)
+                assert run["guard"] == "none" or run["verdict"] == "EXACT"
+
+
+def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
+    """After Stop in the middle of a rush, and after a guard that does not exist, the next rush is a whole one."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
+        wait_until(lambda: (shown.comparison() or {"runs": []})["runs"])
+        shown.stop()
+        assert len(shown.comparison()["runs"]) == 1
+        shown.start(guards=["hope"], stock=8, buyers=BUYERS)
+        wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
+        wait_until(shown.is_idle)
+        runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
+        assert_one_burst(runs["redis-lua"])
+
+
+def test_a_rush_is_stopped_once(stack: Stack, tmp_path: Path) -> None:
+    """Stop ends all that belongs to it, which does not stop the test again; the screen says so in one line."""
+    with (tmp_path / "printed").open("w+") as output:
+        with page(environment(stack), output=output) as shown:
+            shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
+            wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+            shown.stop()
+            wait_until(shown.is_idle)
+        output.seek(0)
+        assert output.read().splitlines().count("Stopped before the first verdict.") == 1
+
+
+def test_the_purchases_of_a_stopped_rush_are_waited_for(stack: Stack) -> None:
+    """They are still in the shops when the next rush starts; it says so, and sells its stock to its own buyers."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
+        wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
+        shown.stop()
+        shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
+        wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
+        wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
+        (run,) = shown.comparison()["runs"]
+        assert (run["verdict"], run["orders"]) == ("EXACT", 11)

@@ -1,0 +1,122 @@
+"""Locust's page: the tab with the verdicts, and the ways to the board and the report."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadtest.results.record import Record
+from loadtest.results.verdict import NO_VERDICT
+from loadtest.stack.stack import Stack
+from loadtest.target.shops import Shops, in_progress
+from loadtest.terminal.table import TITLES
+from tests.support.parsed import Page as Parsed
+from tests.support.rushing import Page, environment, page
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
+
+BUYERS = 40
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
+        yield running
+
+
+def verdicts(shown: Page) -> list[dict[str, str]]:
+    """The rows of the tab, by the titles of its columns, as Locust's page gets them."""
+    (table,) = shown.arguments()["extended_tables"]
+    (rows,) = json.loads(shown.get("/stats/requests"))["extended_stats"]
+    assert table["key"] == rows["key"] == "verdict"
+    titles = {column["key"]: column["title"] for column in table["structure"]}
+    return [{titles[key]: cell for key, cell in row.items()} for row in rows["data"]]
+
+
+def refused(shown: Page, path: str) -> tuple[int, str]:
+    """Status and text of an answer that is none."""
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        shown.get(path)
+    with raised.value as error:
+        return error.code, error.read().decode()
+
+
+def links(html: str) -> list[str]:
+    """Where a page leads."""
+    return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
+    """Rush after rush, in one process and in several: a row for each guard of this one, as in the terminal's table."""
+    with page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence)), workers=workers) as shown:
+        assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
+        assert verdicts(shown) == []
+        assert links(shown.get("/")) == ["http://127.0.0.1:8070", "./report/"]
+        assert refused(shown, "/report/") == (404, "There is no comparison yet: start one in Locust's page.\n")
+        for stock, guards in ((10, ["none", "redis-lua"]), (12, ["redis-lua"])):
+            shown.compare(guards=guards, stock=stock, buyers=BUYERS)
+            rows = verdicts(shown)
+            assert [row["guard"] for row in rows] == guards
+            assert set(rows[0]) == set(TITLES)
+            assert (rows[-1]["sold"], rows[-1]["verdict"], rows[-1]["promise"]) == (str(stock), "EXACT", "kept")
+            assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
+
+
+def test_why_there_is_no_comparison_is_told_where_it_is_missed(stack: Stack) -> None:
+    """A rush that ends without one leaves its reason in the tab, and the next rush takes it away."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
+        wait_until(lambda: verdicts(shown) == [{"verdict": "--stock is -5: give a number from 0."}])
+        wait_until(shown.is_idle)
+        shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
+        assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
+
+
+def test_a_form_without_addresses_is_refused(stack: Stack) -> None:
+    """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
+    with page(environment(stack)) as shown:
+        answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, host=",")
+        assert (answer["success"], shown.is_idle()) == (False, True)
+        assert answer["message"].startswith("',' are no addresses of shops: give each as http://HOST:PORT")
+
+
+def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
+    """Where somebody else bought as well, tab and report say so, and neither that the promise was kept nor broken."""
+    with page(environment(stack)) as shown:
+        shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
+        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+        Shops(stack.urls, admin_token="").ask("POST", "/stock/reduce?guard=redis-lua")
+        wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
+        wait_until(shown.is_idle, timeout=100)
+        (row,) = verdicts(shown)
+        assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
+        report = Parsed(shown.get("/report/"))
+        assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
+        assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
+
+
+def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path: Path) -> None:
+    """While buyers buy nothing is drawn; afterwards it is the page of make demo, with the files it links to."""
+    board = 'http://board/"><script>alert(1)</script>'
+    env = environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence), FLASHSALE_BOARD_URL=board)
+    with page(env) as shown:
+        assert links(shown.get("/")) == [board, "./report/"]
+        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
+        wait_until(lambda: verdicts(shown))
+        assert refused(shown, "/report/")[0] == 503
+        wait_until(shown.is_idle, timeout=100)
+        report = Parsed(shown.get("/report/"))
+        assert report.text("h1") == "Every promise was kept."
+        assert len(report.charts) == 6
+        for link in (each for each in links(shown.get("/report/")) if not each.startswith("#")):
+            assert json.loads(shown.get(f"/report/{link}"))
+        (tmp_path / "etcd.json").write_text(shown.get("/report/records/etcd.json"), encoding="utf-8")
+        assert Record.read(tmp_path / "etcd.json").hold_ms == 20
+        assert refused(shown, "/report/records/hope.json")[0] == 404

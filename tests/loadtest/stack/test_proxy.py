@@ -1,0 +1,218 @@
+"""The proxy fails as networks do, one direction or both, and passes everything on otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from loadtest.stack.ports import LOOPBACK, is_occupied
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from tests.support.waiting import wait_until
+
+SILENCE_S = 0.2  # how long nothing has to arrive to count as silence
+
+
+class Echo:
+    """A server that sends back what it gets, and remembers it."""
+
+    def __init__(self) -> None:
+        self.got = b""
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.endpoint = f"{LOOPBACK}:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._echo, args=(connection,), daemon=True).start()
+
+    def _echo(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                while data := connection.recv(100):
+                    self.got += data
+                    connection.sendall(data)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # closed before
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+@pytest.fixture
+def echo() -> Iterator[Echo]:
+    """A server that sends back what it gets."""
+    server = Echo()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def proxy(echo: Echo) -> Iterator[Proxy]:
+    """A proxy in front of it."""
+    with Proxy(echo.endpoint) as proxy:
+        yield proxy
+
+
+def dial(proxy: Proxy) -> socket.socket:
+    """A connection through the proxy."""
+    return socket.create_connection((LOOPBACK, proxy.port), timeout=5)
+
+
+def ask(connection: socket.socket, data: bytes) -> bytes:
+    """What comes back."""
+    connection.sendall(data)
+    return connection.recv(100)
+
+
+def is_silent(connection: socket.socket) -> bool:
+    """Whether nothing arrives for a while."""
+    connection.settimeout(SILENCE_S)
+    try:
+        connection.recv(100)
+    except TimeoutError:
+        return True
+    finally:
+        connection.settimeout(5)
+    return False
+
+
+def test_it_passes_on_both_directions(proxy: Proxy) -> None:
+    """Without a fault, what is sent comes back."""
+    with dial(proxy) as connection:
+        assert ask(connection, b"one") == b"one"
+        assert ask(connection, b"two") == b"two"
+
+
+def test_a_partition_heals(proxy: Proxy, echo: Echo) -> None:
+    """While stalled nothing arrives; afterwards what was sent in the meantime does, also over a new connection."""
+    with dial(proxy) as connection:
+        proxy.stall()
+        connection.sendall(b"late")
+        assert is_silent(connection)
+        assert echo.got == b""
+        with dial(proxy) as another:
+            another.sendall(b"later")
+            assert is_silent(another)
+            proxy.resume()
+            assert another.recv(100) == b"later"
+        assert connection.recv(100) == b"late"
+
+
+def test_an_answer_is_lost(proxy: Proxy, echo: Echo) -> None:
+    """One direction can be stalled: the request arrives, its answer does not."""
+    with dial(proxy) as connection:
+        proxy.stall(ANSWERS)
+        connection.sendall(b"order")
+        wait_until(lambda: echo.got == b"order")
+        assert is_silent(connection)
+
+
+def test_one_request_is_delivered_late(proxy: Proxy, echo: Echo) -> None:
+    """What is held back can be delivered up to one piece, so that what comes after it never arrives."""
+    with dial(proxy) as connection:
+        proxy.stall(REQUESTS)
+        for piece in (b"hello", b"write", b"cancel"):
+            connection.sendall(piece)
+            wait_until(lambda end=piece: proxy.held_back(REQUESTS).endswith(end))
+        assert not proxy.deliver(REQUESTS, through=b"something else")
+        assert echo.got == b""
+        assert proxy.deliver(REQUESTS, through=b"write")
+        wait_until(lambda: echo.got == b"hellowrite")
+        assert proxy.held_back(REQUESTS) == b"cancel"
+
+
+def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
+    """Old connections are dead and do not know it; new ones work."""
+    with dial(proxy) as old:
+        assert ask(old, b"one") == b"one"
+        proxy.forget()
+        old.sendall(b"two")
+        with dial(proxy) as new:
+            assert ask(new, b"three") == b"three"
+        assert is_silent(old)
+
+
+def test_a_connection_is_reset(proxy: Proxy) -> None:
+    """Old connections end with an error at once; new ones work."""
+    with dial(proxy) as old:
+        assert ask(old, b"one") == b"one"
+        proxy.reset()
+        with pytest.raises(ConnectionResetError):
+            old.recv(100)
+    with dial(proxy) as new:
+        assert ask(new, b"two") == b"two"
+
+
+def test_nobody_listens_until_it_is_started_again(proxy: Proxy) -> None:
+    """While it refuses, the port is free; started again, it is the same port."""
+    proxy.refuse()
+    assert not is_occupied(proxy.port)
+    proxy.start()
+    with dial(proxy) as connection:
+        assert ask(connection, b"one") == b"one"
+
+
+def test_a_target_that_refuses_is_refused_here_too(proxy: Proxy, echo: Echo) -> None:
+    """Without its target, the proxy breaks every new connection."""
+    echo.close()
+    with pytest.raises(ConnectionError), dial(proxy) as connection:
+        connection.recv(100)
+
+
+def test_a_delay_slows_each_direction(proxy: Proxy) -> None:
+    """A round trip takes at least twice the delay."""
+    proxy.delay_s = 0.1
+    with dial(proxy) as connection:
+        before = time.monotonic()
+        assert ask(connection, b"slow") == b"slow"
+        assert time.monotonic() - before >= 0.2
+
+
+def test_jitter_slows_each_piece_by_a_time_of_its_own(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On top of the delay, what is sent is kept back for a random time up to the jitter; so is what comes back."""
+    drawn = []
+
+    def longest(least: float, most: float) -> float:
+        drawn.append((least, most))
+        return most
+
+    monkeypatch.setattr(proxy.random, "uniform", longest)
+    proxy.delay_s, proxy.jitter_s = 0.05, 0.1
+    with dial(proxy) as connection:
+        before = time.monotonic()
+        assert ask(connection, b"slow") == b"slow"
+        assert time.monotonic() - before >= 0.3
+    assert drawn[:2] == [(0, 0.1)] * 2
+
+
+def test_a_connection_that_is_being_made_is_refused_as_well(
+    echo: Echo, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had been accepted, and not yet been passed on, finds nobody either."""
+    connect, accepted, refused = socket.create_connection, threading.Event(), threading.Event()
+
+    def connect_late(address: tuple[str, int], **options: float) -> socket.socket:
+        if address == proxy._target:
+            accepted.set()
+            assert refused.wait(10)
+        return connect(address, **options)
+
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    with dial(proxy) as connection:
+        assert accepted.wait(10)
+        proxy.refuse()
+        refused.set()
+        with contextlib.suppress(ConnectionError):
+            assert ask(connection, b"hello") == b""
+    assert echo.got == b""

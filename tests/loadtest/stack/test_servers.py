@@ -1,0 +1,304 @@
+"""Local servers: they start, restart with their data, freeze, and never outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from loadtest.stack import ports, programs
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.process import PortOccupied, Process, StartFailed
+from loadtest.stack.servers import Etcd, EtcdCluster, Redis
+from tests.support.waiting import has_ended, wait_until
+
+
+def etcdctl(endpoints: str, *command: str) -> str:
+    """What etcdctl prints, without the newline."""
+    answer = subprocess.run(
+        [programs.etcdctl(), f"--endpoints={endpoints}", *command],
+        env={**os.environ, "ETCDCTL_API": "3"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return answer.stdout.strip()
+
+
+class Script(Process):
+    """A process of one line of Python that is ready as soon as it has logged "ready"."""
+
+    def __init__(self, directory: Path, code: str) -> None:
+        super().__init__("script", directory, port=0)
+        self._code = code
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-u", "-c", self._code]
+
+    def is_ready(self) -> bool:
+        return b"ready" in self.log.read_bytes()
+
+
+def test_etcd_restart_keeps_data_and_port(fresh_etcd: Etcd) -> None:
+    """A stopped and started etcd has the same endpoint and the same keys."""
+    etcdctl(fresh_etcd.endpoint, "put", "color", "blue")
+    endpoint, first_pid = fresh_etcd.endpoint, fresh_etcd.pid
+    fresh_etcd.stop()
+    assert not is_occupied(fresh_etcd.port)
+    fresh_etcd.start()
+    assert fresh_etcd.endpoint == endpoint
+    assert fresh_etcd.pid != first_pid
+    assert etcdctl(endpoint, "get", "--print-value-only", "color") == "blue"
+
+
+def test_etcd_survives_a_kill(fresh_etcd: Etcd) -> None:
+    """What etcd acknowledged is there after kill -9."""
+    etcdctl(fresh_etcd.endpoint, "put", "color", "blue")
+    fresh_etcd.kill()
+    assert fresh_etcd.returncode == -signal.SIGKILL
+    fresh_etcd.start()
+    assert etcdctl(fresh_etcd.endpoint, "get", "--print-value-only", "color") == "blue"
+
+
+def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
+    """A frozen server keeps its port, answers nobody, and goes on when thawed."""
+    fresh_etcd.pause()
+    assert is_occupied(fresh_etcd.port)
+    wait_until(lambda: not fresh_etcd.is_ready())  # the signal takes a moment to reach every thread
+    fresh_etcd.resume()
+    fresh_etcd.wait_ready()
+
+
+def test_paused_server_can_be_stopped(fresh_etcd: Etcd) -> None:
+    """Stop thaws a frozen server first, so that it ends by itself."""
+    fresh_etcd.pause()
+    fresh_etcd.stop()
+    assert fresh_etcd.returncode in (0, -signal.SIGTERM)
+
+
+def test_environment_for_another_etcd_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ETCD_* variables of the user's shell do not reach our etcd."""
+    monkeypatch.setenv("ETCD_CERT_FILE", "/nowhere/cert.pem")
+    with Etcd(tmp_path) as etcd:
+        assert etcd.is_ready()
+
+
+def test_redis_clean_restart_keeps_data(tmp_path: Path) -> None:
+    """Also without append-only, a stopped and started Redis has its keys."""
+    with Redis(tmp_path) as server, closing(redis.Redis.from_url(server.url)) as client:
+        client.set("color", "blue")
+        server.stop()
+        server.start()
+        assert client.get("color") == b"blue"
+
+
+def test_append_only_redis_survives_a_kill(tmp_path: Path) -> None:
+    """With append-only, what was acknowledged is there after kill -9."""
+    with Redis(tmp_path, appendonly=True) as server, closing(redis.Redis.from_url(server.url)) as client:
+        client.set("color", "blue")
+        server.kill()
+        server.start()
+        assert client.get("color") == b"blue"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EtcdCluster]:
+    """Three etcd members of one cluster."""
+    with EtcdCluster(tmp_path) as members:
+        yield members
+
+
+def test_cluster_works_on_while_a_member_is_down(cluster: EtcdCluster) -> None:
+    """Two of three members accept writes; the third has them when it is back."""
+    down, *others = cluster.members
+    down.kill()
+    for member in others:  # it may have been the leader
+        member.wait_ready()
+    etcdctl(",".join(member.endpoint for member in others), "put", "color", "blue")
+    down.start()
+    assert etcdctl(down.endpoint, "get", "--print-value-only", "color") == "blue"
+    assert len(etcdctl(cluster.endpoints, "member", "list").splitlines()) == 3
+
+
+def test_occupied_port_is_named(redis_server: Redis, tmp_path: Path) -> None:
+    """Starting on a port where somebody listens fails at once, with the port and whom it was for."""
+    with pytest.raises(PortOccupied, match=rf"already in use: port {redis_server.port} \(etcd\)$"):
+        Etcd(tmp_path, redis_server.port).start()
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    """If one member of a cluster cannot start, ``with`` is not entered, and those that have started are gone."""
+    cluster = EtcdCluster(tmp_path)
+    first, _, last = cluster.members
+    with socket.create_server((ports.LOOPBACK, last.port)), pytest.raises(PortOccupied), cluster:
+        pytest.fail("was entered")
+    assert first.returncode == -signal.SIGKILL
+
+
+def test_failed_start_quotes_the_log(tmp_path: Path) -> None:
+    """A process that ends before it is ready is reported with exit code and last words, in one line."""
+    with pytest.raises(StartFailed, match=r"^script ended with code 3 at the start: no such flag$"):
+        Script(tmp_path, "print('no such flag'); raise SystemExit(3)").start()
+
+
+def test_silent_process_fails_within_its_timeout(tmp_path: Path) -> None:
+    """A process that never gets ready is killed and reported."""
+    script = Script(tmp_path, "import signal; signal.pause()")
+    with pytest.raises(StartFailed, match=r"^script was not ready within 0\.2 s: it logged nothing$"):
+        script.start(timeout=0.2)
+    assert not script.running
+
+
+def test_kill_reaches_children(tmp_path: Path) -> None:
+    """A killed process takes its children along, as gunicorn's workers."""
+    code = "import signal, subprocess; subprocess.Popen(['sleep', '60']); print('ready'); signal.pause()"
+    with Script(tmp_path, code) as script:
+        (child,) = psutil.Process(script.pid).children()
+        script.kill()
+        wait_until(lambda: has_ended(child))
+
+
+def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
+    """Freezing one that keeps more processors busy than there are returns when none of its children does anything."""
+    code = (
+        "import os, subprocess, sys; busy = [sys.executable, '-c', 'while True: pass']\n"
+        "children = [subprocess.Popen(busy) for _ in range(4 * os.cpu_count())]; print('ready'); children[0].wait()"
+    )
+    with Script(tmp_path, code) as script:
+        family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]
+        script.pause()
+        assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
+
+
+class StartedTwice(Script):
+    """Whoever starts it waits a little for somebody else who does so at the same time."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, "import signal; print('ready'); signal.pause()")
+        self._both = threading.Barrier(2)
+        self.starts = 0
+
+    def command(self) -> list[str]:
+        self.starts += 1
+        with suppress(threading.BrokenBarrierError):
+            self._both.wait(0.5)
+        return super().command()
+
+
+def test_two_who_start_it_start_one(tmp_path: Path) -> None:
+    """As two viewers of the board may do: the second one finds it running."""
+    with ThreadPoolExecutor(2) as threads, StartedTwice(tmp_path) as script:
+        script.kill()
+        for start in [threads.submit(script.start) for _ in range(2)]:
+            start.result(30)
+        assert script.starts == 2  # the first one is that of `with`
+
+
+PARENT = """
+import sys
+from loadtest.process import scratch_directory
+from loadtest.servers import Redis
+with scratch_directory() as directory, Redis(directory) as frozen, Redis(directory, name="second") as server:
+    frozen.pause()
+    print(directory, frozen.pid, server.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_nothing_outlives_a_killed_parent() -> None:
+    """After kill -9 of the parent its servers end, a frozen one too, and its directory is gone."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", PARENT], **pipes) as parent:  # type: ignore[call-overload]
+        directory, *pids = parent.stdout.readline().split()
+        # Children that are seen before the end of the parent can be told from later processes with their number.
+        children = psutil.Process(parent.pid).children(recursive=True)
+        assert {int(pid) for pid in pids} < {child.pid for child in children}
+        parent.kill()
+    wait_until(lambda: all(map(has_ended, children)))
+    assert not Path(directory).exists()
+
+
+IMPATIENT_PARENT = """
+import sys, time
+from loadtest.process import scratch_directory
+from tests.loadtest.test_servers import Script
+STUBBORN = '''
+import os, time
+while True:
+    os.makedirs({!r}, exist_ok=True)
+    time.sleep(0.001)
+'''
+with scratch_directory() as directory:
+    print(directory, flush=True)
+    Script(directory, STUBBORN.format(str(directory))).launch()
+while not directory.exists():
+    time.sleep(0.001)
+"""
+
+
+def test_what_is_still_running_at_the_end_leaves_no_directory() -> None:
+    """As after a second Ctrl-C: it is killed, and what it has written after its directory was removed goes as well."""
+    parent = subprocess.run([sys.executable, "-c", IMPATIENT_PARENT], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert parent.returncode == 0
+    wait_until(lambda: not Path(parent.stdout.strip()).exists())
+
+
+def fake_etcd(directory: Path, version: str) -> Path:
+    """A program that only knows its version."""
+    program = directory / "etcd"
+    program.write_text(f"#!/bin/sh\necho 'etcd Version: {version}'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+@pytest.mark.parametrize(("version", "is_taken"), [("99.0.0", True), ("3.4.23", False)])
+def test_newer_etcd_on_path_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_taken: bool
+) -> None:
+    """An etcd on PATH serves if it is newer than the wheel's, and only then."""
+    program = fake_etcd(tmp_path, version)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert (programs.etcd.__wrapped__() == program) is is_taken
+
+
+def test_path_serves_where_there_is_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a wheel, an etcd on PATH of any version is taken."""
+    program = fake_etcd(tmp_path, "3.4.23")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
+    assert programs.etcd.__wrapped__() == program
+
+
+@pytest.mark.parametrize("program", [programs.etcd, programs.redis])
+def test_missing_program_tells_what_to_install(
+    program: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With neither a wheel nor a program on PATH, one line names the package and the Docker way."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
+    with pytest.raises(programs.ProgramMissing, match=r"^.* apt install \S+, or brew .* docker compose up$"):
+        program.__wrapped__()
+
+
+def test_two_processes_are_not_given_the_same_port() -> None:
+    """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
+    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
+        port = int(other.stdout.readline())
+        assert not ports._claim(port)
+        other.communicate()
+    assert ports._claim(port)

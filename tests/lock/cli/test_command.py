@@ -1,0 +1,437 @@
+"""`python -m lock`: holds a lock for the shell, and ends what runs under it when it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from loadtest.stack import programs
+from loadtest.stack.servers import Etcd
+from lock import Client, Election, Mutex, Session
+from lock.__main__ import main
+from lock.cli.exit_codes import Exit
+from lock.cli.options import Connection
+from tests.support.lock import keys
+from tests.support.secured import Certificates, TlsEtcd
+from tests.support.waiting import has_ended, wait_until
+
+WAIT_S = 30.0  # far more than anything here takes
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
+    """Starts `python -m lock` with these arguments; whatever still runs at the end is killed."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*args: str, **options: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "lock", *args]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": etcdctl_env}
+        running.append(subprocess.Popen(command, **{**pipes, **options}))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+
+
+@pytest.fixture
+def run(start: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `python -m lock` to its end."""
+
+    def run(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
+        process = start(*args, **options)
+        output, errors = process.communicate(timeout=WAIT_S)
+        return subprocess.CompletedProcess(args, process.returncode, output, errors)
+
+    return run
+
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line that a process prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_holds_until_a_signal(client: Client, start: Start, number: int) -> None:
+    """NAME alone prints key and token, holds, and frees the lock at a signal: exit 0, no key, no lease left."""
+    process = start("command/hold")
+    key, token = line(process), line(process)
+    [kv] = client.get_prefix("command/hold/").keys
+    assert (kv.key, str(kv.create_revision)) == (key, token)
+    process.send_signal(number)
+    assert process.wait(WAIT_S) == 0
+    assert keys(client, "command/hold") == []
+    assert client.time_to_live(kv.lease_id).ttl == -1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_wait(client: Client, session: Session, start: Start, number: int) -> None:
+    """A signal while waiting is 128+N, leaves no key, and does not disturb the holder."""
+    with Mutex(session, "command/wait").acquire(timeout=WAIT_S) as hold:
+        process = start("command/wait", "--", "echo", "never")
+        wait_until(lambda: len(keys(client, "command/wait")) == 2)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=WAIT_S)
+        assert (process.returncode, output) == (128 + number, "")
+        assert keys(client, "command/wait") == [hold.key]
+
+
+def test_the_child_gets_key_revision_and_token(client: Client, session: Session, start: Start) -> None:
+    """ETCD_LOCK_KEY and LOCK_TOKEN are those of the hold; ETCD_LOCK_REV is a revision at which it was held."""
+    hold = Mutex(session, "command/environment").acquire(timeout=WAIT_S)
+    process = start("command/environment", "--", "sh", "-c", "echo $ETCD_LOCK_KEY $ETCD_LOCK_REV $LOCK_TOKEN")
+    wait_until(lambda: len(keys(client, "command/environment")) == 2)
+    queued = client.get_prefix("command/environment/").keys[1]
+    hold.release()
+    released = client.get_prefix("command/environment/").revision
+    key, revision, token = line(process).split()
+    assert (key, int(token)) == (queued.key, queued.create_revision)
+    assert int(revision) >= released > int(token)
+    assert process.wait(WAIT_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 128 + 9), ("kill -TERM $$", 128 + 15)],
+)
+def test_the_childs_exit_code_passes_through(client: Client, run: Run, script: str, code: int) -> None:
+    """The command's exit code is ours, and 128+N where signal N ended it; the lock is free again (case m)."""
+    assert run("command/code", "--", "sh", "-c", script).returncode == code
+    assert keys(client, "command/code") == []
+
+
+def test_arguments_of_the_child_stay_untouched(run: Run) -> None:
+    """Whatever stands behind -- belongs to the command, also options with our names and another --."""
+    done = run("command/arguments", "--", "printf", "%s,", "--ttl", "x y", "--", "--help", "")
+    assert done.stdout == "--ttl,x y,--,--help,,"
+
+
+def test_the_child_reads_our_standard_input(run: Run, tmp_path: Path) -> None:
+    """Standard input goes to the command."""
+    (tmp_path / "input").write_text("through\n")
+    with (tmp_path / "input").open() as given:
+        assert run("command/stdin", "--", "cat", stdin=given).stdout == "through\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number: int) -> None:
+    """The child gets the signal, may answer it in its own time, and its exit code is ours (pitfall 22)."""
+    script = "trap 'exit 42' INT TERM HUP; echo up; while :; do sleep 0.05; done"
+    process = start("command/forward", "--", "sh", "-c", script)
+    assert line(process) == "up"
+    process.send_signal(number)
+    assert process.wait(WAIT_S) == 42
+    assert keys(client, "command/forward") == []
+
+
+def test_ctrl_z_does_not_stop_the_keeper(start: Start) -> None:
+    """SIGTSTP is not obeyed: a stopped keeper would let the lease run out under a running child."""
+    process = start("command/ctrl-z", "--", "sh", "-c", "echo up; read _", stdin=subprocess.PIPE)
+    assert line(process) == "up"
+    process.send_signal(signal.SIGTSTP)
+    process.send_signal(signal.SIGINT)  # handled after the other
+    assert process.wait(WAIT_S) == 128 + signal.SIGINT
+
+
+def test_an_ignored_signal_stays_ignored(start: Start) -> None:
+    """Under nohup a hang-up reaches neither us nor the child."""
+    process = start("command/nohup", "--", "sh", "-c", "echo up; read _; echo down", stdin=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # fmt: skip
+    assert line(process) == "up"
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate("\n", timeout=WAIT_S)
+    assert (process.returncode, output) == (0, "down\n")
+
+
+def test_a_lost_lock_ends_the_child_and_its_children(client: Client, start: Start, tmp_path: Path) -> None:
+    """When the key is deleted, child and grandchild get SIGTERM; what ignores it is killed; exit 76 (pitfall 22)."""
+    pids = tmp_path / "pids"
+    script = (
+        f"trap '' TERM; (trap '' TERM; sleep 1000) & echo $! > {pids}; echo $$ >> {pids}; echo up; wait; sleep 1000"
+    )
+    process = start("command/lost", "--grace", "0.2", "--", "sh", "-c", script)
+    assert line(process) == "up"
+    ours = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
+    try:
+        client.delete(keys(client, "command/lost")[0], None)
+        _, errors = process.communicate(timeout=WAIT_S)
+        assert process.returncode == Exit.LOST
+        assert "lost" in errors
+        assert all(has_ended(each) for each in ours)
+    finally:
+        for each in ours:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+def test_a_killed_keeper_takes_all_along(start: Start) -> None:
+    """After kill -9 of `python -m lock`, child and grandchild end although they ignore SIGTERM, and no helper stays."""
+    script = "trap '' TERM; (trap '' TERM; echo up; sleep 1000); sleep 1000"
+    process = start("command/killed", "--grace", "0.2", "--", "sh", "-c", script)
+    assert line(process) == "up"
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert len(started) >= 3  # the guardian, the command, and its child
+    process.kill()
+    try:
+        wait_until(lambda: all(map(has_ended, started)), timeout=WAIT_S)
+    finally:
+        for each in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+def test_nothing_of_the_command_stays(start: Start) -> None:
+    """When the child has ended, so has everything else that was started for it."""
+    process = start("command/stays", "--", "sh", "-c", "echo up; sleep 1000")
+    assert line(process) == "up"
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    process.wait(WAIT_S)
+    assert all(map(has_ended, started))
+
+
+def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:
+    """When the lock is lost the child may clean up: its trap runs to the end within the grace."""
+    script = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    process = start("command/obeys", "--grace", str(WAIT_S), "--", "sh", "-c", script)
+    assert line(process) == "up"
+    client.delete(keys(client, "command/obeys")[0], None)
+    output, _ = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, output) == (Exit.LOST, "cleaned\n")
+
+
+def test_losing_the_lock_without_a_child_is_told(client: Client, start: Start) -> None:
+    """Holding without a command ends with exit 76 and the reason when the lease is revoked."""
+    process = start("command/revoked")
+    assert line(process).startswith("command/revoked/")
+    [kv] = client.get_prefix("command/revoked/").keys
+    client.revoke(kv.lease_id)
+    _, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == Exit.LOST
+    assert "revoked" in errors
+
+
+def test_an_etcd_that_goes_away_ends_the_child(fresh_etcd: Etcd, start: Start, etcdctl_env: dict[str, str]) -> None:
+    """Cut off from etcd for the TTL, the child is ended by the local deadline."""
+    env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
+    process = start("command/away", "--ttl", "2", "--", "sh", "-c", "echo up; exec sleep 1000", env=env)
+    assert line(process) == "up"
+    fresh_etcd.pause()
+    assert process.wait(WAIT_S) == Exit.LOST
+    fresh_etcd.resume()
+
+
+def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> None:
+    """--timeout ends with exit 75 and names the holder; the command has not run, and no key is left."""
+    with Mutex(session, "command/timeout").acquire(timeout=WAIT_S) as hold:
+        done = run("command/timeout", "--timeout", "0.2", "--", "echo", "never")
+        assert (done.returncode, done.stdout) == (Exit.NOT_ACQUIRED, "")
+        assert "ours" in done.stderr
+        assert keys(client, "command/timeout") == [hold.key]
+
+
+def test_try_does_not_wait(client: Client, session: Session, run: Run) -> None:
+    """--try ends with exit 75 while somebody holds, and runs the command when the lock is free."""
+    with Mutex(session, "command/try").acquire(timeout=WAIT_S):
+        done = run("--try", "command/try", "--", "echo", "never")
+        assert (done.returncode, done.stdout) == (Exit.NOT_ACQUIRED, "")
+        assert "held by ours" in done.stderr
+    assert run("--try", "command/try", "--", "echo", "now").stdout == "now\n"
+
+
+def test_etcd_out_of_reach(run: Run, etcdctl_env: dict[str, str]) -> None:
+    """Without etcd: exit 69 and one line that names the endpoint."""
+    done = run("command/nowhere", "--", "echo", "never", env={**etcdctl_env, "ETCDCTL_ENDPOINTS": "127.0.0.1:9"})
+    assert (done.returncode, done.stdout) == (Exit.UNAVAILABLE, "")
+    assert "127.0.0.1:9" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("command", "code"), [("./no-such-command", 127), ("/", 126)])
+def test_a_command_that_cannot_run(client: Client, run: Run, command: str, code: int) -> None:
+    """A missing command is 127, one that cannot be executed 126, as in a shell; the lock is freed."""
+    done = run("command/cannot", "--", command)
+    assert done.returncode == code
+    assert command in done.stderr
+    assert keys(client, "command/cannot") == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "Usage"),
+        (("--ttl", "5"), "NAME"),
+        (("name", "ls", "x"), r"name -- ls x"),
+        (("name", "--"), "behind --"),
+        (("name", "--ttl", "0", "--", "ls"), "ttl"),
+        (("name", "--timeout", "-1"), "timeout"),
+        (("name", "--timeout", "nan"), "timeout"),
+        (("name", "--try", "--timeout", "1"), "--try"),
+        (("name", "--no-such-option"), "--no-such-option"),
+        (("a//b", "--", "ls"), "a/b"),
+        (("name", "--endpoints", "nonsense"), "HOST:PORT"),
+        (("name", "--endpoints", "https://127.0.0.1:2379"), "--cacert"),
+        (("name", "--cert", "x.pem"), "--cacert"),
+        (("name", "--cacert", "/no/such/file"), "/no/such/file"),
+        (("contenders",), "NAME"),
+        (("elect", "name"), "VALUE"),
+        (("elect", "name", "value", "--listen"), "VALUE"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> None:
+    """Wrong usage is exit 2 with one sentence that names the culprit."""
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("hold", "trace", "--", "echo", "in"),
+        ("trace", "--", "echo", "in"),
+        ("--ttl", "5", "elect", "--", "echo", "in"),
+        ("hold", "hold", "--", "echo", "in"),
+        ("hold", "--", "echo", "in"),
+    ],
+)
+def test_a_name_like_a_subcommand_can_be_locked(run: Run, args: tuple[str, ...]) -> None:
+    """`hold NAME` and `NAME --` lock whatever the name is."""
+    done = run(*args)
+    assert (done.returncode, done.stdout) == (0, "in\n")
+
+
+def test_it_excludes_etcdctl_and_is_excluded_by_it(client: Client, start: Start, etcdctl_env: dict[str, str]) -> None:
+    """`etcdctl lock` waits for us, and we for it, in the order in which they came."""
+    ours = start("command/both")
+    assert line(ours).startswith("command/both/")
+    theirs = subprocess.Popen(
+        [programs.etcdctl(), "lock", "command/both"], env=etcdctl_env, stdout=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: len(keys(client, "command/both")) == 2)
+    last = start("command/both", "--", "echo", "last")
+    wait_until(lambda: len(keys(client, "command/both")) == 3)
+    ours.send_signal(signal.SIGINT)
+    assert line(theirs) == keys(client, "command/both")[0]
+    assert last.poll() is None
+    theirs.send_signal(signal.SIGINT)
+    theirs.communicate(timeout=WAIT_S)
+    assert line(last) == "last"
+
+
+def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, run: Run) -> None:
+    """The holder comes first, then the waiters, with token, TTL, key and a readable owner; or nobody."""
+    with ThreadPoolExecutor(1) as pool:
+        hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
+        waiting = pool.submit(Mutex(stranger, "command/queue").acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(client, "command/queue")) == 2)
+        _, first, second = run("contenders", "command/queue").stdout.splitlines()
+        assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
+        assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
+        hold.release()
+        waiting.result(WAIT_S).release()
+    assert "nobody holds" in run("contenders", "command/queue").stdout
+
+
+def test_contenders_gives_a_terminal_no_orders(client: Client, run: Run) -> None:
+    """Who puts a key with escapes into the queue does not decide how the list of it looks."""
+    kv = client.create("command/escapes/\x1b[2J", b"\x1b[31m", 0)
+    assert kv is not None
+    shown = run("contenders", "command/escapes").stdout
+    client.delete(kv.key, kv.create_revision)
+    assert r"command/escapes/\x1b[2J" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_password_without_a_user_is_wrong_usage(run: Run, etcdctl_env: dict[str, str]) -> None:
+    """It would be left out without a word, wherever it was given."""
+    for args, env in ((["--password", "secret"], {}), ([], {"ETCDCTL_PASSWORD": "secret"})):
+        done = run("contenders", "command/password", *args, env={**etcdctl_env, **env})
+        assert done.returncode == 2
+        assert "--user" in done.stderr
+
+
+def test_a_password_is_not_shown() -> None:
+    """Not where a connection comes up in a traceback or a log."""
+    assert "secret" not in repr(Connection("127.0.0.1:2379", None, "root", "secret"))
+
+
+def test_options_before_the_subcommand(run: Run, etcd: Etcd, etcdctl_env: dict[str, str]) -> None:
+    """Connection options may stand before or behind the subcommand, and win over the environment."""
+    elsewhere = {**etcdctl_env, "ETCDCTL_ENDPOINTS": "127.0.0.1:9"}
+    for args in (["--endpoints", etcd.endpoint, "contenders", "x"], ["contenders", "x", "--endpoints", etcd.endpoint]):
+        assert run(*args, env=elsewhere).returncode == 0
+
+
+def test_elect_leads_until_a_signal(client: Client, session: Session, start: Start) -> None:
+    """`elect` prints key and value when elected, leads, and resigns at a signal with exit 0."""
+    process = start("elect", "command/elect", "10.0.0.1")
+    key, value = line(process), line(process)
+    leader = Election(session, "command/elect").leader()
+    assert leader is not None
+    assert (leader.key, leader.value, value) == (key, "10.0.0.1", "10.0.0.1")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WAIT_S) == 0
+    assert keys(client, "command/elect") == []
+
+
+def test_elect_listen_prints_leaders(session: Session, start: Start) -> None:
+    """`elect --listen` prints each leader and value, and ends at a signal with exit 0."""
+    with Election(session, "command/listen").campaign("one", timeout=WAIT_S) as leadership:
+        process = start("elect", "--listen", "command/listen")
+        assert (line(process), line(process)) == (leadership.key, "one")
+        leadership.proclaim("two")
+        assert (line(process), line(process)) == (leadership.key, "two")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+
+
+def test_help_tells_the_exit_codes() -> None:
+    """--help names every exit code that the command gives of its own."""
+    text = CliRunner().invoke(main, ["--help"]).stdout
+    assert all(str(code.value) in text for code in Exit)
+
+
+def test_user_and_password(fresh_etcd: Etcd, run: Run, etcdctl_env: dict[str, str]) -> None:
+    """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
+    env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
+    for args in (["user", "add", "root:secret"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
+        subprocess.run([programs.etcdctl(), *args], env=env, check=True, capture_output=True, timeout=WAIT_S)
+    assert run("command/user", "--user", "root:secret", "--", "echo", "in", env=env).stdout == "in\n"
+    as_root = {**env, "ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
+    assert run("command/user", "--", "echo", "in", env=as_root).stdout == "in\n"
+    assert run("command/user", "--user", "root:wrong", "--", "echo", "never", env=env).returncode == Exit.DENIED
+
+
+@pytest.mark.skipif(not Certificates.program, reason="makes its certificates with openssl")
+def test_mutual_tls(run: Run, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
+    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
+    certificates = Certificates(tmp_path)
+    cert, key = certificates.sign("client")
+    with TlsEtcd(tmp_path, certificates, mutual=True) as server:
+        env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+        options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
+        assert run(*options, "command/tls", "--", "echo", "in", env=env).stdout == "in\n"
+        assert run("--cacert", certificates.ca, "command/tls", "--", "echo", "never", env=env).returncode != 0
+        variables = {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
+        script = run("trace", "command/tls", env={**env, **variables}).stdout
+        done = subprocess.run(
+            ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
+        )
+        assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)

@@ -1,0 +1,100 @@
+"""`python -m lock trace`: what it prints is true, and runs as printed; and the observer that it stands on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from loadtest.stack.servers import Etcd
+from lock import Client, Mutex, Session, connect
+from lock.cli.exit_codes import Exit
+from tests.support.waiting import wait_until
+
+WAIT_S = 30.0
+ODD_NAME = """trace/it's "odd" $HOME `date` \\ \\n ü &"""
+
+
+def trace(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    """Runs `python -m lock trace`."""
+    command = [sys.executable, "-m", "lock", "trace", *args]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S)
+
+
+def test_every_operation_is_printed_with_revision_and_latency(etcdctl_env: dict[str, str]) -> None:
+    """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
+    script = trace(etcdctl_env, "trace/all").stdout
+    steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
+    for who, keep_alives in (("A", 1), ("B", 0)):
+        calls = [call for contender, call in steps if contender == who and call != "Watch"]
+        assert calls[0] == "LeaseGrant"
+        assert sorted(calls[1:3]) == ["Range", "Txn"]
+        assert calls[3:] == ["LeaseKeepAlive"] * keep_alives + ["Txn", "LeaseRevoke"]
+        assert "Watch" in [call for contender, call in steps if contender == who]
+    first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
+    assert second > first
+
+
+@pytest.mark.parametrize("name", ["trace/plain", ODD_NAME])
+def test_the_output_runs_as_printed(client: Client, etcdctl_env: dict[str, str], name: str) -> None:
+    """As a script, with etcdctl alone, it queues both, frees both in turn, and leaves neither key nor lease."""
+    printed = trace(etcdctl_env, name)
+    assert printed.returncode == 0
+    before = client.get_prefix(f"{name}/").revision
+    done = subprocess.run(
+        ["sh", "-eu"], input=printed.stdout, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("SUCCESS") == 4
+    assert "FAILURE" not in done.stdout
+    leases = re.findall(r"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    assert [client.time_to_live(int(lease, 16)).ttl for lease in leases] == [-1, -1]
+    after = client.get_prefix(f"{name}/")
+    assert after.keys == []
+    assert after.revision >= before + 4
+    assert f"{name}/{leases[0]}-1" in done.stdout
+
+
+def test_it_waits_its_turn_and_says_who_holds(session: Session, client: Client, etcdctl_env: dict[str, str]) -> None:
+    """A lock in use is not disturbed: exit 75, a message that names the holder, and nothing left."""
+    with Mutex(session, "trace/busy").acquire(timeout=WAIT_S) as hold:
+        done = trace(etcdctl_env, "trace/busy", "--timeout", "0.2")
+        assert done.returncode == Exit.NOT_ACQUIRED
+        assert "ours" in done.stderr
+        hold.ensure()
+        assert [kv.key for kv in client.get_prefix("trace/busy/").keys] == [hold.key]
+
+
+def test_an_observer_is_told_of_every_answer(etcd: Etcd) -> None:
+    """It gets name, request, response and seconds of each call and of each answer to a watch, in both directions."""
+    seen: list[tuple[str, Any, Any, float]] = []
+    with connect(etcd.endpoint, observer=lambda *answer: seen.append(answer)) as client:
+        with Session(client, ttl=10) as session, Mutex(session, "trace/observer").acquire(timeout=WAIT_S) as hold:
+            wait_until(lambda: "Watch" in [call for call, *_ in seen])
+            [create] = [request for call, request, _, _ in seen if call == "Txn"]
+            assert create.success[0].request_put.key.decode() == hold.key
+        calls = [call for call, *_ in seen]
+        assert calls[0] == "LeaseGrant"
+        assert calls.count("Txn") == 2
+        assert calls.count("LeaseRevoke") == 1
+        assert all(0.0 < seconds < WAIT_S for *_, seconds in seen)
+        assert all(response.header.revision > 0 for _, _, response, _ in seen)
+
+
+def test_an_uncontended_lock_costs_two_writes(etcd: Etcd) -> None:
+    """Acquire and release on a queue that is followed already are one transaction each, and nothing else."""
+    calls: list[str] = []
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.append(call)) as client,
+        Session(client, ttl=10) as session,
+    ):
+        mutex = Mutex(session, "trace/cost")
+        mutex.acquire(timeout=WAIT_S).release()
+        calls.clear()
+        for _ in range(10):
+            mutex.acquire(timeout=WAIT_S).release()
+        assert calls.count("Txn") == 20
+        assert set(calls) <= {"Txn", "Watch"}

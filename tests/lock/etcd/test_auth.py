@@ -1,0 +1,244 @@
+"""User and password: tokens expire, servers restart and forget them, and nobody has to notice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from loadtest.stack.proxy import Proxy
+from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
+from lock.etcd.auth import Login
+from lock.runtime.clock import now
+from tests.support.lock import WAIT_S, keys, out_of_threads
+from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
+from tests.support.waiting import wait_until
+
+TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
+AT_ONCE_S = 3.0  # less than the five seconds after which a waiter asks etcd anyway
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginEtcd]:
+    """An etcd that wants users to log in."""
+    with LoginEtcd(tmp_path_factory.mktemp("login")) as server:
+        server.require_login()
+        yield server
+
+
+@pytest.fixture
+def shop(server: LoginEtcd) -> Iterator[Client]:
+    """A client that may touch what is below ``shop/``."""
+    with connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client:
+        yield client
+
+
+@pytest.fixture
+def root(server: LoginEtcd) -> Iterator[Client]:
+    """A client that may do everything, for looking."""
+    with connect(server.endpoint, user="root", password=ROOT_PASSWORD) as client:
+        yield client
+
+
+def test_a_user_locks_what_it_may(shop: Client) -> None:
+    """With user and password, a lock is acquired and released below the prefix that is granted."""
+    with Session(shop, ttl=10) as session, Mutex(session, "shop/a").acquire(timeout=WAIT_S) as hold:
+        assert keys(shop, "shop/a") == [hold.key]
+
+
+def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
+    """Outside of its prefix EtcdDenied is raised at once, says where to look, and no key is left."""
+    with Session(shop, ttl=10) as session, pytest.raises(EtcdDenied, match="roles"):
+        Mutex(session, "elsewhere/a").acquire(timeout=WAIT_S)
+    assert keys(root, "elsewhere/a") == []
+
+
+def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token is good, so there is no reason to log in again: etcd makes checking a password expensive on purpose."""
+    shop.get_prefix("shop/")
+    monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
+    with pytest.raises(EtcdDenied):
+        shop.get_prefix("elsewhere/")
+
+
+@pytest.mark.parametrize(
+    "attempt", [lambda mutex: mutex.acquire(timeout=WAIT_S), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+)
+def test_what_was_refused_leaves_nothing_to_look_for(
+    shop: Client, attempt: Callable[[Mutex], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """etcd has said that it wrote no key: none is deleted, which would be refused as well, for ever."""
+    with Session(shop, ttl=10) as session:
+        swept: list[str] = []
+        monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session, "sweep", lambda key, *_, **__: swept.append(key))
+        with pytest.raises(EtcdDenied):
+            attempt(Mutex(session, "elsewhere/a"))
+        assert swept == []
+
+
+def test_a_watch_that_is_refused_ends(shop: Client) -> None:
+    """etcd leaves the stream open and says on it that there is no watch: its reader learns that, and does not wait."""
+    with pytest.raises(EtcdError, match="ended the watch"):
+        list(shop.watch("elsewhere/"))
+
+
+def test_a_watch_that_is_refused_for_its_expired_token_is_the_last(shop: Client) -> None:
+    """etcd says of it what it says where one may not, so the token is got anew, also where no call ever needs one."""
+    shop.get_prefix("shop/")
+    time.sleep(TOKEN_S)
+
+    def stands() -> bool:
+        try:
+            return next(iter(shop.watch("shop/expired/"))) == []
+        except EtcdError:
+            return False
+
+    wait_until(stands)
+
+
+def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
+    """The endpoint has answered: nobody has to leave it."""
+    with connect(f"{server.endpoint},{server.endpoint}", user="shop", password=SHOP_PASSWORD) as client:
+        changes = iter(client.watch("shop/undisturbed/"))
+        assert next(changes) == []
+        with pytest.raises(EtcdError, match="ended the watch"):
+            list(client.watch("elsewhere/"))
+        kv = client.create("shop/undisturbed/a", b"", 0)
+        assert kv is not None
+        assert [event.kv for event in next(changes)] == [kv]
+        client.delete(kv.key, kv.create_revision)
+
+
+def test_a_new_token_is_not_thrown_away_for_an_old_one() -> None:
+    """Threads that find the same token expired log in once: etcd makes checking a password expensive on purpose."""
+    login = Login("shop", SHOP_PASSWORD)
+    tokens = ["first", "second"]
+
+    def token() -> str:
+        return login.token(lambda _: tokens.pop(0), now() + WAIT_S)
+
+    found = [token(), token()]
+    for old in found:
+        login.forget(old)
+        assert token() == "second"
+
+
+class JwtEtcd(LoginEtcd):
+    """An etcd whose tokens say as of which revision of the roles they are."""
+
+    def command(self) -> list[str]:
+        (key := self.directory / "jwt.key").write_bytes(bytes(range(64)))
+        token = f"--auth-token=jwt,priv-key={key},sign-method=HS256,ttl=10m"
+        return [*(word for word in super().command() if not word.startswith("--auth-token")), token]
+
+
+def test_a_token_from_before_a_change_of_the_roles_is_renewed(tmp_path: Path) -> None:
+    """etcd calls a JSON Web Token too old as soon as anything about users and roles has changed."""
+    with (
+        JwtEtcd(tmp_path) as server,
+        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
+    ):
+        server.require_login()
+        client.get_prefix("shop/")
+        server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "role", "add", "another")
+        assert client.get_prefix("shop/").revision
+
+
+def test_a_wrong_password_is_denied(server: LoginEtcd) -> None:
+    """EtcdDenied, not a timeout."""
+    with connect(server.endpoint, user="shop", password="wrong") as client, pytest.raises(EtcdDenied, match="password"):
+        client.grant(5)
+
+
+def test_without_a_user_one_is_denied(server: LoginEtcd) -> None:
+    """Who does not log in where one has to gets EtcdDenied, too."""
+    with connect(server.endpoint) as client, pytest.raises(EtcdDenied):
+        client.get_prefix("shop/")
+
+
+def test_an_expired_token_is_renewed_for_all_threads(shop: Client) -> None:
+    """After a long silence, threads that find the token expired at the same moment all get their answers."""
+    shop.get_prefix("shop/")
+    time.sleep(TOKEN_S)
+    with ThreadPoolExecutor(20) as pool:
+        answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
+        assert all(answer.result(WAIT_S).revision for answer in answers)
+
+
+def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
+    """A restart ends every token."""
+    shop.get_prefix("shop/")
+    server.stop()
+    server.start()
+    assert shop.get_prefix("shop/").revision
+
+
+@pytest.fixture
+def proxy(server: LoginEtcd) -> Iterator[Proxy]:
+    """A proxy in front of the server."""
+    with Proxy(server.endpoint) as proxy:
+        yield proxy
+
+
+def test_one_logs_in_where_one_is_answered(server: LoginEtcd, proxy: Proxy) -> None:
+    """The next endpoint is asked for the token, too."""
+    proxy.refuse()
+    endpoints = f"{proxy.endpoint},{server.endpoint}"
+    with connect(endpoints, user="shop", password=SHOP_PASSWORD) as client:
+        assert client.get_prefix("shop/").revision
+
+
+@pytest.fixture
+def session(proxy: Proxy) -> Iterator[Session]:
+    """A session that does not call etcd by itself during a test, for its lease is long."""
+    with connect(proxy.endpoint, user="shop", password=SHOP_PASSWORD) as client, Session(client, ttl=600) as session:
+        yield session
+
+
+def test_a_wait_outlives_its_token(session: Session, proxy: Proxy, root: Client) -> None:
+    """The token expires while a thread waits, and then the connection breaks: the turn still comes at once."""
+    with Session(root, ttl=60) as stranger, ThreadPoolExecutor(1) as pool:
+        hold = Mutex(stranger, "shop/wait").acquire(timeout=WAIT_S)
+        waiting = pool.submit(Mutex(session, "shop/wait").acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(root, "shop/wait")) == 2)
+        time.sleep(TOKEN_S)
+        proxy.reset()
+        hold.release()
+        with waiting.result(AT_ONCE_S) as mine:
+            assert keys(root, "shop/wait") == [mine.key]
+
+
+def test_a_holder_with_an_expired_token_learns_that_its_key_is_gone(
+    session: Session, proxy: Proxy, root: Client
+) -> None:
+    """A process that only holds calls nothing that would renew the token: its watch has to see to it."""
+    hold = Mutex(session, "shop/hold").acquire(timeout=WAIT_S)
+    time.sleep(TOKEN_S)
+    proxy.reset()
+    root.delete(hold.key, hold.token)
+    assert hold.lost.wait(AT_ONCE_S)
+    with pytest.raises(LockLost, match="deleted"):
+        hold.release()
+
+
+def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:
+    """A client that knows its password works before, after, and while somebody waits for it."""
+    with (
+        LoginEtcd(tmp_path) as server,
+        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
+        Session(client, ttl=600) as session,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        mutex = Mutex(session, "shop/switched")
+        with mutex.acquire(timeout=WAIT_S) as hold:
+            waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
+            wait_until(lambda: hold._queue.length() == 2)
+            server.require_login()
+        with waiting.result(WAIT_S) as hold:
+            server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")
+            assert keys(client, mutex.name) == [hold.key]
+        mutex.acquire(timeout=WAIT_S).release()

@@ -1,0 +1,323 @@
+"""The client: conditional writes, leases, lists and watches of a real etcd, with typed results."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
+from lock.etcd.endpoints import parse_endpoints
+from lock.model import KeyValue
+from tests.support.waiting import wait_until
+
+NO_LEASE = 0
+WAIT_S = 20.0
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("127.0.0.1:2379", ["127.0.0.1:2379"]),
+        ("a:1,b:2,c:65535", ["a:1", "b:2", "c:65535"]),
+        (" a:1 , b:2 ,", ["a:1", "b:2"]),
+        ("http://a:1,https://b:2/", ["a:1", "b:2"]),
+        ("[::1]:2379", ["[::1]:2379"]),
+    ],
+)
+def test_endpoints_are_read_as_etcdctl_reads_them(text: str, addresses: list[str]) -> None:
+    """Separated by commas, with or without a scheme."""
+    assert parse_endpoints(text) == addresses
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536"]
+)
+def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
+    """A typing error is found by connect(), not by the first purchase; the message shows what is expected."""
+    with pytest.raises(ValueError, match=r"127\.0\.0\.1:2379"):
+        connect(text)
+
+
+@pytest.mark.parametrize("login", [{"user": "shop"}, {"password": "secret"}])
+def test_half_a_login_is_refused(login: dict[str, str]) -> None:
+    """User and password are given together or not at all."""
+    with pytest.raises(ValueError, match="password"):
+        connect("127.0.0.1:2379", **login)
+
+
+def test_a_key_is_created_once(client: Client) -> None:
+    """create() tells the create revision; a repetition finds the key as it stands and changes nothing."""
+    first = client.create("client/once/a", b"one", NO_LEASE)
+    assert first is not None
+    assert (first.key, first.value, first.create_revision) == ("client/once/a", b"one", first.mod_revision)
+    assert client.create("client/once/a", b"two", NO_LEASE) == first
+    assert client.get_prefix("client/once/").keys == [first]
+
+
+def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
+    """create_alone() writes into an empty prefix, whatever stands beside it."""
+    client.create("client/alon", b"", NO_LEASE)
+    client.create("client/alone0", b"", NO_LEASE)
+    first = client.create_alone("client/alone/", "client/alone/a", b"", NO_LEASE)
+    assert first is not None
+    assert client.create_alone("client/alone/", "client/alone/b", b"", NO_LEASE) is None
+    assert client.get_prefix("client/alone/").keys == [first]
+
+
+def test_a_repeated_creation_finds_its_own_key(client: Client) -> None:
+    """When the answer of create_alone() was lost and it is sent again, its own first key is the answer."""
+    first = client.create_alone("client/again/", "client/again/a", b"", NO_LEASE)
+    assert client.create_alone("client/again/", "client/again/a", b"", NO_LEASE) == first
+
+
+@pytest.mark.parametrize("create", ["create", "create_alone"])
+def test_a_lease_that_is_gone_holds_no_key(client: Client, create: str) -> None:
+    """Writing under a revoked lease raises LeaseNotFound and leaves nothing."""
+    lease = client.grant(60).id
+    client.revoke(lease)
+    prefix = f"client/{create}/"
+    call: Callable[[], object] = {
+        "create": lambda: client.create(f"{prefix}a", b"", lease),
+        "create_alone": lambda: client.create_alone(prefix, f"{prefix}a", b"", lease),
+    }[create]
+    with pytest.raises(LeaseNotFound):
+        call()
+    assert client.get_prefix(prefix).keys == []
+
+
+def test_only_the_very_key_is_deleted(client: Client) -> None:
+    """delete() compares the create revision: an old one does not free a newer key of the same name."""
+    first = client.create("client/delete/a", b"", NO_LEASE)
+    assert first is not None
+    assert client.delete("client/delete/a", first.create_revision)
+    second = client.create("client/delete/a", b"", NO_LEASE)
+    assert second is not None
+    assert not client.delete("client/delete/a", first.create_revision)
+    assert client.get_prefix("client/delete/").keys == [second]
+    assert client.delete("client/delete/a", second.create_revision)
+    assert not client.delete("client/delete/a", second.create_revision)
+
+
+def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
+    """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
+    first, second, third = (client.create(f"client/several/{name}", b"", NO_LEASE) for name in "abc")
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
+    assert client.delete_several([*wanted, (third.key, None)]) == [True, False, False, True]
+    assert client.get_prefix("client/several/").keys == [second]
+    assert client.delete_several([(second.key, second.create_revision)]) == [True]
+
+
+def test_a_key_in_doubt_is_deleted_whatever_its_revision(client: Client) -> None:
+    """Without a revision, delete() takes any; whether the key was there is told."""
+    client.create("client/doubt/a", b"", NO_LEASE)
+    assert client.delete("client/doubt/a", None)
+    assert not client.delete("client/doubt/a", None)
+
+
+def test_a_list_is_in_the_order_of_creation(client: Client) -> None:
+    """The oldest create revision first, whatever the names, and as of a revision not before the last write."""
+    created = [client.create(f"client/list/{name}", b"", NO_LEASE) for name in ("c", "a", "b")]
+    snapshot = client.get_prefix("client/list/")
+    assert snapshot.keys == created
+    assert created[-1] is not None
+    assert snapshot.revision >= created[-1].create_revision
+
+
+def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
+    """Six megabytes of keys come in one list; gRPC's default refuses four."""
+    for number in range(5):
+        client.create(f"client/long/{number}", bytes(1_300_000), NO_LEASE, timeout=WAIT_S)
+    found = client.get_prefix("client/long/", timeout=WAIT_S).keys
+    assert len(found) == 5
+    for kv in found:
+        client.delete(kv.key, kv.create_revision, timeout=WAIT_S)
+
+
+def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:
+    """A stranger's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
+    etcdctl("put", b"client/bytes/\xff\xfe".decode("utf-8", "surrogateescape"), "x")
+    (kv,) = client.get_prefix("client/bytes/").keys
+    assert client.delete(kv.key, kv.create_revision)
+    assert client.get_prefix("client/bytes/").keys == []
+
+
+def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) -> None:
+    """Two applications with the same names do not meet; inside, nothing is seen of the prefix."""
+    with connect(etcd.endpoint, namespace="shop-a/") as inside:
+        kv = inside.create("ns/a", b"", NO_LEASE)
+        assert kv is not None
+        assert kv.key == "ns/a"
+        assert [kv.key for kv in inside.get_prefix("ns/").keys] == ["ns/a"]
+        assert [kv.key for kv in client.get_prefix("shop-a/ns/").keys] == ["shop-a/ns/a"]
+        assert client.get_prefix("ns/").keys == []
+        assert inside.create_alone("ns/", "ns/b", b"", NO_LEASE) is None
+        assert inside.delete("ns/a", kv.create_revision)
+
+
+def test_a_lease_lives_and_ends(client: Client) -> None:
+    """Granted, renewed, asked for, revoked; afterwards it is gone in every answer, and revoking again is fine."""
+    lease = client.grant(30)
+    assert lease.ttl == 30
+    assert client.keep_alive(lease.id) == 30
+    status = client.time_to_live(lease.id)
+    assert status.granted_ttl == 30
+    assert 20 < status.ttl <= 30
+    client.revoke(lease.id)
+    assert client.keep_alive(lease.id) == 0
+    assert client.time_to_live(lease.id).ttl == -1
+    client.revoke(lease.id)
+
+
+def test_the_granted_ttl_is_told(client: Client) -> None:
+    """etcd silently makes two seconds of one: what counts is what it granted."""
+    lease = client.grant(1)
+    assert lease.ttl == 2
+    assert client.keep_alive(lease.id) == 2
+    client.revoke(lease.id)
+
+
+def test_revoking_a_lease_deletes_its_keys(client: Client) -> None:
+    """All keys bound to it go in one revision."""
+    lease = client.grant(30).id
+    client.create("client/revoke/a", b"", lease)
+    client.create("client/revoke/b", b"", lease)
+    client.revoke(lease)
+    assert client.get_prefix("client/revoke/").keys == []
+
+
+def test_a_watch_tells_every_change_from_now_on(client: Client) -> None:
+    """The first batch is empty: it stands. Then puts and deletions come with their revisions; close() ends it."""
+    watch = client.watch("client/watch/")
+    batches: list[list[tuple[bool, str, int]]] = []
+
+    def follow() -> None:
+        for events in watch:
+            batches.append([(deleted, kv.key, kv.mod_revision) for deleted, kv in events])
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(follow)
+        wait_until(lambda: batches == [[]])
+        kv = client.create("client/watch/a", b"", NO_LEASE)
+        assert kv is not None
+        client.create("client/watch", b"", NO_LEASE)
+        client.create("client/watch0", b"", NO_LEASE)
+        client.delete("client/watch/a", kv.create_revision)
+        wait_until(lambda: len(batches) == 3)
+        watch.close()
+        following.result(WAIT_S)
+    assert batches[1] == [(False, "client/watch/a", kv.create_revision)]
+    assert [(deleted, key) for deleted, key, _ in batches[2]] == [(True, "client/watch/a")]
+
+
+def test_a_watch_that_is_closed_before_it_is_read_ends_at_once(client: Client) -> None:
+    """close() may come first."""
+    watch = client.watch("client/early/")
+    watch.close()
+    assert list(watch) == []
+
+
+def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[..., str]) -> None:
+    """What /readyz asks for; the same as etcdctl shows."""
+    assert client.status(timeout=1.0) in etcdctl("endpoint", "status")
+
+
+def test_leaving_with_closes_the_client(etcd: Etcd) -> None:
+    """No connection is left open behind the block."""
+    with connect(etcd.endpoint) as client:
+        assert client.status()
+    assert client.closed()
+
+
+def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
+    """After close(), calls and watches raise EtcdUnavailable; close() may be called again."""
+    client = connect(etcd.endpoint)
+    client.status()
+    client.close()
+    client.close()
+    with pytest.raises(EtcdUnavailable, match="closed"):
+        client.status()
+    with pytest.raises(EtcdUnavailable, match="closed"):
+        list(client.watch("client/closed/"))
+
+
+def test_closing_ends_a_watch_that_is_read(etcd: Etcd) -> None:
+    """Whoever reads it gets EtcdUnavailable instead of waiting for ever."""
+    client = connect(etcd.endpoint)
+    stands = threading.Event()
+
+    def follow() -> None:
+        for _ in client.watch("client/closing/"):
+            stands.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(follow)
+        assert stands.wait(WAIT_S)
+        client.close()
+        with pytest.raises(EtcdUnavailable, match="closed"):
+            following.result(WAIT_S)
+
+
+def test_nothing_is_sent_before_the_first_call() -> None:
+    """connect() succeeds without etcd: a shop starts before its database."""
+    connect("127.0.0.1:9").close()
+
+
+def test_a_client_is_refused_in_a_child_process(client: Client) -> None:
+    """After a fork, the child gets ForkedError from every call, says which process it belongs to, and can end."""
+    client.status()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(_refusals(client))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    client.status()
+
+
+def _refusals(client: Client) -> int:
+    """In the child: how many calls did not refuse; 99 if anything else went wrong."""
+    calls: list[Callable[[], object]] = [
+        client.status,
+        client.check_process,
+        lambda: client.grant(5),
+        lambda: client.get_prefix("a/"),
+        lambda: client.create("a/b", b"", NO_LEASE),
+        lambda: client.watch("a/"),
+    ]
+    accepted = 0
+    try:
+        for call in calls:
+            try:
+                call()
+                accepted += 1
+            except ForkedError as error:
+                accepted += f"belongs to process {os.getppid()}" not in str(error)
+        client.close()
+    except BaseException:
+        return 99
+    return accepted
+
+
+def test_the_key_of_another_prefix_is_not_listed(client: Client) -> None:
+    """`ab/` and `a0` are not below `a/`."""
+    for key in ("client/range/a/1", "client/range/a0", "client/range/ab/1", "client/range/a"):
+        client.create(key, b"", NO_LEASE)
+    assert [kv.key for kv in client.get_prefix("client/range/a/").keys] == ["client/range/a/1"]
+
+
+def test_a_value_is_replaced_only_where_nobody_else_did(client: Client) -> None:
+    """replace() compares the mod revision, keeps the create revision, and tells what stands there if it lost."""
+    first = client.create("client/replace/a", b"one", NO_LEASE)
+    assert first is not None
+    second = client.replace(first, b"two")
+    assert second is not None
+    assert (second.value, second.create_revision) == (b"two", first.create_revision)
+    assert second.mod_revision > first.mod_revision
+    assert client.replace(first, b"three") == second
+    assert client.replace(KeyValue("client/replace/b", b"", 1, 1, NO_LEASE), b"x") is None

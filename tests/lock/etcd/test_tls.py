@@ -1,0 +1,103 @@
+"""TLS and mutual TLS against a real etcd, with certificates made for the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lock import EtcdUnavailable, Mutex, Session, Tls, connect
+from tests.support.secured import Certificates, TlsEtcd
+
+pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority of this test's own."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Another authority."""
+    return Certificates(tmp_path_factory.mktemp("strangers"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[TlsEtcd]:
+    """An etcd that shows a certificate and wants one."""
+    with TlsEtcd(tmp_path_factory.mktemp("etcd"), certificates, mutual=True) as server:
+        yield server
+
+
+def locks(endpoint: str, tls: Tls | None) -> bool:
+    """Whether a lock can be acquired and released there."""
+    with (
+        connect(endpoint, tls=tls, timeout=3.0) as client,
+        Session(client) as session,
+        Mutex(session, "tls/a").acquire(timeout=5) as hold,
+    ):
+        return hold.token > 0
+
+
+def test_a_server_with_a_certificate(tmp_path: Path, certificates: Certificates) -> None:
+    """The authority is enough where the server does not ask who the client is."""
+    with TlsEtcd(tmp_path, certificates, mutual=False) as server:
+        assert locks(f"https://{server.endpoint}", Tls(certificates.ca))
+
+
+def test_both_sides_show_a_certificate(server: TlsEtcd, certificates: Certificates) -> None:
+    """Mutual TLS: the client's certificate and key are given too."""
+    certificate, key = certificates.sign("client")
+    assert locks(f"https://{server.endpoint}", Tls(certificates.ca, certificate, key))
+
+
+def test_a_client_without_a_certificate_is_turned_away(server: TlsEtcd, certificates: Certificates) -> None:
+    """A typed error within the deadline, not a hang."""
+    with pytest.raises(EtcdUnavailable):
+        locks(server.endpoint, Tls(certificates.ca))
+
+
+def test_a_client_of_another_authority_is_turned_away(
+    server: TlsEtcd, certificates: Certificates, strangers: Certificates
+) -> None:
+    """The server trusts its own authority alone."""
+    certificate, key = strangers.sign("client")
+    with pytest.raises(EtcdUnavailable):
+        locks(server.endpoint, Tls(certificates.ca, certificate, key))
+
+
+def test_a_server_of_another_authority_is_not_believed(
+    server: TlsEtcd, certificates: Certificates, strangers: Certificates
+) -> None:
+    """The client does not hand its locks to whoever answers; the message says that it is the certificate."""
+    certificate, key = certificates.sign("client")
+    with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
+        locks(server.endpoint, Tls(strangers.ca, certificate, key))
+
+
+def test_plain_text_to_a_tls_server_fails_in_time(server: TlsEtcd) -> None:
+    """Forgotten TLS options give a typed error."""
+    with pytest.raises(EtcdUnavailable):
+        locks(server.endpoint, None)
+
+
+def test_https_without_certificates_is_refused_at_once(server: TlsEtcd) -> None:
+    """A scheme that asks for TLS is not silently answered with plain text."""
+    with pytest.raises(ValueError, match="tls"):
+        connect(f"https://{server.endpoint}")
+
+
+@pytest.mark.parametrize(("cert", "key"), [("a.crt", None), (None, "a.key")])
+def test_half_a_pair_is_refused(certificates: Certificates, cert: str | None, key: str | None) -> None:
+    """A certificate without its key, or the other way round, is found by connect()."""
+    with pytest.raises(ValueError, match="key"):
+        connect("127.0.0.1:2379", tls=Tls(certificates.ca, cert, key))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A typing error in a path is found by connect()."""
+    with pytest.raises(OSError, match=r"missing\.crt"):
+        connect("127.0.0.1:2379", tls=Tls(str(tmp_path / "missing.crt")))

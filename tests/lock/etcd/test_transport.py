@@ -1,0 +1,413 @@
+"""How a call reaches etcd: every one ends before its deadline, at whatever endpoint answers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import grpc
+import pytest
+
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd, EtcdCluster
+from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
+from tests.support.lock import assert_goes_on, in_thread
+from tests.support.waiting import wait_until
+
+SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
+NO_LEASE = 0
+
+CALLS: dict[str, Callable[[Client], object]] = {
+    "grant": lambda client: client.grant(5, timeout=0.3),
+    "keep_alive": lambda client: client.keep_alive(1, timeout=0.3),
+    "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
+    "revoke": lambda client: client.revoke(1, timeout=0.3),
+    "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
+    "create_alone": lambda client: client.create_alone("a/", "a/b", b"", NO_LEASE, timeout=0.3),
+    "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
+    "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
+    "status": lambda client: client.status(timeout=0.3),
+}
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An endpoint that accepts connections and never answers: a process that hangs, or a firewall."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        yield f"{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def refused() -> str:
+    """An endpoint where nobody listens."""
+    return f"{LOOPBACK}:{free_port()}"
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long it took to tell that no endpoint answered."""
+    started = time.monotonic()
+    with pytest.raises(EtcdUnavailable, match="no etcd endpoint answered"):
+        call()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_no_call_waits_longer_than_its_deadline(silent: str, call: Callable[[Client], object]) -> None:
+    """An endpoint that never answers costs the call's timeout and not more."""
+    with connect(silent, timeout=30) as client:
+        assert 0.2 < seconds(lambda: call(client)) < 0.3 + SLACK_S
+
+
+def test_the_clients_timeout_is_the_default(silent: str) -> None:
+    """A call without a timeout takes the one of connect()."""
+    with connect(silent, timeout=0.3) as client:
+        assert 0.2 < seconds(client.status) < 0.3 + SLACK_S
+
+
+def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
+    """Three endpoints that never answer cost no more time than one."""
+    with connect(",".join([silent] * 3), timeout=0.6) as client:
+        assert seconds(client.status) < 0.6 + SLACK_S
+
+
+def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
+    """Where nobody listens, the error comes without waiting, names the endpoint and asks the right question."""
+    with connect(refused, timeout=30) as client:
+        assert seconds(client.status) < 5
+        with pytest.raises(EtcdUnavailable, match=f"{refused}.*is etcd running there"):
+            client.status()
+
+
+def test_every_endpoint_that_failed_is_named(refused: str) -> None:
+    """With several endpoints the message lists them all."""
+    other = f"{LOOPBACK}:{free_port()}"
+    with connect(f"{refused},{other}", timeout=5) as client, pytest.raises(EtcdUnavailable) as caught:
+        client.status()
+    assert refused in str(caught.value)
+    assert other in str(caught.value)
+
+
+def test_the_next_endpoint_is_asked_when_one_refuses(etcd: Etcd, refused: str) -> None:
+    """One dead member is not noticed by the caller."""
+    with connect(f"{refused},{etcd.endpoint}") as client:
+        assert client.status()
+
+
+def test_the_next_endpoint_is_asked_when_one_is_silent(etcd: Etcd, silent: str) -> None:
+    """A silent member costs its share of the deadline once; later calls go to the one that answered."""
+    with connect(f"{silent},{etcd.endpoint}", timeout=1.0) as client:
+        assert client.status()
+        started = time.monotonic()
+        for _ in range(10):
+            client.status()
+        assert time.monotonic() - started < 0.5
+
+
+def test_many_threads_fail_over_together(etcd: Etcd, silent: str) -> None:
+    """Twenty threads that find the first endpoint silent all get their answer from the second one in time."""
+    with connect(f"{silent},{etcd.endpoint}", timeout=2.0) as client, ThreadPoolExecutor(20) as pool:
+        answers = [pool.submit(client.status) for _ in range(20)]
+        assert len({answer.result() for answer in answers}) == 1
+
+
+def _answers(client: Client) -> bool:
+    try:
+        return bool(client.status(timeout=0.5))
+    except EtcdUnavailable:
+        return False
+
+
+def _can_be_watched(client: Client) -> bool:
+    try:
+        return next(iter(client.watch("transport/watch/"))) == []
+    except EtcdUnavailable:
+        return False
+
+
+@pytest.mark.parametrize("works", [_answers, _can_be_watched])
+def test_it_returns_to_the_first_endpoint_when_the_second_fails(etcd: Etcd, works: Callable[[Client], bool]) -> None:
+    """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
+    with ExitStack() as stack:
+        one, two = stack.enter_context(Proxy(etcd.endpoint)), stack.enter_context(Proxy(etcd.endpoint))
+        client = stack.enter_context(connect(f"{one.endpoint},{two.endpoint}", timeout=2.0))
+        for broken, healed in ((one, two), (two, one)):
+            broken.refuse()
+            healed.start()
+            wait_until(lambda: works(client))
+
+
+def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
+    """After a restart the same client works, without being made anew."""
+    with connect(fresh_etcd.endpoint) as client:
+        client.status()
+        fresh_etcd.kill()
+        with pytest.raises(EtcdUnavailable):
+            client.status(timeout=0.5)
+        fresh_etcd.start()
+        wait_until(lambda: _answers(client), timeout=5)
+
+
+def test_a_slow_network_is_a_network(etcd: Etcd) -> None:
+    """Half a second for each round trip is no reason not to connect: TLS to another continent takes as long."""
+    with Proxy(etcd.endpoint) as proxy, connect(proxy.endpoint, timeout=10.0) as client:
+        proxy.delay_s = 0.25
+        assert client.status()
+
+
+def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(etcd: Etcd, client: Client) -> None:
+    """The first endpoint writes the key but its answer is lost: the second one tells of that very key."""
+    with Proxy(etcd.endpoint) as proxy, connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        both.status()
+        proxy.stall(ANSWERS)
+        kv = both.create("transport/lost/a", b"", NO_LEASE)
+        assert client.get_prefix("transport/lost/").keys == [kv]
+
+
+def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client, silent: str) -> None:
+    """Whoever asked has to know: it may do later what another one has done by now, or nobody."""
+    unanswered: list[str] = []
+    with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
+        kv = both.create("transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("silent"))
+        assert kv is not None
+        assert unanswered == ["silent"]
+        client.delete(kv.key, kv.create_revision)
+    with connect(silent, timeout=0.3) as alone, pytest.raises(EtcdUnavailable):
+        alone.create_alone("transport/", "transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("alone"))
+    assert unanswered == ["silent", "alone"]
+
+
+class Failing(grpc.GenericRpcHandler):
+    """Answers every call with an error, in words that a healthy etcd hardly ever has reason to use."""
+
+    def __init__(self, code: grpc.StatusCode, said: str) -> None:
+        self._error = code, said
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        return grpc.unary_unary_rpc_method_handler(lambda _, context: context.abort(*self._error))
+
+
+@pytest.fixture
+def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
+    """Makes a client of a server that answers so."""
+    with ExitStack() as stack:
+
+        def start(code: grpc.StatusCode, said: str) -> Client:
+            server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing(code, said)])
+            port = server.add_insecure_port(f"{LOOPBACK}:0")
+            server.start()
+            stack.callback(lambda: server.stop(None).wait())
+            return stack.enter_context(connect(f"{LOOPBACK}:{port}"))
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"),  # a network's proxy that lost the server
+        (grpc.StatusCode.UNAVAILABLE, "etcdserver: request timed out"),
+        (grpc.StatusCode.UNKNOWN, "context canceled"),
+        (grpc.StatusCode.CANCELLED, "context canceled"),
+    ],
+)
+def test_what_does_not_say_that_etcd_refused_leaves_it_in_doubt(
+    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str
+) -> None:
+    """Perhaps etcd did what was asked, or will: whoever asked has to know that, too."""
+    unanswered: list[str] = []
+    with pytest.raises(EtcdError, match=said):
+        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
+    assert unanswered == ["asked"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "error"),
+    [
+        (grpc.StatusCode.UNKNOWN, "context deadline exceeded", EtcdUnavailable),
+        (grpc.StatusCode.UNKNOWN, "context canceled", EtcdUnavailable),
+        (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied),
+        (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError),
+        (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError),
+        (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError),
+    ],
+)
+def test_what_is_said_has_one_error(
+    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type[EtcdError]
+) -> None:
+    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone."""
+    with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
+        failing(code, said).grant(5)
+    assert type(caught.value) is error
+
+
+def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
+    """There is no such lease, it says, so there is no such key."""
+    unanswered: list[str] = []
+    with pytest.raises(LeaseNotFound):
+        client.create("transport/refused", b"", 1, unanswered=lambda: unanswered.append("asked"))
+    assert unanswered == []
+
+
+def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:
+    """Also where other threads move from one to the next in the meantime."""
+    with connect(f"{silent},{etcd.endpoint},{refused}", timeout=0.6) as client:
+
+        def others_move() -> None:
+            for position in (0, 1):
+                client._transport._leave(position)
+
+        kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
+        assert kv is not None
+        client.delete(kv.key, kv.create_revision)
+
+
+def test_a_member_without_a_quorum_is_out_of_reach(tmp_path: Path) -> None:
+    """Whatever it says to that, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on."""
+    with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
+        client.get_prefix("a/")
+        for member in cluster.members[1:]:
+            member.kill()
+        for _ in range(40):
+            with pytest.raises(EtcdUnavailable):
+                client.get_prefix("a/", timeout=0.05)
+
+
+def test_a_member_without_a_leader_ends_its_watches(tmp_path: Path) -> None:
+    """It could keep them open in silence for ever; as we ask for a leader, it says that it has none (pitfall 14)."""
+    with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
+        changes = iter(client.watch("a/"))
+        assert next(changes) == []  # it stands
+        for member in cluster.members[1:]:
+            member.kill()
+        with pytest.raises(EtcdUnavailable):
+            next(changes)
+
+
+@pytest.mark.parametrize("silent_first", [True, False])
+def test_a_watch_moves_to_another_endpoint(etcd: Etcd, client: Client, silent: str, silent_first: bool) -> None:
+    """When the endpoint of a watch fails, the next watch is opened elsewhere, without any other call in between."""
+    with ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(etcd.endpoint))
+        both = stack.enter_context(connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0))
+        if silent_first:
+            assert _can_be_watched(both)
+        proxy.refuse()
+        wait_until(lambda: _can_be_watched(both), timeout=3)
+
+
+@pytest.fixture
+def near(etcd: Etcd) -> Iterator[Proxy]:
+    """A network to the shared etcd, for the first of two endpoints."""
+    with Proxy(etcd.endpoint) as near:
+        yield near
+
+
+@pytest.fixture
+def both(etcd: Etcd, near: Proxy) -> Iterator[Client]:
+    """A client with an endpoint behind that network, and one that always answers."""
+    with connect(f"{near.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        yield both
+
+
+def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near: Proxy) -> None:
+    """The watch of a member that hangs would be silent, too, until gRPC finds that out for itself 13 s later."""
+    changes = iter(both.watch("transport/silent/"))
+    assert next(changes) == []
+    near.stall()
+    both.status()
+    with pytest.raises(EtcdUnavailable, match="another endpoint"):
+        next(changes)
+    assert next(iter(both.watch("transport/silent/"))) == []
+
+
+@pytest.mark.slow
+def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, near: Proxy) -> None:
+    """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
+    changes = iter(both.watch("transport/long/"))
+    assert next(changes) == []
+    following = in_thread(next, changes)
+    assert_goes_on(following, 35.0)
+    near.stall()
+    with pytest.raises(EtcdUnavailable):
+        following.result(13.0 + 4 * SLACK_S)
+
+
+def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:
+    """It is not opened where nobody answers."""
+    watch = both.watch("transport/unread/")
+    near.stall()
+    both.status()
+    with pytest.raises(EtcdUnavailable, match="another endpoint"):
+        list(watch)
+
+
+def test_a_call_in_a_hurry_moves_nobody(both: Client, near: Proxy, client: Client) -> None:
+    """That an endpoint does not answer within milliseconds says little about it: calls and watches stay there."""
+    changes = iter(both.watch("transport/hurry/"))
+    assert next(changes) == []
+    near.stall()
+    with contextlib.suppress(EtcdUnavailable):
+        both.status(timeout=0.05)
+    near.resume()
+    kv = client.create("transport/hurry/a", b"", NO_LEASE)
+    assert kv is not None
+    assert [event.kv for event in next(changes)] == [kv]
+    client.delete(kv.key, kv.create_revision)
+
+
+def test_where_there_is_no_other_endpoint_a_watch_stays(far: Client, proxy: Proxy, client: Client) -> None:
+    """A call that was not answered does not end it: it would only have to be opened and listed anew."""
+    changes = iter(far.watch("transport/stays/"))
+    assert next(changes) == []
+    proxy.stall()
+    seconds(far.status)
+    proxy.resume()
+    kv = client.create("transport/stays/a", b"", NO_LEASE)
+    assert kv is not None
+    assert [event.kv for event in next(changes)] == [kv]
+    client.delete(kv.key, kv.create_revision)
+
+
+def test_a_proxy_for_the_web_is_not_asked(etcd: Etcd, refused: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is in the environment, as on many a company's laptop, gRPC would send everything there."""
+    for variable in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(variable, f"http://{refused}")
+    with connect(etcd.endpoint) as client:
+        assert client.status()
+
+
+def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
+    """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
+    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(8) as pool:
+        barrier = threading.Barrier(8)
+
+        def call() -> float:
+            barrier.wait()
+            return seconds(client.status)
+
+        waits = [pool.submit(call) for _ in range(8)]
+        assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) -> None:
+    """One thread asks for the token of all, with as much time as its own call has; nobody else has to wait so long."""
+    with connect(silent, timeout=0.6, user="shop", password="secret") as client:
+        in_thread(client.status, timeout=60.0)
+        wait_until(client._transport._login._lock.locked)
+        assert seconds(lambda: client.status(timeout=0.3)) < 30
+        with pytest.raises(EtcdUnavailable, match="logging in"):
+            list(client.watch("a/"))
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.3])
+def test_logging_in_is_part_of_the_deadline(silent: str, timeout: float) -> None:
+    """A call that has to log in first gets no second deadline."""
+    with connect(silent, timeout=10, user="shop", password="secret") as client:
+        assert seconds(lambda: client.status(timeout=timeout)) < timeout + SLACK_S

@@ -1,0 +1,540 @@
+"""The wait queue: whoever becomes head learns it, whatever happens to the watch in the meantime."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd
+from lock import Client, Election, Hold, LockLost, Mutex, Session, connect
+from lock.etcd.watch import Watch
+from lock.model import Event, KeyValue, Snapshot
+from lock.queue import wait_queue
+from lock.runtime.clock import now
+from lock.session import session as session_module
+from tests.support.lock import (
+    AT_ONCE_S,
+    WAIT_S,
+    assert_goes_on,
+    in_thread,
+    keys,
+    lock_threads,
+    metric,
+    out_of_threads,
+    queue_up,
+)
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def hold(stranger: Session, name: str) -> Hold:
+    """The lock, held by another process."""
+    return Mutex(stranger, name).acquire(timeout=WAIT_S)
+
+
+def watches(session: Session, name: str) -> bool:
+    """Whether this session's view of the queue is one of a watch that stands."""
+    queue = session._queues.get(f"{name}/")
+    return queue is not None and queue.holder() is not None and queue.trouble is None
+
+
+def wait_behind(hold: Hold, client: Client, session: Session) -> Any:
+    """A thread that waits behind `hold`, and has seen it at the head."""
+    waiting = queue_up(client, Mutex(session, hold.name))
+    wait_until(lambda: watches(session, hold.name))
+    return waiting
+
+
+def test_a_broken_connection_costs_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
+    """After a reset the queue is watched again, and the turn comes as if nothing had happened."""
+    waiting = wait_behind(hold, client, far_session)
+    before = keys(client, hold.name)
+    queue = far_session._queues[f"{hold.name}/"]
+    for _ in range(3):
+        broken = queue._watch
+        proxy.reset()
+        wait_until(lambda broken=broken: queue._watch is not broken and watches(far_session, hold.name))
+    assert keys(client, hold.name) == before
+    hold.release()
+    with waiting.result(AT_ONCE_S) as mine:
+        assert [mine.key] == before[1:]
+
+
+def test_a_release_while_cut_off_is_seen_afterwards(
+    hold: Hold, client: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The DELETE happens while there is no watch: the list that follows tells it, and no audit is needed."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 2 * WAIT_S)
+    waiting = wait_behind(hold, client, far_session)
+    proxy.refuse()
+    hold.release()
+    assert_goes_on(waiting, 0.3)
+    proxy.start()
+    waiting.result(WAIT_S).release()
+
+
+def test_compaction_while_cut_off_costs_no_place(
+    hold: Hold, client: Client, far_session: Session, proxy: Proxy, etcdctl: Callable[..., str]
+) -> None:
+    """The history between the broken watch and the next one is compacted away, the DELETE with it."""
+    waiting = wait_behind(hold, client, far_session)
+    key = keys(client, hold.name)[1]
+    proxy.refuse()
+    hold.release()
+    etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
+    proxy.start()
+    with waiting.result(2 * AT_ONCE_S) as mine:
+        assert mine.key == key
+        assert mine.token < client.get_prefix(f"{hold.name}/").revision
+
+
+def test_compaction_while_waiting_is_not_noticed(
+    hold: Hold, client: Client, session: Session, etcdctl: Callable[..., str]
+) -> None:
+    """A watch that stands goes on."""
+    waiting = wait_behind(hold, client, session)
+    etcdctl("put", "wait-queue/other", "x")
+    etcdctl("compact", str(client.get_prefix(f"{hold.name}/").revision))
+    hold.release()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_an_error_that_nobody_expected_costs_no_place(
+    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has no thread left for a watch opens it later, and the turn comes as if nothing had happened."""
+    waiting = wait_behind(hold, client, far_session)
+    with monkeypatch.context() as patched:
+        patched.setattr(far, "watch", out_of_threads)
+        proxy.reset()
+        wait_until(lambda: far_session._queues[f"{hold.name}/"].trouble == "can't start new thread")
+    hold.release()
+    waiting.result(2 * AT_ONCE_S).release()  # the pauses between attempts grow to a second
+
+
+def test_a_paused_etcd_costs_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
+    """A partition heals: what happened in it is told late, and in order."""
+    waiting = wait_behind(hold, client, far_session)
+    proxy.stall()
+    hold.release()
+    assert_goes_on(waiting, 0.3)
+    proxy.resume()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_a_watch_that_is_silently_dead_is_found_out(
+    hold: Hold, etcd: Etcd, client: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        proxy.forget()
+        hold.release()
+        waiting.result(5).release()
+
+
+def test_a_waiter_moves_to_another_endpoint_with_the_calls(
+    hold: Hold, etcd: Etcd, client: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member hangs: the first call that finds it so, be it a renewal of the lease, takes the watch along."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=5) as session:
+        waiting = wait_behind(hold, client, session)
+        proxy.stall()
+        hold.release()
+        waiting.result(session.ttl + AT_ONCE_S).release()
+
+
+def test_a_watch_that_cannot_be_had_is_asked_for_less_and_less_often(
+    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first soon, in a long outage once a second; and soon again once there has been one."""
+    with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        wait_until(lambda: watches(session, name))
+        queue, pauses = hold._queue, list[float]()
+        with monkeypatch.context() as patched:
+            patched.setattr(queue._closed, "wait", pauses.append)
+            for _ in range(2):
+                with monkeypatch.context() as unwatched:
+                    unwatched.setattr(client, "watch", out_of_threads)
+                    queue._watch.close()
+                    wait_until(lambda: len(pauses) > len(wait_queue._RETRY_S))
+                wait_until(lambda: queue.trouble is None)
+                assert pauses[: len(wait_queue._RETRY_S) + 1] == [*wait_queue._RETRY_S, wait_queue._RETRY_S[-1]]
+                pauses.clear()
+
+
+def test_an_audit_that_succeeds_ends_the_trouble(
+    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the next one comes, the view is not out of date any more."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
+    waiting = wait_behind(hold, client, far_session)
+    queue = far_session._queues[f"{hold.name}/"]
+    with monkeypatch.context() as patched:
+        patched.setattr(far, "watch", out_of_threads)
+        proxy.reset()
+        wait_until(lambda: queue.trouble is not None)
+        wait_until(lambda: queue.trouble is None)
+    hold.release()
+    waiting.result(2 * AT_ONCE_S).release()
+
+
+class DeafClient(Client):
+    """A client whose watches do not tell of deletions, as etcd's own have failed to (etcd issues 17529, 18089)."""
+
+    deaf = True
+
+    def watch(self, prefix: str) -> Watch:
+        """A watch that keeps deletions to itself while `deaf`."""
+        watch = super().watch(prefix)
+        tell = watch._event
+
+        def event(told: Any) -> Event:
+            event = tell(told)
+            return event if not (event.deleted and self.deaf) else Event(False, KeyValue("elsewhere", b"", 0, 0, 0))
+
+        watch._event = event  # type: ignore[method-assign]
+        return watch
+
+
+@pytest.fixture
+def deaf(etcd: Etcd) -> Iterator[Client]:
+    """A client that hears of no deletion."""
+    with connect(etcd.endpoint) as client:
+        client.__class__ = DeafClient
+        yield client
+
+
+def test_a_lost_deletion_is_found_by_an_audit(
+    hold: Hold, client: Client, deaf: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
+    with Session(deaf, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        queue = session._queues[f"{hold.name}/"]
+        deaf_watch = queue._watch
+        hold.release()
+        waiting.result(2 * AT_ONCE_S + wait_queue._AUDIT_S).release()
+        wait_until(lambda: queue._watch is not deaf_watch)
+
+
+def test_those_who_wait_share_one_audit(etcd: Etcd, name: str) -> None:
+    """However many of them find that it is due, etcd is asked once."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted, ttl=600) as session,
+        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
+    ):
+        hold._queue._audited_at = -math.inf
+        before = calls["Range"]
+        for _ in range(5):
+            hold._queue.audit(timeout=WAIT_S)
+        assert calls["Range"] == before + 1
+
+
+def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Client, deaf: Client, name: str) -> None:
+    """Nobody has told of it, but what is to be deleted is not there: it was not ours up to this moment."""
+    with Session(deaf, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        client.delete(hold.key, None)
+        with pytest.raises(LockLost, match="gone before it was released"):
+            hold.release()
+
+
+def test_an_audit_comes_by_itself(hold: Hold, client: Client, deaf: Client) -> None:
+    """With the audits as they are, a lost DELETE costs a few seconds and not a life."""
+    with Session(deaf, ttl=600) as session:
+        waiting = wait_behind(hold, client, session)
+        hold.release()
+        waiting.result(wait_queue._AUDIT_S + 2 * AT_ONCE_S).release()
+
+
+def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client: Client, session: Session) -> None:
+    """LockLost at once, instead of waiting for a turn that never comes."""
+    waiting = wait_behind(hold, client, session)
+    client.delete(keys(client, hold.name)[1], None)
+    with pytest.raises(LockLost, match="deleted"):
+        waiting.result(AT_ONCE_S)
+    assert keys(client, hold.name) == [hold.key]
+
+
+def test_a_holders_key_that_is_deleted_by_hand_ends_its_hold(client: Client, session: Session, name: str) -> None:
+    """`etcdctl del` on the key: the hold is lost within a second, and the next one has the lock."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(session, name))
+    told = threading.Event()
+    hold.on_lost(told.set)
+    client.delete(hold.key, None)
+    assert hold.lost.wait(AT_ONCE_S)
+    assert told.wait(AT_ONCE_S)
+    assert hold.remaining() == 0.0
+    with pytest.raises(LockLost, match="deleted"):
+        hold.ensure()
+    with pytest.raises(LockLost, match="deleted"):
+        hold.release()
+    waiting.result(AT_ONCE_S).release()
+
+
+def test_a_holders_key_that_is_deleted_while_it_is_cut_off(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """The deletion is in no event, only in the list after the reconnection."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    wait_until(lambda: watches(far_session, name))
+    proxy.refuse()
+    client.delete(hold.key, None)
+    proxy.start()
+    assert hold.lost.wait(2 * AT_ONCE_S)
+
+
+def test_a_key_that_is_deleted_before_its_write_is_acknowledged(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """Written, deleted by somebody, and only then acknowledged: not a hold for ever."""
+    with Mutex(far_session, name).acquire(timeout=WAIT_S):
+        wait_until(lambda: watches(far_session, name))
+    proxy.stall(ANSWERS)
+    acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
+    wait_until(lambda: keys(client, name))
+    client.delete(keys(client, name)[0], None)
+    proxy.resume()
+    with contextlib.suppress(LockLost):
+        assert acquiring.result(WAIT_S).lost.wait(AT_ONCE_S)
+
+
+def test_a_key_that_came_and_went_before_the_list(client: Client, session: Session, name: str) -> None:
+    """No event tells of it, and the list does not show it; when its write is acknowledged, it is lost at once."""
+    ticket = session.new_ticket(f"{name}/")
+    kv = client.create(ticket.key, b"", session.lease_id)
+    assert kv is not None
+    client.delete(kv.key, None)
+    queue = session.enlist(f"{name}/", ticket)
+    wait_until(lambda: queue._view.revision >= kv.create_revision)
+    assert not ticket.lost.is_set()
+    queue.written(ticket, kv.create_revision)
+    assert ticket.lost.is_set()
+
+
+def test_a_holder_whose_write_was_not_acknowledged_learns_that_its_key_is_gone(
+    client: Client, session: Session, name: str
+) -> None:
+    """Its turn came by the watch, before any answer; the key's deletion is in no event, only in the next list."""
+    ticket = session.new_ticket(f"{name}/")
+    queue = session.enlist(f"{name}/", ticket)
+    kv = client.create(ticket.key, b"", session.lease_id)
+    assert kv is not None
+    assert ticket.turn.wait(WAIT_S)
+    assert (ticket.token, ticket.written_at) == (kv.create_revision, None)
+    queue._take(Snapshot(kv.create_revision + 1, []))
+    assert ticket.lost.is_set()
+
+
+def test_a_holder_that_is_not_first_any_more_is_told(client: Client, session: Session, name: str) -> None:
+    """It cannot happen while etcd keeps its promises; if a restored backup breaks them, nobody holds behind another."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    revision, [own] = client.get_prefix(f"{name}/")
+    restored = own._replace(key=f"{name}/restored", create_revision=own.create_revision - 1)
+    session._queues[f"{name}/"]._take(Snapshot(revision + 1, [restored, own]))
+    assert hold.lost.is_set()
+    with pytest.raises(LockLost):
+        hold.release()
+
+
+class Backup:
+    """The data of an etcd as it was when this was made."""
+
+    def __init__(self, etcd: Etcd) -> None:
+        self._etcd = etcd
+        self._data, self._copy = etcd.directory / etcd.name, etcd.directory / "backup"
+        etcd.stop()
+        shutil.copytree(self._data, self._copy)
+        etcd.start()
+
+    def restore(self) -> None:
+        """Have etcd forget all since."""
+        self._etcd.stop()
+        shutil.rmtree(self._data)
+        self._copy.rename(self._data)
+        self._etcd.start()
+
+
+def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
+    """The lease is in the backup and lives on, the keys are not: others hold now, with lower revisions."""
+    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=600) as early, Session(client, ttl=600) as late:
+        kept = Mutex(early, "kept").acquire(timeout=WAIT_S)
+        backup = Backup(fresh_etcd)
+        for _ in range(10):
+            Mutex(early, "forgotten").acquire(timeout=WAIT_S).release()
+        forgotten = Mutex(early, "forgotten").acquire(timeout=WAIT_S)
+        waiting = wait_behind(forgotten, client, late)
+        backup.restore()
+        assert forgotten.lost.wait(WAIT_S)
+        with pytest.raises(LockLost):
+            waiting.result(WAIT_S)
+        kept.ensure()
+        wait_until(lambda: early._queues["forgotten/"].trouble is None)
+        with Mutex(early, "forgotten").acquire(timeout=WAIT_S) as hold:
+            assert hold.token < forgotten.token
+            hold.ensure()
+        with pytest.raises(LockLost):
+            forgotten.release()
+        kept.release()
+
+
+def test_a_restored_backup_does_not_end_an_observation(fresh_etcd: Etcd) -> None:
+    """Its view is of revisions that have not come again yet; the leader of today is told all the same."""
+    with connect(fresh_etcd.endpoint) as client:
+        backup = Backup(fresh_etcd)
+        with Session(client, ttl=600) as session, Election(session, "office").observe() as observation:
+            for value in ("first", "second"):
+                leadership = Election(session, "office").campaign(value, timeout=WAIT_S)
+                leadership.resign()
+            leadership = Election(session, "office").campaign("last", timeout=WAIT_S)
+            while next(observation).value != "last":
+                pass
+            backup.restore()
+            with (
+                connect(fresh_etcd.endpoint) as other,
+                Session(other, ttl=600) as successor,
+                Election(successor, "office").campaign("new", timeout=WAIT_S) as elected,
+            ):
+                assert in_thread(next, observation).result(WAIT_S).value == "new"
+                assert elected.token < leadership.token
+            with pytest.raises(LockLost):
+                leadership.resign()
+
+
+@pytest.mark.parametrize("told_by", ["list", "event"])
+def test_a_holders_key_that_was_made_anew_holds_nothing(
+    client: Client, session: Session, name: str, told_by: str
+) -> None:
+    """Nobody has told of its deletion, and a late repetition of its write has made it again: others may have held."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    revision, [own] = client.get_prefix(f"{name}/")
+    again = own._replace(create_revision=revision + 1, mod_revision=revision + 1)
+    if told_by == "list":
+        hold._queue._take(Snapshot(revision + 1, [again]))
+    else:
+        hold._queue._apply([Event(False, again)])
+    assert hold.lost.is_set()
+    with pytest.raises(LockLost):
+        hold.release()
+
+
+def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, session: Session, hold: Hold) -> None:
+    """However many wait for a name, etcd has one watcher more."""
+    before = metric(etcd, "etcd_debugging_mvcc_watcher_total")
+    waits = [queue_up(client, Mutex(session, hold.name)) for _ in range(20)]
+    wait_until(lambda: watches(session, hold.name))
+    assert metric(etcd, "etcd_debugging_mvcc_watcher_total") == before + 1
+    hold.release()
+    for wait in waits:
+        wait.result(WAIT_S).release()
+
+
+def test_a_queue_that_nobody_uses_is_followed_no_more(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some time after the last one has left, thread and watch end; the next acquisition starts them again."""
+    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
+    with Session(client, ttl=600) as session:
+        for _ in range(2):
+            with Mutex(session, name).acquire(timeout=WAIT_S):
+                assert [thread for thread in threading.enumerate() if thread.name == f"lock-queue {name}/"]
+            wait_until(lambda: not session._queues)
+            wait_until(lambda: f"lock-queue {name}/" not in [thread.name for thread in threading.enumerate()])
+
+
+def test_a_queue_is_idle_from_when_its_last_ticket_left(session: Session, name: str) -> None:
+    """However long it was in use: who comes back soon after finds it still followed."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    queue = session._queues[f"{name}/"]
+    assert queue.idle_s() == 0.0
+    before = now()
+    hold.release()
+    assert 0.0 < queue.idle_s() <= now() - before
+
+
+def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many names that were used once, those used last are followed, and those that are held."""
+    monkeypatch.setattr(session_module, "_IDLE_QUEUES", 3)
+    monkeypatch.setattr(session_module, "_IDLE_S", WAIT_S)
+    with Session(client, ttl=600) as session:
+        hold = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
+        for number in range(20):
+            with Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S):
+                assert len(session._queues) <= 5  # three, the one that is held, and this one
+        held, *_, first, second, third = session._queues
+        assert [held, first, second, third] == [f"{name}/{which}/" for which in ("held", 17, 18, 19)]
+        wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == len(session._queues))
+        client.delete(hold.key, None)
+        assert hold.lost.wait(AT_ONCE_S)
+        with pytest.raises(LockLost):
+            hold.release()
+
+
+def test_a_queue_with_a_holder_is_followed_however_long(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds for long still learns that its key is gone."""
+    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
+    with Session(client, ttl=1) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        renewed = session.remaining()
+        wait_until(lambda: session.remaining() < renewed - 0.2)
+        wait_until(lambda: session.remaining() > renewed - 0.1)
+        hold.ensure()
+        client.delete(hold.key, None)
+        assert hold.lost.wait(AT_ONCE_S)
+
+
+def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:
+    """Who has seen the holder sleeps until it is another one, the time is over, or the queue is closed."""
+    with Session(client, ttl=600) as session:
+        queue = session.enlist(f"{name}/", session.new_ticket(f"{name}/"))
+        seen = queue.await_holder(None, timeout=WAIT_S)
+        assert seen is not None
+        assert seen.key == hold.key
+        began = now()
+        assert queue.await_holder(seen, timeout=0.2) == seen
+        assert now() - began >= 0.2
+        following = in_thread(queue.await_holder, seen, timeout=WAIT_S)
+        hold.release()
+        assert following.result(AT_ONCE_S) is None
+        closing = in_thread(queue.await_holder, None, timeout=WAIT_S)
+    closing.result(AT_ONCE_S)
+
+
+def test_the_next_thread_is_woken_without_the_watch(deaf: Client, name: str) -> None:
+    """Within a process a release wakes the next one by itself: nobody has to wait until etcd tells what is known."""
+    with Session(deaf, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        waiting = wait_behind(hold, deaf, session)
+        hold.release()
+        waiting.result(AT_ONCE_S).release()
+
+
+def test_a_key_that_is_still_to_be_deleted_is_no_news(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An audit that finds the key of a hold that is over does not take the watch for late."""
+    monkeypatch.setattr(session, "delete", lambda *_, **__: True)  # not yet
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(session, name))
+    wait_until(lambda: hold._queue.length() == 2)
+    hold.release()
+    assert hold.key in keys(client, name)
+    assert not hold._queue._take(client.get_prefix(f"{name}/"))
+    assert waiting.result(WAIT_S)._queue.length() == 1

@@ -1,0 +1,180 @@
+"""From a hold to the next one of the same process: at once, while what was left behind is deleted in groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import pytest
+
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
+from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
+from lock.session import janitor
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, queue_up, seconds
+from tests.support.waiting import wait_until
+
+
+class Row(NamedTuple):
+    """A hold, thirty threads of the same process that wait behind it, and what etcd is asked from now on."""
+
+    hold: Hold
+    waits: list[Future[None]]
+    calls: Counter[str]
+
+    def pass_on(self) -> None:
+        """Everybody has a turn."""
+        self.hold.release()
+        for wait in self.waits:
+            wait.result(WAIT_S)
+
+
+@pytest.fixture
+def row(etcd: Etcd, name: str) -> Iterator[Row]:
+    """All keys are written, and their answers and events have come."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted, ttl=600) as session,
+    ):
+        mutex = Mutex(session, name)
+        hold = mutex.acquire(timeout=WAIT_S)
+        waits = [in_thread(_take_turn, mutex) for _ in range(30)]
+        wait_until(lambda: calls["Txn"] == 31 and hold._queue.length() == 31)
+        calls.clear()
+        yield Row(hold, waits, calls)
+
+
+def _take_turn(mutex: Mutex) -> None:
+    with mutex.acquire(timeout=WAIT_S):
+        pass
+
+
+def test_the_next_one_of_this_process_holds_before_etcd_knows(
+    client: Client, far_session: Session, stranger: Session, proxy: Proxy, name: str
+) -> None:
+    """While the first key cannot be deleted, the second thread holds; a stranger waits until both keys are gone."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
+    wait_until(lambda: hold._queue.length() == 3)
+    proxy.stall()
+    releasing = in_thread(hold.release)
+    with second.result(AT_ONCE_S) as next_hold:
+        next_hold.ensure()
+        assert next_hold.token > hold.token
+        assert keys(client, name)[:2] == [hold.key, next_hold.key]
+        with pytest.raises(LockTimeout):
+            Mutex(stranger, name).acquire(timeout=0.1)
+        proxy.resume()
+        releasing.result(WAIT_S)
+        wait_until(lambda: hold.key not in keys(client, name))
+        assert not third.done()
+    third.result(WAIT_S).release()
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_key_that_fences_is_deleted_before_the_next_one_holds(
+    session: Session, name: str, monkeypatch: pytest.MonkeyPatch, fences: bool
+) -> None:
+    """After `is_owner`, a transaction of this hold that arrives late must fail: nobody holds while it could succeed."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
+    wait_until(lambda: hold._queue.length() == 2)
+    delete, heads = session.delete, []
+
+    def watched(*args: Any, **options: Any) -> bool:
+        heads.append(hold._queue.holder())
+        return delete(*args, **options)
+
+    monkeypatch.setattr(session, "delete", watched)
+    if fences:
+        hold.is_owner()
+    hold.release()
+    assert (heads[0] is not None and heads[0].key == hold.key) is fences
+    second.result(WAIT_S).release()
+
+
+def test_a_hand_over_asks_etcd_for_nothing(row: Row) -> None:
+    """Per acquisition: one transaction to queue, at most one to leave. No list, no read; not even a bounded one."""
+    row.pass_on()
+    assert 1 <= row.calls["Txn"] <= 31
+    assert row.calls["Range"] <= 1  # an audit, if that took longer than expected
+
+
+def test_holds_of_one_process_in_a_row_leave_together(
+    client: Client, row: Row, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keys of holds after each other, nobody else among them, are deleted in one transaction."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
+    row.pass_on()
+    assert row.calls["Txn"] == 1
+    assert keys(client, name) == []
+
+
+def test_a_stranger_who_is_next_waits_for_no_company(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that stands in another process's way is deleted at once, and those that waited for company go with it."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", 60 * WAIT_S)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second, third = queue_up(client, Mutex(session, name)), queue_up(client, Mutex(stranger, name))
+    wait_until(lambda: hold._queue.length() == 3)
+    releasing = in_thread(hold.release)
+    last = second.result(WAIT_S)
+    assert not releasing.done()
+    assert seconds(last.release) < AT_ONCE_S
+    releasing.result(WAIT_S)
+    third.result(WAIT_S).release()
+    assert keys(client, name) == []
+
+
+def test_a_release_waits_only_a_moment_for_company(client: Client, session: Session, name: str) -> None:
+    """A successor of the same process that holds for long does not keep the release before it from returning."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = queue_up(client, Mutex(session, name))
+    wait_until(lambda: hold._queue.length() == 2)
+    assert seconds(hold.release) < AT_ONCE_S
+    with second.result(WAIT_S) as next_hold:
+        assert keys(client, name) == [next_hold.key]
+
+
+def test_whose_key_was_deleted_learns_it_in_a_group_as_well(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two holds that leave together, the one whose key was gone gets LockLost, and the other does not."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = queue_up(client, Mutex(session, name))
+    wait_until(lambda: hold._queue.length() == 2)
+    releasing = in_thread(hold.release)
+    last = second.result(WAIT_S)
+    client.delete(hold.key, hold.token)
+    last.release()
+    with pytest.raises(LockLost, match="gone before"):
+        releasing.result(WAIT_S)
+
+
+def test_many_who_are_cancelled_leave_in_few_transactions(
+    client: Client, stranger: Session, proxy: Proxy, name: str
+) -> None:
+    """A hundred waits that end together while etcd is slow: every key goes, and no key costs a call of its own."""
+    calls: Counter[str] = Counter()
+    with (
+        connect(proxy.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted, ttl=600) as session,
+        Mutex(stranger, name).acquire(timeout=WAIT_S) as hold,
+    ):
+        mutex = Mutex(session, name)
+        waits: list[Future[object]] = [in_thread(mutex.acquire, timeout=WAIT_S) for _ in range(100)]
+        wait_until(lambda: len(keys(client, name)) == 101)
+        wait_until(lambda: calls["Txn"] == 100)
+        proxy.stall()
+        mutex.cancel()
+        for wait in waits:
+            with pytest.raises(LockCancelled):
+                wait.result(WAIT_S)
+        proxy.resume()
+        wait_until(lambda: keys(client, name) == [hold.key])
+        assert calls["Txn"] <= 103, "one that was under way, and two groups of at most 64"

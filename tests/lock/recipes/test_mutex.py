@@ -1,0 +1,315 @@
+"""The mutex: one holder at a time, first come first served, and `with` never runs unlocked."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdDenied, EtcdUnavailable, Hold, LockTimeout, Mutex, Session, connect
+from lock.model import LeaseStatus
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
+from tests.support.waiting import wait_until
+
+
+def test_many_threads_and_sessions_are_never_two_inside(client: Client, session: Session, name: str) -> None:
+    """Four sessions of eight threads: one at a time inside, and tokens rise in the order of holding."""
+    inside, tokens = threading.Lock(), []
+
+    def work(mutex: Mutex) -> None:
+        for _ in range(8):
+            with mutex.acquire(timeout=WAIT_S) as hold:
+                assert inside.acquire(blocking=False), "two are inside"
+                tokens.append(hold.token)
+                hold.ensure()
+                inside.release()
+
+    others = [Session(client, name=f"other-{number}") for number in range(3)]
+    with ThreadPoolExecutor(32) as pool:
+        works = [pool.submit(work, Mutex(each, name)) for each in [session, *others] for _ in range(8)]
+        for done in works:
+            done.result(WAIT_S)
+    for each in others:
+        each.close()
+    assert len(tokens) == 256
+    assert tokens == sorted(set(tokens))
+    assert keys(client, name) == []
+
+
+def test_first_come_first_served(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Waiters of two sessions, alternating, hold in the order in which they queued."""
+    order: list[str] = []
+    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
+
+    def wait(mutex: Mutex) -> None:
+        with mutex.acquire(timeout=WAIT_S) as mine:
+            order.append(mine.key)
+
+    waits = []
+    for number in range(10):
+        waits.append(in_thread(wait, Mutex((session, stranger)[number % 2], name)))
+        wait_until(lambda: len(keys(client, name)) == len(waits) + 1)
+    expected = keys(client, name)[1:]
+    hold.release()
+    for done in waits:
+        done.result(WAIT_S)
+    assert order == expected
+
+
+def test_one_object_is_shared_by_all_threads(session: Session, name: str) -> None:
+    """Each acquisition has a key of its own: threads that share a Mutex compete like strangers (etcd issue 10756)."""
+    mutex, count = Mutex(session, name), [0]
+
+    def increment(_: int) -> None:
+        with mutex.acquire(timeout=WAIT_S):
+            before = count[0]
+            time.sleep(0.0005)
+            count[0] = before + 1
+
+    with ThreadPoolExecutor(50) as pool:
+        list(pool.map(increment, range(100)))
+    assert count == [100]
+
+
+def test_it_is_not_reentrant(session: Session, name: str) -> None:
+    """A thread that holds waits for itself, and is told so by the timeout."""
+    mutex = Mutex(session, name)
+    with mutex.acquire(timeout=WAIT_S) as hold, pytest.raises(LockTimeout, match=hold.key):
+        mutex.acquire(timeout=0.2)
+
+
+def test_a_timeout_is_kept_and_names_the_holder(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """It ends between 0.5 and 0.6 s, says who holds the lock by which key and with what TTL left, and leaves no key."""
+    waits = []
+    with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
+        while len(waits) < 10 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
+            started = time.monotonic()
+            with pytest.raises(LockTimeout) as caught:
+                Mutex(session, name).acquire(timeout=0.5)
+            waits.append(time.monotonic() - started)
+            wait_until(lambda: keys(client, name) == [hold.key])
+    assert 0.5 <= min(waits) < 0.6
+    message = str(caught.value)
+    for said in (name, hold.key, "stranger", f"lease {stranger.lease_id:x}", "TTL left", "0.5 s"):
+        assert said in message
+    assert caught.value.holder is not None
+    assert caught.value.holder.token == hold.token
+    assert caught.value.holder.session == "stranger"
+    assert isinstance(caught.value, TimeoutError)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0])
+def test_a_timeout_of_nothing_takes_a_free_lock(client: Client, session: Session, name: str, timeout: float) -> None:
+    """Zero seconds: who is alone gets it, or is told in time; who is not is told in time. No key is left either way."""
+    with contextlib.suppress(LockTimeout, EtcdUnavailable):
+        Mutex(session, name).acquire(timeout=timeout).release()
+    with in_thread(Mutex(session, name).acquire).result(WAIT_S):
+        started = time.monotonic()
+        with pytest.raises((LockTimeout, EtcdUnavailable)):
+            Mutex(session, name).acquire(timeout=timeout)
+        assert time.monotonic() - started < 0.3
+        wait_until(lambda: len(keys(client, name)) == 1)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_timeout_of_nothing_is_a_try(session: Session, name: str, fresh: bool) -> None:
+    """A free lock is acquired, whether or not its queue is followed yet; a busy machine may be too slow for some."""
+    acquired = 0
+    for number in range(20):
+        with contextlib.suppress(LockTimeout, EtcdUnavailable):
+            Mutex(session, f"{name}/{number if fresh else 0}").acquire(timeout=0).release()
+            acquired += 1
+    assert acquired > 10
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.001, float("nan")])
+def test_a_timeout_that_means_nothing_is_refused(client: Client, session: Session, name: str, timeout: float) -> None:
+    """Negative seconds and NaN raise ValueError, and nothing is written."""
+    with pytest.raises(ValueError, match="timeout"):
+        Mutex(session, name).acquire(timeout=timeout)
+    assert keys(client, name) == []
+
+
+def test_the_body_never_runs_unlocked(session: Session, stranger: Session, name: str) -> None:
+    """On a timeout `with` raises instead of running its body, unlike python-etcd3's Lock."""
+    with Mutex(stranger, name).acquire(timeout=WAIT_S):
+        ran = False
+        with pytest.raises(LockTimeout), Mutex(session, name).acquire(timeout=0.1):
+            ran = True
+        assert not ran
+
+
+def test_an_error_in_the_body_releases(client: Client, session: Session, name: str) -> None:
+    """Whatever the body raises comes through, and the lock is free."""
+    with pytest.raises(ZeroDivisionError), Mutex(session, name).acquire(timeout=WAIT_S):
+        raise ZeroDivisionError
+    assert keys(client, name) == []
+
+
+def test_the_error_of_the_body_matters_more(client: Client, session: Session, name: str) -> None:
+    """When the lock was lost too, the body's own error is the one that comes through."""
+    with pytest.raises(ZeroDivisionError), Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        _delete_and_fail(client, hold)
+
+
+def _delete_and_fail(client: Client, hold: Hold) -> None:
+    client.delete(hold.key, None)
+    raise ZeroDivisionError
+
+
+def test_one_of_five_tries_succeeds(client: Client, name: str) -> None:
+    """Five sessions try at once: one Hold, four None, one key; after the release the next try succeeds."""
+    sessions = [Session(client, name=f"try-{number}") for number in range(5)]
+    for _ in range(10):
+        barrier = threading.Barrier(5)
+
+        def attempt(session: Session, barrier: threading.Barrier = barrier) -> Hold | None:
+            barrier.wait()
+            return Mutex(session, name).try_acquire()
+
+        with ThreadPoolExecutor(5) as pool:
+            holds = [hold for hold in pool.map(attempt, sessions) if hold is not None]
+        assert len(holds) == 1
+        assert len(keys(client, name)) == 1
+        holds[0].release()
+        assert keys(client, name) == []
+    for session in sessions:
+        session.close()
+
+
+def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """In the very moment of a hand-over, the next one in the queue gets the lock and not who just tries."""
+    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(stranger, name))
+    hold.release()
+    assert Mutex(session, name).try_acquire() is None
+    waiting.result(WAIT_S).release()
+    mine = Mutex(session, name).try_acquire()
+    assert mine is not None
+    mine.release()
+
+
+def test_contenders_are_told_within_one_deadline(
+    client: Client, far: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """Over a slow network the TTLs of the first ones are told, and nobody waits for those of a long queue."""
+    leases = [client.grant(60).id for _ in range(30)]
+    for number, lease in enumerate(leases):
+        client.create(f"{name}/{number}", b"", lease)
+    proxy.delay_s = 0.05
+    started = time.monotonic()
+    contenders = Mutex(far_session, name).contenders()
+    assert time.monotonic() - started < far.timeout + AT_ONCE_S
+    assert [contender.lease_id for contender in contenders] == leases
+    ttls = [contender.ttl_s is not None for contender in contenders]
+    assert ttls == sorted(ttls, reverse=True)
+    assert set(ttls) == {True, False}
+    for lease in leases:
+        client.revoke(lease)
+
+
+def test_contenders_with_leases_that_may_not_be_asked_for_are_listed(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may read the queue, but not all keys of a holder's lease (etcd 3.5.9 and later), sees it without that TTL."""
+    time_to_live = client.time_to_live
+
+    def denied(lease_id: int, *, timeout: float) -> LeaseStatus:
+        if lease_id == session.lease_id:
+            raise EtcdDenied("etcdserver: permission denied")
+        return time_to_live(lease_id, timeout=timeout)
+
+    monkeypatch.setattr(client, "time_to_live", denied)
+    with Mutex(session, name).acquire(timeout=WAIT_S):
+        waiting = queue_up(client, Mutex(stranger, name))
+        first, second = Mutex(session, name).contenders()
+        assert first.ttl_s is None
+        assert second.ttl_s is not None
+    waiting.result(WAIT_S).release()
+
+
+def test_contenders_are_listed_holder_first(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Who holds and who waits, in order, with readable owners, the TTLs of their leases, and since when."""
+    with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        waiting = queue_up(client, Mutex(stranger, name))
+        first, second = Mutex(session, name).contenders()
+        assert (first.key, first.token, first.lease_id, first.session) == (
+            hold.key,
+            hold.token,
+            session.lease_id,
+            "ours",
+        )
+        assert second.session == "stranger"
+        assert second.token > first.token
+        assert first.ttl_s is not None
+        assert 0 < first.ttl_s <= session.ttl
+        assert first.queued_s is not None
+        assert second.queued_s is not None
+        assert first.queued_s >= second.queued_s >= 0
+    waiting.result(WAIT_S).release()
+    assert Mutex(session, name).contenders() == []
+
+
+def test_a_key_without_a_lease_is_listed(client: Client, session: Session, etcdctl: Callable[..., str]) -> None:
+    """A stray key blocks for ever: it is shown, and a timeout names it."""
+    etcdctl("put", "mutex-stray/by-hand", "")
+    (contender,) = Mutex(session, "mutex-stray").contenders()
+    assert (contender.lease_id, contender.ttl_s) == (0, None)
+    with pytest.raises(LockTimeout, match=r"mutex-stray/by-hand.*lease 0"):
+        Mutex(session, "mutex-stray").acquire(timeout=0.2)
+    etcdctl("del", "mutex-stray/by-hand")
+    Mutex(session, "mutex-stray").acquire(timeout=WAIT_S).release()
+
+
+def test_a_name_waits_for_what_is_below_it_and_says_so(session: Session, stranger: Session, name: str) -> None:
+    """A lock on `a` waits behind a lock on `a/b`: the message names the key and says why; `ab` does not matter."""
+    beside = Mutex(stranger, f"{name}b").acquire(timeout=WAIT_S)
+    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as below:
+        with pytest.raises(LockTimeout, match=rf"{below.key}.*a name below"):
+            Mutex(session, name).acquire(timeout=0.2)
+        assert Mutex(session, name).try_acquire() is None
+    with Mutex(session, name).acquire(timeout=WAIT_S), Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S):
+        pass  # the other way round nobody waits
+    beside.release()
+
+
+def test_a_stalled_etcd_ends_an_acquire_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
+    """EtcdUnavailable at the deadline, with the lock's name; a timeout would claim that somebody holds it."""
+    proxy.stall()
+    started = time.monotonic()
+    with pytest.raises(EtcdUnavailable, match=name):
+        Mutex(far_session, name).acquire(timeout=0.5)
+    assert time.monotonic() - started < 0.5 + AT_ONCE_S / 2
+    started = time.monotonic()
+    with pytest.raises(EtcdUnavailable):
+        Mutex(far_session, name).try_acquire()
+    assert time.monotonic() - started < far_session.client.timeout + AT_ONCE_S / 2
+    proxy.resume()
+
+
+def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Client, proxy: Proxy, name: str) -> None:
+    """With time left, an acquire that finds etcd away tries on and gets its place once etcd is back."""
+    proxy.refuse()
+    acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
+    assert_goes_on(acquiring, 0.3)
+    proxy.start()
+    acquiring.result(WAIT_S).release()
+    assert keys(client, name) == []
+
+
+def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, session: Session, name: str) -> None:
+    """Namespaces do not meet."""
+    with (
+        connect(etcd.endpoint, namespace="elsewhere/") as client,
+        Session(client) as other,
+        Mutex(session, name).acquire(timeout=WAIT_S),
+        Mutex(other, name).acquire(timeout=WAIT_S) as inner,
+    ):
+        assert inner.key.startswith(name)
+        assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]

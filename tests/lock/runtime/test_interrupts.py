@@ -1,0 +1,178 @@
+"""KeyboardInterrupt at every call on the way through a lock: where Python raises it, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import lock
+from lock import (
+    Client,
+    CohortMutex,
+    Hold,
+    LockCancelled,
+    MultiLock,
+    Mutex,
+    NotHeld,
+    ReentrantMutex,
+    Session,
+    Turn,
+)
+from lock.runtime.clock import now
+from lock.runtime.timers import Alarms
+from tests.support.lock import WAIT_S, in_thread, keys, lock_threads
+from tests.support.waiting import wait_until
+
+LIBRARY = str(Path(lock.__file__).parent)
+EVENTS = str(threading.__file__)
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+@pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
+@pytest.mark.parametrize(
+    "make",
+    [Mutex, ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
+    ids=["Mutex", "ReentrantMutex", "MultiLock"],
+)
+def test_an_interrupt_at_any_call_leaves_no_key(
+    client: Client, session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock]
+) -> None:
+    """However far acquire, `with` and release have come: in the end the name is free, and its queue empty."""
+    locks = []  # they live on, and with them what they know of their holds
+    for number in itertools.count(1):
+        locks.append(make(session, f"{name}/{number}"))
+        if not interrupted(partial(lock_and_release, locks[-1]), at=number):
+            break
+    wait_until(lambda: not keys(client, name))
+    wait_until(lambda: all(queue.idle_s() > 0 for queue in session._queues.values()))
+    assert number > 50
+
+
+@pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """Also where the wait is Python's own and the turn comes: it is no other error, and the next one gets the lock."""
+    for number in itertools.count(1):
+        mutex = make(session, f"{name}/{number}")
+        hold = mutex.acquire(timeout=WAIT_S)
+        session.alarms.set(now() + 0.01, hold.release)
+        more = interrupted(partial(lock_and_release, mutex), at=number, inside=(LIBRARY, EVENTS))
+        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
+        if not more:
+            break
+    assert number > 10
+
+
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_release_keeps_nobody_waiting(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """However far it has come, the thread of this process that waits behind holds in the end."""
+    for number in itertools.count(1):
+        hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
+        more = interrupted(hold.release, at=number, inside=(LIBRARY, EVENTS))
+        with contextlib.suppress(NotHeld):  # it had not begun, and whoever is interrupted there calls it again
+            hold.release()
+        waiting.result(WAIT_S).release()
+        if not more:
+            break
+    assert number > 5
+
+
+@pytest.mark.parametrize("make", [Mutex, CohortMutex])
+def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
+) -> None:
+    """Who was not woken by the first is woken by the second."""
+    for number in itertools.count(1):
+        mutex = make(session, f"{name}/{number}")
+        hold, waiting = held_and_wanted(mutex)
+        more = interrupted(mutex.cancel, at=number, inside=(LIBRARY, EVENTS))
+        mutex.cancel()
+        with pytest.raises(LockCancelled):
+            waiting.result(WAIT_S)
+        hold.release()
+        if not more:
+            break
+    assert number > 5
+
+
+def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another(client: Client) -> None:
+    """However far the first has come, after the second, as at the interpreter's end, no lease and no thread is left."""
+    for number in itertools.count(1):
+        session = Session(client, ttl=60)
+        more = interrupted(session.close, at=number, inside=(LIBRARY, EVENTS))
+        session.close()
+        assert client.time_to_live(session.lease_id).ttl == -1
+        if not more:
+            break
+    wait_until(lambda: not lock_threads())
+    assert number > 2
+
+
+def test_an_interrupt_at_any_call_of_setting_an_alarm_costs_no_other() -> None:
+    """However far the first one has come, the second goes off, and the thread ends."""
+    for number in itertools.count(1):
+        alarms, rung = Alarms(), threading.Event()
+        more = interrupted(partial(alarms.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
+        alarms.set(now(), rung.set)
+        assert rung.wait(WAIT_S)
+        alarms.close()
+        if not more:
+            break
+    assert number > 1
+
+
+def lock_and_release(lock: Mutex | MultiLock) -> None:
+    """The way in and out."""
+    with lock.acquire(timeout=WAIT_S):
+        pass
+
+
+def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Hold | Turn]]:
+    """A hold, and a thread of this process that waits behind it without an end."""
+    hold = mutex.acquire(timeout=WAIT_S)
+    waiting = in_thread(mutex.acquire)
+    if isinstance(mutex, CohortMutex):
+        wait_until(lambda: bool(mutex._waiters))
+    else:
+        wait_until(lambda: hold._queue.length() == 2)
+    return hold, waiting
+
+
+def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...] = (LIBRARY,)) -> bool:
+    """Call it, interrupted where this thread enters the `at`-th function in these files; whether it has as many."""
+    entered = itertools.count(1)
+
+    def trace(frame: FrameType, event: str, arg: object) -> None:
+        if frame.f_code.co_filename.startswith(inside) and not swallows(frame) and next(entered) == at:
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return next(entered) > at
+
+
+def swallows(frame: FrameType | None) -> bool:
+    """Whether this is called by a `__del__`, out of which Python lets no exception."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None

@@ -1,0 +1,77 @@
+"""Everybody knows of a loss at once, whatever the callbacks of the others do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lock import Client, MultiLock, Mutex, Session, SessionLost
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, queue_up
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a callback that takes its time waits for."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def test_a_slow_callback_delays_nobodys_loss(client: Client, name: str, gate: threading.Event) -> None:
+    """The lease is gone: all holds and waits of all names know before the first callback has returned."""
+    with Session(client, ttl=60) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
+        several = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
+        waiting = queue_up(client, Mutex(session, f"{name}/2"))
+        for hold in [*holds, several]:
+            hold.on_lost(lambda: gate.wait(WAIT_S))
+        in_thread(session.lease.gone).result(AT_ONCE_S)
+        assert all(hold.lost.is_set() for hold in [*holds, several])
+        with pytest.raises(SessionLost):
+            waiting.result(AT_ONCE_S)
+        gate.set()
+
+
+def test_a_slow_callback_delays_no_hand_over(
+    client: Client, session: Session, stranger: Session, name: str, gate: threading.Event
+) -> None:
+    """It does not run in the thread that learns whose turn it is."""
+    mutex = Mutex(session, name)
+    hold = mutex.acquire(timeout=WAIT_S)
+    told = threading.Event()
+    hold.on_lost(lambda: (told.set(), gate.wait(WAIT_S)))
+    theirs, ours = queue_up(client, Mutex(stranger, name)), queue_up(client, mutex)
+    client.delete(hold.key, None)
+    assert told.wait(AT_ONCE_S)
+    theirs.result(AT_ONCE_S).release()
+    ours.result(AT_ONCE_S).release()
+
+
+def test_a_watch_that_takes_its_time_to_close_delays_nobodys_loss(
+    client: Client, name: str, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be logging in: the holds of all names know before it is closed."""
+    with Session(client, ttl=60) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
+        for hold in holds:
+            wait_until(lambda queue=hold._queue: queue._watch is not None)
+            monkeypatch.setattr(hold._queue._watch, "close", lambda: gate.wait(WAIT_S))
+        ending = in_thread(session.lease.gone)
+        assert all(hold.lost.wait(AT_ONCE_S) for hold in holds)
+        assert not ending.done()
+        monkeypatch.undo()
+        gate.set()
+        ending.result(WAIT_S)
+
+
+def test_a_session_ends_after_its_callbacks(client: Client, name: str) -> None:
+    """When close returns, those of its holds and its own were called, in this order."""
+    told: list[str] = []
+    with Session(client, ttl=60) as session:
+        session.on_lost(lambda: told.append("session"))
+        hold = Mutex(session, f"{name}/other").acquire(timeout=WAIT_S)
+        hold.on_lost(lambda: told.append("hold"))
+    assert told == ["hold", "session"]

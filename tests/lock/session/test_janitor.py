@@ -1,0 +1,395 @@
+"""No key that was or may have been written is left: the lease is shared and lives on, so it would block everyone."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
+from lock.model import KeyValue
+from lock.queue.names import LONGEST
+from lock.runtime import clock
+from lock.session import janitor
+from lock.session.janitor import Janitor, _Litter
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, lock_until, out_of_threads, queue_up
+from tests.support.waiting import wait_until
+
+
+def is_gone(client: Client, name: str) -> Callable[[], bool]:
+    """Whether the queue of a name is empty."""
+    return lambda: not keys(client, name)
+
+
+@pytest.mark.parametrize(
+    "attempt", [lambda mutex: mutex.acquire(timeout=0.5), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+)
+def test_a_key_whose_acknowledgement_was_lost_is_deleted(
+    client: Client, far_session: Session, proxy: Proxy, name: str, attempt: Callable[[Mutex], object]
+) -> None:
+    """The key was written, the answer never came, and then etcd was away: it goes later, and the lease lives on."""
+    proxy.stall(ANSWERS)
+    attempting = in_thread(attempt, Mutex(far_session, name))
+    wait_until(lambda: keys(client, name))
+    proxy.stall()
+    with pytest.raises(EtcdUnavailable):
+        attempting.result(WAIT_S)
+    assert keys(client, name)
+    proxy.resume()
+    wait_until(is_gone(client, name))
+    assert not far_session.lost.is_set()
+
+
+def test_a_write_that_arrives_after_it_was_given_up_is_deleted(
+    client: Client, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """The network delivers the request when nobody waits for it any more: the key is deleted when it appears."""
+    proxy.stall(REQUESTS)
+    with pytest.raises(EtcdUnavailable):
+        Mutex(far_session, name).acquire(timeout=0.3)
+    assert deliver_late(proxy, client, far_session, name)
+    wait_until(is_gone(client, name))
+    assert not far_session.lost.is_set()
+
+
+def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> bool:
+    """Have a write that is held back arrive, but not what was sent after it; whether it made a key."""
+    assert not keys(client, name)
+    assert proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode())
+    wait_until(lambda: keys(client, name))
+    proxy.reset()
+    proxy.resume()
+    return bool(keys(client, name))
+
+
+def test_a_repeated_write_that_arrives_after_the_first_was_deleted(
+    client: Client, far_session: Session, name: str
+) -> None:
+    """Two writes of one key may be under way. That the first was deleted does not mean that the second never comes."""
+    key = far_session.new_ticket(f"{name}/").key
+    client.create(key, b"", far_session.lease_id)
+    far_session.sweep(key)
+    wait_until(is_gone(client, name))
+    client.create(key, b"", far_session.lease_id)
+    wait_until(is_gone(client, name))
+
+
+def test_a_write_that_arrives_however_late_blocks_nobody_for_long(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
+    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
+    key = session.new_ticket(f"{name}/").key
+    session.sweep(key)
+    for _ in range(6):
+        client.create(key, b"", session.lease_id)
+        wait_until(is_gone(client, name), timeout=0.2 + AT_ONCE_S)
+
+
+def test_keys_in_doubt_are_looked_for_together(
+    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever they came, a look costs etcd one transaction."""
+    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
+    groups: list[int] = []
+    delete_several = client.delete_several
+
+    def counted(keys: Sequence[tuple[str, int | None]], **options: Any) -> list[bool]:
+        groups.append(len(keys))
+        return delete_several(keys, **options)
+
+    monkeypatch.setattr(client, "delete_several", counted)
+    for number in range(5):
+        session.sweep(f"{name}/{number}")
+        wait_until(lambda number=number: len(groups) > number)
+    wait_until(lambda: groups[-3:] == [5, 5, 5])
+
+
+def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Client, name: str) -> None:
+    """Other deletions use up none of their looks; and a key that is known to be deleted is not looked for."""
+    stopped = Janitor(client)
+    stopped.close()
+    now, later = _Litter(f"{name}/now", 1), _Litter(f"{name}/later", None, due=clock.now() + 60.0, looks=1)
+    stopped._litter = [now, later]
+    assert stopped._due() == [now]
+    stopped._delete([now])
+    assert stopped._litter == [later]
+    for left in ([later], []):
+        stopped._litter = []
+        stopped._delete([later])
+        assert stopped._litter == left
+
+
+def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+    """release() returns when its deadline is over; the key is deleted once etcd is back, and the next one gets it."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.refuse()
+    hold.release()
+    with pytest.raises(NotHeld):
+        hold.release()
+    assert keys(client, name) == [hold.key]
+    proxy.start()
+    wait_until(is_gone(client, name))
+
+
+def test_a_timed_out_wait_without_etcd_is_made_up_for(
+    client: Client, stranger: Session, far_session: Session, proxy: Proxy, name: str
+) -> None:
+    """A wait that ends while etcd is away leaves its key to the janitor."""
+    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(far_session, name), timeout=1.0)
+    proxy.stall()
+    with pytest.raises(TimeoutError, match=name):
+        waiting.result(WAIT_S)
+    assert len(keys(client, name)) == 2
+    proxy.resume()
+    wait_until(lambda: keys(client, name) == [hold.key])
+
+
+def test_a_deletion_that_fails_in_an_unexpected_way_is_repeated(
+    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The janitor outlives errors that nobody has thought of; release() leaves the key to it."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "delete_several", out_of_threads)
+        hold.release()
+    assert keys(client, name) == [hold.key]
+    wait_until(is_gone(client, name))
+
+
+def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:
+    """It is called again, and keeps no other key from its deletion."""
+    for number in range(2):
+        client.create(f"{name}/{number}", b"", session.lease_id)
+    failures = [RuntimeError("first"), RuntimeError("second")]
+
+    def fail_twice() -> None:
+        if failures:
+            raise failures.pop()
+
+    session.sweep(f"{name}/0", first=fail_twice)
+    session.sweep(f"{name}/1")
+    wait_until(is_gone(client, name))
+    assert not failures
+
+
+def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, name: str) -> None:
+    """Without release(), the garbage collector's notice is enough; a warning says whose fault it was."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    with pytest.warns(ResourceWarning, match=name):
+        del hold
+    wait_until(is_gone(client, name))
+
+
+@pytest.mark.parametrize(
+    "end", [Hold.__del__, Hold.release, lambda hold: hold._expire()], ids=["drop", "release", "expire"]
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_hold_whose_write_is_in_doubt_is_looked_after(
+    client: Client, session: Session, name: str, end: Callable[[Hold], None]
+) -> None:
+    """However it ends, writes of its key that arrive after it was deleted leave no key, and not only the first."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    hold._ticket.doubt()
+    end(hold)
+    for _ in range(2):
+        wait_until(is_gone(client, name))
+        client.create(hold.key, b"", session.lease_id)
+    wait_until(is_gone(client, name))
+
+
+def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It found the lock taken when it was repeated; the write that was not answered may still arrive."""
+    attempted: list[str] = []
+    create_alone = session.client.create_alone
+
+    def repeated(prefix: str, key: str, *rest: Any, unanswered: Callable[[], None], **options: Any) -> KeyValue | None:
+        attempted.append(key)
+        unanswered()
+        return create_alone(prefix, key, *rest, unanswered=unanswered, **options)
+
+    monkeypatch.setattr(session.client, "create_alone", repeated)
+    with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
+        assert Mutex(session, name).try_acquire() is None
+        client.create(attempted[0], b"", session.lease_id)
+        wait_until(lambda: keys(client, name) == [hold.key])
+
+
+def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: Session, name: str) -> None:
+    """The garbage collector runs wherever memory is allocated, also in a thread that is inside the wait queue."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    queue = session._queues[f"{name}/"]
+    circle: list[object] = [hold]
+    circle.append(circle)
+    del hold, circle
+
+    def collect() -> None:
+        with queue._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+    in_thread(collect).result(WAIT_S)
+    wait_until(is_gone(client, name))
+    wait_until(lambda: not queue._tickets)
+
+
+def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Client, proxy: Proxy, name: str) -> None:
+    """All of it, however much."""
+    with Session(client, ttl=600) as session:
+        janitor = Janitor(far)
+        kvs = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(5)]
+        proxy.refuse()
+        for kv in kvs:
+            assert kv is not None
+            janitor.sweep(kv.key, kv.create_revision)
+        proxy.start()
+        wait_until(is_gone(client, name))
+        janitor.close()
+
+
+@contextmanager
+def busy(session: Session) -> Iterator[None]:
+    """Its janitor is held up: what it is asked for meanwhile goes together."""
+    begun, go_on = threading.Event(), threading.Event()
+    session.sweep("janitor/none", 1, first=lambda: begun.set() or go_on.wait(WAIT_S))
+    assert begun.wait(WAIT_S)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+def make_keys(client: Client, session: Session, name: str, count: int) -> list[KeyValue]:
+    """Keys that are bound to the session."""
+    made = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(count)]
+    return [kv for kv in made if kv is not None]
+
+
+def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
+    """Deletions that a busy janitor has been asked for."""
+    deletions = [in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0) for kv in kvs]
+    wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
+    return deletions
+
+
+def test_an_outage_costs_a_group_one_deadline(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told."""
+    caplog.set_level("INFO", logger="lock.session.janitor")
+    with busy(far_session):
+        deletions = delete_all(far_session, make_keys(client, far_session, name, 4))
+        proxy.refuse()
+    assert {type(deletion.exception(WAIT_S)) for deletion in deletions} == {EtcdUnavailable}
+    told = next(message for message in caplog.messages if name in message)
+    assert all(f"{name}/{number}" in told for number in range(4))
+    proxy.start()
+    wait_until(is_gone(client, name))
+
+
+def test_a_group_is_no_larger_than_etcd_takes(etcd: Etcd, client: Client, name: str) -> None:
+    """Three hundred keys with a name as long as names can be go in a few transactions, none of which is refused."""
+    name = name.ljust(LONGEST, "x")
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
+        Session(counted) as session,
+    ):
+        kvs = make_keys(client, session, name, 300)
+        with busy(session):
+            for kv in kvs:
+                session.sweep(kv.key, kv.create_revision)
+        wait_until(is_gone(client, name))
+    assert calls["Txn"] <= 6
+
+
+def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for one is told as soon as the session is closed, and so is whoever comes too late."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", 60.0)
+    session = Session(client)
+    (kv,) = make_keys(client, session, name, 1)
+    waiting = in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
+    wait_until(lambda: session._janitor._litter)
+    session.close()
+    with pytest.raises(EtcdUnavailable, match="was closed"):
+        waiting.result(WAIT_S)
+    with pytest.raises(EtcdUnavailable, match="was closed"):
+        session.delete(kv.key, kv.create_revision, timeout=60.0)
+
+
+class StrictEtcd(Etcd):
+    """An etcd that takes one operation in a transaction."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--max-txn-ops=1"]
+
+
+def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the keys cannot go together, each goes by itself, at once and without a complaint."""
+    caplog.set_level("INFO", logger="lock")
+    with StrictEtcd(tmp_path) as etcd, connect(etcd.endpoint) as client, Session(client) as session:
+        with busy(session):
+            deletions = delete_all(session, make_keys(client, session, "few", 4))
+        assert [deletion.result(WAIT_S) for deletion in deletions] == [True] * 4
+        assert keys(client, "few") == []
+    assert caplog.messages == []
+
+
+def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session, name: str) -> None:
+    """A key of the same name with another create revision is somebody else's."""
+    kv = client.create(f"{name}/a", b"", session.lease_id)
+    assert kv is not None
+    session.sweep(kv.key, kv.create_revision - 1)
+    last = client.create(f"{name}/b", b"", session.lease_id)
+    assert last is not None
+    session.sweep(last.key, last.create_revision)
+    wait_until(lambda: keys(client, name) == [kv.key])
+
+
+def test_its_thread_ends_with_the_session(client: Client) -> None:
+    """Nothing of it is left after close()."""
+    with Session(client):
+        assert "lock-janitor" in lock_threads()
+    assert "lock-janitor" not in lock_threads()
+
+
+@pytest.mark.slow
+def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
+    etcd: Etcd, client: Client, proxy: Proxy, name: str
+) -> None:
+    """The first endpoint freezes with the request, the second one does it, the lock is used and released; and then the
+    first one thaws: its write comes second, and the key that it makes belongs to nobody.
+    """
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=1) as session:
+        proxy.stall(REQUESTS)
+        with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+            assert keys(client, name) == [hold.key]
+        assert deliver_late(proxy, client, session, name)
+        wait_until(is_gone(client, name))
+        assert not session.lost.is_set()
+
+
+def test_interrupts_at_any_moment_leave_no_key_and_nothing_hangs(
+    client: Client, session: Session, name: str, interrupt: Callable[[], threading.Event]
+) -> None:
+    """Ctrl-C two hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
+    for number in range(200):
+        lock_until(interrupt, Mutex(session, f"{name}/{number}"))
+    wait_until(is_gone(client, name))
+    with in_thread(Mutex(session, name).acquire).result(WAIT_S):
+        pass
+    in_thread(session.close).result(WAIT_S)
+    wait_until(lambda: not lock_threads())

@@ -1,0 +1,533 @@
+"""The session: one lease per process, kept alive, and known to be lost in time."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock.runtime.clock import now
+from lock.session import lease as kept_lease
+from tests.support.lock import (
+    AT_ONCE_S,
+    WAIT_S,
+    Script,
+    assert_goes_on,
+    in_thread,
+    keys,
+    lock_threads,
+    out_of_threads,
+    queue_up,
+    seconds,
+)
+from tests.support.waiting import freeze, wait_until
+
+
+def heal(proxy: Proxy) -> None:
+    """Let the test end without waiting for deadlines."""
+    proxy.resume()
+    proxy.reset()
+    proxy.start()
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 1.5, "5", None])
+def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: object) -> None:
+    """Anything else is refused before etcd is asked."""
+    with pytest.raises(ValueError, match="ttl"):
+        Session(client, ttl=ttl)  # type: ignore[arg-type]
+
+
+def test_without_etcd_there_is_no_session() -> None:
+    """EtcdUnavailable within the deadline, and no thread is left."""
+    with connect("127.0.0.1:9", timeout=0.5) as client, pytest.raises(EtcdUnavailable):
+        Session(client)
+    assert not lock_threads()
+
+
+def test_the_ttl_is_what_the_server_granted(client: Client) -> None:
+    """etcd makes two seconds of one; the local deadline uses them, and etcd never has less than we believe."""
+    with Session(client, ttl=1) as session:
+        assert session.ttl == 2
+        assert 1.0 < session.remaining() <= 2.0
+        assert client.time_to_live(session.lease_id).granted_ttl == 2
+
+
+def test_a_hold_outlives_its_ttl_while_the_holder_is_busy(client: Client) -> None:
+    """A thread of its own renews the lease: a caller that computes for twice the TTL still holds (pitfall 20)."""
+    with Session(client, ttl=1) as session, Mutex(session, "session/long").acquire(timeout=WAIT_S) as hold:
+        end = time.monotonic() + 2 * session.ttl
+        while time.monotonic() < end:
+            assert hold.remaining() > 0
+        hold.ensure()
+        assert keys(client, "session/long") == [hold.key]
+
+
+def test_the_deadline_counts_from_when_the_grant_was_sent(proxy: Proxy, far: Client) -> None:
+    """An answer that was a second under way leaves a second less: etcd's clock started before it."""
+    far.status()
+    proxy.stall(ANSWERS)
+    opening = in_thread(Session, far, ttl=5)
+    assert_goes_on(opening, 0.8)
+    proxy.resume()
+    with opening.result(WAIT_S) as session:
+        assert session.remaining() <= 5 - 0.8
+
+
+def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Client) -> None:
+    """The same for each renewal, and for when the next one is due."""
+    with Session(far, ttl=30) as session:
+        proxy.stall(ANSWERS)
+        renewal = in_thread(session.lease.verify)
+        assert_goes_on(renewal, 0.8)
+        proxy.resume()
+        assert renewal.result(WAIT_S) <= 30 / 3 - 0.8
+        assert session.remaining() <= 30 - 0.8
+
+
+def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
+    etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
+        Session(client, ttl=600) as session,
+    ):
+        chores: list[float] = []
+        monkeypatch.setattr(session.lease, "_chores", lambda: chores.append(session.remaining()))
+        wait_until(lambda: len(chores) > 20)
+        assert calls == {"LeaseGrant": 1}
+        session.lease.look()
+        wait_until(lambda: calls["LeaseKeepAlive"])
+        chores.clear()
+        wait_until(lambda: len(chores) > 20)
+        assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
+
+
+class LookedForTooLate(threading.Event):
+    """Set by somebody else as soon as a wait has run out, before whoever waited goes on."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        came = super().wait(timeout)
+        self.set()
+        return came
+
+
+def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken by the round after, not cleared with the one that had not seen it."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
+        Session(client, ttl=600) as session,
+    ):
+        session.lease._look = LookedForTooLate()
+        wait_until(lambda: calls["LeaseKeepAlive"])
+
+
+def test_a_renewal_that_is_not_answered_is_soon_repeated(
+    proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever relies on the lease does not wait for the next third of its TTL."""
+    caplog.set_level("INFO", logger="lock.session.lease")
+    lease = far_session.lease
+    before = lease._deadline
+    proxy.stall()
+    lease.look()
+    wait_until(lambda: "was not renewed" in caplog.text)
+    proxy.resume()
+    wait_until(lambda: lease._deadline > before)
+
+
+def test_a_renewal_has_the_clients_timeout(proxy: Proxy, far: Client) -> None:
+    """However long the lease: a renewal that goes unanswered is soon sent again."""
+    with Session(far, ttl=600) as session:
+        proxy.stall()
+        in_thread(session.lease.verify).result(5 * far.timeout)  # gRPC finds a dead connection after 13 s
+        heal(proxy)
+
+
+def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it would have slept."""
+    monkeypatch.setattr(kept_lease, "_CHORES_S", 60.0)
+    with Session(client, ttl=600):
+        assert "lock-lease" in lock_threads()
+    wait_until(lambda: "lock-lease" not in lock_threads())
+
+
+def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: str) -> None:
+    """The clock has gone on while no timer ran: the loss is known in a second or two, not at the next renewal."""
+    with Session(client, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        session.lease._deadline = 0.0
+        assert hold.lost.wait(kept_lease._CHORES_S + AT_ONCE_S)
+        with pytest.raises(SessionLost, match="kept alive"):
+            hold.release()
+
+
+def test_a_revoked_lease_is_known_at_once(client: Client, session: Session, stranger: Session) -> None:
+    """Its holds and waits learn of it from their keys; the holder of another session is undisturbed."""
+    hold = Mutex(session, "session/revoked-a").acquire(timeout=WAIT_S)
+    theirs = Mutex(stranger, "session/revoked-b").acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(session, "session/revoked-b"))
+    client.revoke(session.lease_id)
+    with pytest.raises(SessionLost):
+        waiting.result(AT_ONCE_S)
+    assert hold.lost.wait(AT_ONCE_S)
+    assert session.lost.wait(AT_ONCE_S)
+    assert session.remaining() == hold.remaining() == 0.0
+    with pytest.raises(SessionLost, match="revoked"):
+        hold.ensure()
+    theirs.ensure()
+    theirs.release()
+    with pytest.raises(SessionLost):
+        hold.release()
+
+
+def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client, name: str) -> None:
+    """That the key is gone is a sign: the session looks at its lease at once, and not in twenty seconds."""
+    with Session(client, ttl=60) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        client.revoke(session.lease_id)
+        assert session.lost.wait(AT_ONCE_S)
+        with pytest.raises(SessionLost):
+            hold.release()
+
+
+def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:
+    """Without a key to watch, a third of the TTL is the longest it can take."""
+    with Session(client, ttl=2) as session:
+        client.revoke(session.lease_id)
+        assert session.lost.wait(2 / 3 + AT_ONCE_S)
+
+
+@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
+def test_whoever_first_hears_of_a_revoked_lease_says_so(client: Client, attempt: Callable[[Mutex], object]) -> None:
+    """An acquire that comes before the next renewal gets SessionLost, and so does everybody after it."""
+    with Session(client, ttl=60) as session:
+        client.revoke(session.lease_id)
+        with pytest.raises(SessionLost):
+            attempt(Mutex(session, "session/first"))
+        assert session.lost.is_set()
+
+
+@pytest.mark.parametrize("fault", [Proxy.stall, Proxy.refuse, Proxy.forget, lambda proxy: proxy.stall(ANSWERS)])
+def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_away(
+    proxy: Proxy, far: Client, fault: Callable[[Proxy], object]
+) -> None:
+    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over."""
+    with Session(far, ttl=2) as session:
+        hold = Mutex(session, "session/away").acquire(timeout=WAIT_S)
+        waiting = in_thread(Mutex(session, "session/away").acquire)
+        fault(proxy)
+        deadline = time.monotonic() + session.ttl  # a renewal may have been sent just now, but none after this
+        assert hold.lost.wait(session.ttl + AT_ONCE_S)
+        assert time.monotonic() < deadline + 0.3
+        assert hold.remaining() == 0.0
+        with pytest.raises(SessionLost, match="kept alive"):
+            hold.ensure()
+        with pytest.raises(SessionLost):
+            waiting.result(AT_ONCE_S)
+        with pytest.raises(SessionLost):
+            Mutex(session, "session/away").acquire(timeout=WAIT_S)
+        heal(proxy)
+
+
+def test_a_release_of_a_lost_hold_says_so_although_etcd_is_away(
+    proxy: Proxy, far: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written under it may have been written unlocked: the end of `with` does not pass over that."""
+    with Session(far, ttl=2) as session:
+        hold = Mutex(session, "session/away-release").acquire(timeout=WAIT_S)
+        proxy.stall()
+        assert hold.lost.wait(WAIT_S)
+        monkeypatch.setattr(session, "delete", lambda *_, **__: pytest.fail("the key goes with the lease"))
+        with pytest.raises(SessionLost):
+            hold.release()
+        heal(proxy)
+
+
+def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
+    """etcd away for less than the TTL costs nothing but time."""
+    with Session(far, ttl=4) as session, Mutex(session, "session/short").acquire(timeout=WAIT_S) as hold:
+        before = session.remaining()
+        proxy.refuse()
+        wait_until(lambda: session.remaining() < 2.2)
+        proxy.start()
+        wait_until(lambda: session.remaining() > before - 0.5)
+        hold.ensure()
+
+
+def test_a_lost_lease_is_given_back(
+    proxy: Proxy, far: Client, client: Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
+    caplog.set_level("DEBUG", logger="lock.session.lease")
+    with Session(far, ttl=60) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        proxy.refuse()
+        session.lease.gone()
+        session.lease.look()
+        assert hold.lost.is_set()
+        wait_until(lambda: "was not revoked" in caplog.text)
+        assert keys(client, name) == [hold.key]
+        proxy.start()
+        wait_until(lambda: not keys(client, name))
+        wait_until(lambda: "lock-lease" not in lock_threads())
+
+
+def test_a_renewal_that_is_answered_too_late_is_none(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease whose local deadline passed while the answer was out is lost, whatever the answer says."""
+    lease = session.lease
+
+    def answer_late(lease_id: int, **_: object) -> int:
+        lease._deadline = now() - 1
+        return lease.ttl
+
+    monkeypatch.setattr(session.client, "keep_alive", answer_late)
+    lease.verify()
+    assert session.lost.is_set()
+    assert session.remaining() == 0.0
+
+
+def test_a_session_that_is_lost_stays_lost(client: Client, name: str) -> None:
+    """No renewal brings it back, for holds were told; a new session works at once."""
+    with Session(client, ttl=60) as session:
+        session.lease.gone()
+        session.lease.verify()
+        assert session.remaining() == 0.0
+        with pytest.raises(SessionLost):
+            Mutex(session, name).try_acquire()
+    with Session(client) as session, Mutex(session, name).acquire(timeout=WAIT_S):
+        pass
+
+
+def test_closing_frees_everything_at_once(client: Client, stranger: Session, name: str) -> None:
+    """The lease is revoked: the next one has the lock at once; no key, lease or thread is left; waiters are told."""
+    threads = lock_threads()
+    session = Session(client, ttl=60)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    own = queue_up(client, Mutex(session, name))
+    theirs = queue_up(client, Mutex(stranger, name))
+    session.close()
+    with pytest.raises(SessionLost, match="closed"):
+        own.result(AT_ONCE_S)
+    theirs.result(AT_ONCE_S).release()
+    assert hold.lost.is_set()
+    assert client.time_to_live(session.lease_id).ttl == -1
+    assert keys(client, name) == []
+    wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {name}/"]))
+
+
+def test_closing_again_does_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """close() is idempotent, also from several threads at once, and `with` may close what was closed."""
+    revoked, revoke = list[int](), client.revoke
+    monkeypatch.setattr(client, "revoke", lambda lease_id: (revoked.append(lease_id), revoke(lease_id)))
+    with Session(client) as session:
+        closings = [in_thread(session.close) for _ in range(5)]
+        for closing in closings:
+            closing.result(WAIT_S)
+        session.close()
+    assert revoked == [session.lease_id]
+
+
+def test_closing_from_its_own_listener(client: Client) -> None:
+    """Whoever is told of the loss may close the session in the same breath."""
+    session = Session(client, ttl=60)
+    closed = in_thread(session.lost.wait, WAIT_S)
+    session.on_lost(session.close)
+    session.lease.gone()
+    assert closed.result(WAIT_S)
+    wait_until(lambda: not lock_threads())
+
+
+def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, name: str) -> None:
+    """A few deadlines are the longest it takes; the lease is left to expire."""
+    session = Session(far, ttl=2)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    proxy.stall()
+    assert seconds(session.close) < 4 * far.timeout
+    assert hold.lost.is_set()
+    proxy.resume()
+    wait_until(lambda: not lock_threads())
+
+
+def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str], name: str) -> None:
+    """However many acquisitions: one lease, for hundreds a second would paralyse a cluster when they expire."""
+    before = len(etcdctl("lease", "list").split("\n"))
+    with Session(client) as session:
+        holds = [in_thread(Mutex(session, f"{name}/{number}").acquire) for number in range(20)]
+        for hold in holds:
+            hold.result(WAIT_S)
+        assert len(etcdctl("lease", "list").split("\n")) == before + 1
+        assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
+        for hold in holds:
+            hold.result().release()
+
+
+def test_cancelled_waiters_leave_and_holders_go_on(
+    client: Client, session: Session, stranger: Session, name: str
+) -> None:
+    """The first step of a clean stop: every wait ends with LockCancelled and leaves no key; so do later ones."""
+    other = f"{name}/other"
+    hold = Mutex(session, other).acquire(timeout=WAIT_S)
+    theirs = Mutex(stranger, f"{name}/a").acquire(timeout=WAIT_S)
+    waits = [queue_up(client, Mutex(session, f"{name}/a")) for _ in range(3)]
+    session.cancel_waiters()
+    for wait in waits:
+        with pytest.raises(LockCancelled, match="shutting down"):
+            wait.result(AT_ONCE_S)
+    for attempt in (Mutex.acquire, Mutex.try_acquire):
+        with pytest.raises(LockCancelled):
+            attempt(Mutex(session, f"{name}/a"))
+    hold.ensure()
+    hold.release()
+    wait_until(lambda: keys(client, f"{name}/a") == [theirs.key])
+    theirs.release()
+
+
+def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
+    """Neither released nor closed: at exit the lease is revoked, and nobody waits for its TTL."""
+    with Script(etcd.endpoint, name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:
+        lease = int(script.says())
+        code, errors = script.ends()
+        assert code == 0, errors
+        assert client.time_to_live(lease).ttl == -1
+        assert keys(client, name) == []
+
+
+def test_an_interrupted_program_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
+    """Ctrl-C inside the critical section and in a wait: the program ends, and nothing is left."""
+    code = (
+        "wait = threading.Thread(target=lambda: mutex.acquire(), daemon=True)\n"
+        "with mutex.acquire(timeout=5) as hold:\n"
+        "    wait.start()\n"
+        "    say(session.lease_id)\n"
+        "    mutex.acquire(timeout=60)\n"
+    )
+    with Script(etcd.endpoint, name, code, ttl=60) as script:
+        lease = int(script.says())
+        wait_until(lambda: len(keys(client, name)) == 3)
+        script.process.send_signal(signal.SIGINT)
+        exit_code, errors = script.ends()
+        assert exit_code == -signal.SIGINT, errors
+        assert "KeyboardInterrupt" in errors
+        assert client.time_to_live(lease).ttl == -1
+
+
+def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, name: str) -> None:
+    """In the child everything raises ForkedError; its end neither hangs nor releases, and the parent goes on."""
+    code = (
+        "hold = mutex.acquire(timeout=5)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    calls = [hold.ensure, hold.release, session.ensure, session.close, mutex.try_acquire, mutex.acquire,\n"
+        "             mutex.contenders, lambda: Session(client), client.status]\n"
+        "    refusals = 0\n"
+        "    for call in calls:\n"
+        "        try: call()\n"
+        "        except ForkedError: refusals += 1\n"
+        "    sys.exit(0 if refusals == len(calls) else refusals + 1)\n"
+        "say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "say(hold.key)\n"
+        "hear()\n"
+        "hold.release()\n"
+    )
+    with Script(etcd.endpoint, name, code) as script:
+        assert script.says() == "0"
+        assert keys(client, name) == [script.says()]
+        script.tell()
+        exit_code, errors = script.ends()
+        assert exit_code == 0, errors
+        assert "ForkedError" not in errors
+        assert keys(client, name) == []
+
+
+def test_a_forked_child_leaves_its_parents_with_by_itself(etcd: Etcd, client: Client, name: str) -> None:
+    """Its end is not the session's: what it raised comes through, and the parent goes on holding."""
+    code = (
+        "with session:\n"
+        "    hold = mutex.acquire(timeout=5)\n"
+        "    child = os.fork()\n"
+        "    if child == 0: sys.exit(7)\n"
+        "    say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "    hold.release()\n"
+    )
+    with Script(etcd.endpoint, name, code) as script:
+        assert script.says() == "7"
+        exit_code, errors = script.ends()
+        assert exit_code == 0, errors
+
+
+def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
+    etcd: Etcd, client: Client, stranger: Session, name: str
+) -> None:
+    """Frozen while it waits, and thawed when its turn has come and gone: it gets SessionLost, never a hold."""
+    code = (
+        "say('waiting')\n"
+        "try: hold = mutex.acquire(); say('held'); session.lost.wait(5)\n"
+        "except SessionLost: say('SessionLost')\n"
+    )
+    theirs = Mutex(stranger, name).acquire(timeout=WAIT_S)
+    with Script(etcd.endpoint, name, code, ttl=1) as script:
+        assert script.says() == "waiting"
+        wait_until(lambda: len(keys(client, name)) == 2)
+        freeze(script.process)
+        theirs.release()
+        wait_until(lambda: not keys(client, name))
+        script.process.send_signal(signal.SIGCONT)
+        assert script.says() == "SessionLost"
+
+
+@pytest.mark.parametrize("chore", ["_close_idle_queues", "keep_alive"])
+def test_an_error_that_nobody_expected_ends_no_lease(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, chore: str
+) -> None:
+    """A machine that is out of threads for a moment costs a renewal, and the next one follows soon."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Session if chore.startswith("_") else client, chore, out_of_threads)
+        session = Session(client, ttl=1)
+        wait_until(lambda: "can't start new thread" in caplog.text)
+    with session:
+        assert not session.lost.wait(session.ttl + AT_ONCE_S)
+
+
+def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The deadline does not depend on an error that somebody has thought of; nor do its attempts become a rush."""
+    with Session(client, ttl=1) as session:
+        hold = Mutex(session, "session/unexpected").acquire(timeout=WAIT_S)
+        monkeypatch.setattr(client, "keep_alive", out_of_threads)
+        assert hold.lost.wait(session.ttl + AT_ONCE_S)
+        assert session.lost.is_set()
+    assert 1 <= caplog.text.count("RuntimeError") < 20
+
+
+@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
+def test_a_turn_that_comes_after_the_deadline_is_no_hold(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+) -> None:
+    """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
+    with Session(client, ttl=60) as session:
+        create = {Mutex.acquire: "create", Mutex.try_acquire: "create_alone"}[attempt]
+        answer = getattr(client, create)
+
+        def answer_late(*args: object, **options: object) -> object:
+            written = answer(*args, **options)
+            wait_until(lambda: session._queues[f"{name}/"].length() == 1)
+            session.lease._deadline = 0.0
+            return written
+
+        monkeypatch.setattr(client, create, answer_late)
+        with pytest.raises(SessionLost):
+            attempt(Mutex(session, name))
+        wait_until(lambda: not keys(client, name))

@@ -1,0 +1,93 @@
+"""Who may import whom: the arrows go one way, from loadtest over HTTP to app, and from app to lock."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import lock
+from loadtest.stack.stack import Stack
+
+ROOT = Path(__file__).parents[2]
+
+
+def names(path: Path) -> set[str]:
+    """All that a file imports, wherever in it, by its full name."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names} | {
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+        for alias in node.names
+    }
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level packages that a file imports."""
+    return {name.partition(".")[0] for name in names(path)}
+
+
+def importers(package: str, *modules: str) -> list[str]:
+    """The files of a package that import one of these."""
+    found = [path for path in (ROOT / package).rglob("*.py") if imports(path) & set(modules)]
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("lock", ("app", "loadtest", "tests", "flask", "redis", "locust")),
+        ("app", ("loadtest", "tests", "locust")),
+        ("loadtest", ("app", "tests")),
+    ],
+)
+def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...]) -> None:
+    """What a package must not know of, none of its files imports."""
+    assert importers(package, *forbidden) == []
+
+
+@pytest.mark.parametrize("package", ["lock", "app", "loadtest"])
+def test_no_file_imports_itself_by_a_detour(package: str) -> None:
+    """Inside a package the arrows go one way as well, those for types alone included."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / package).rglob("*.py")}
+    arrows = {
+        module: {name for found in names(path) for name in (found, found.rpartition(".")[0]) if name in modules}
+        for module, path in modules.items()
+    }
+    assert sum(map(len, arrows.values())) > len(arrows)
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("package", ["app", "loadtest"])
+def test_the_public_names_of_lock_are_enough(package: str) -> None:
+    """The shop, and what measures and disturbs the locks, use them as any other program would."""
+    taken = {name for path in (ROOT / package).rglob("*.py") for name in names(path) if name.startswith("lock.")}
+    assert "lock.Mutex" in taken <= {f"lock.{name}" for name in lock.__all__}
+
+
+def test_one_module_speaks_to_etcd3() -> None:
+    """Besides the bridge that makes it run, lock.etcd.transport alone imports etcd3; nobody relies on its locks."""
+    assert [path for path in importers("lock", "etcd3") if path != "lock/etcd/protobuf_compat.py"] == [
+        "lock/etcd/transport.py"
+    ]
+
+
+def test_no_test_imports_locust() -> None:
+    """It would patch the standard library of the test run (pitfall 29)."""
+    assert importers("tests", "locust", "gevent") == []
+    assert "loadtest.locustfile" not in "".join(
+        line for path in (ROOT / "tests").rglob("*.py") for line in path.read_text().splitlines() if "import " in line
+    )
+
+
+def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:
+    """It is none of the instances, so it does not freeze when they do (pitfall 28)."""
+    names = [process.name for process in Stack(tmp_path, board=True).processes]
+    assert names.count("board") == 1
+    assert len(names) == len(set(names))

@@ -1,0 +1,48 @@
+"""docs/pitfalls.md: every pitfall names tests that exist, and every conformance case is in the table."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.lock.conformance.conftest import KNOWN_FAILURES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "pitfalls.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (\w+) \|(.*)\|$", PAGE, re.MULTILINE)
+PITFALLS = {int(number): row for number, row in ROWS if number.isdigit()}
+CASES = {letter: row for letter, row in ROWS if letter.isalpha()}
+
+
+def functions(path: Path) -> set[str]:
+    """The names of the functions that a file defines."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_all_pitfalls_are_there() -> None:
+    """One to thirty-two, each once."""
+    assert [int(number) for number, _ in ROWS if number.isdigit()] == list(range(1, 33))
+
+
+@pytest.mark.parametrize("number", range(1, 33))
+def test_a_pitfall_names_tests_that_exist(number: int) -> None:
+    """The last column holds the ids of one test at least; none was renamed away."""
+    ids = re.findall(r"`(tests/[^`]+)`", PITFALLS[number].rpartition("|")[2])
+    assert ids
+    for path, _, name in (each.partition("::") for each in ids):
+        assert name.startswith("test_")
+        assert name in functions(ROOT / path), f"{path}::{name}"
+
+
+def test_every_case_of_the_conformance_suite_is_there() -> None:
+    """The letters of the table are those of the tests, and what etcdctl fails at is said in the same words."""
+    tests = {name for path in (ROOT / "tests/lock/conformance").glob("test_*.py") for name in functions(path)}
+    assert "".join(CASES) == "abcdefghijklmnop"
+    assert {name.split("_")[1] for name in tests if name.startswith("test_")} == set(CASES)
+    assert set(KNOWN_FAILURES) <= tests
+    for name, reason in KNOWN_FAILURES.items():
+        assert reason in CASES[name.split("_")[1]].rpartition("| yes |")[2]

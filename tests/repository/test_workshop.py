@@ -1,0 +1,150 @@
+"""docs/workshop.md: every step can be run as it stands there, and its outputs have the shape of today's."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from loadtest.cli.main import cli
+from loadtest.faults.result import Result
+from loadtest.faults.runner import BY_NAME
+from loadtest.faults.scenario import Expected
+from loadtest.faults.table import table
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
+STEPS = ["unlocked", "local", "mutex", "kill", "pause", "atomic"]
+
+
+def given(command: str) -> list[str]:
+    """The words that `make COMMAND ARGS="..."` hands to python -m loadtest."""
+    target, *settings = shlex.split(command.removeprefix("make "))
+    return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
+
+
+def commands() -> list[list[str]]:
+    """What each command of the text hands to python -m loadtest."""
+    found = dict.fromkeys(re.findall(r"^\$ (make .*)$|`(make [^`]*)`", WORKSHOP, re.MULTILINE))
+    return [given(first or second) for first, second in found]
+
+
+def test_there_are_six_steps_in_sixty_minutes(readme_script: ModuleType) -> None:
+    """Each has a command with its output, something to look at and something to ask; the plan adds up to an hour."""
+    chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
+    assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == STEPS
+    for name, chapter in zip(STEPS, chapters, strict=True):
+        assert f"<!-- {name}: generated -->" in chapter
+        assert "**Look at**" in chapter
+        assert "**Ask**" in chapter
+    times = [tuple(map(int, each)) for each in re.findall(r"^\| (\d+)-(\d+) \|", WORKSHOP, re.MULTILINE)]
+    assert [begin for begin, _ in times] == [0, *(end for _, end in times[:-1])]
+    assert times[-1][1] == 60
+
+
+def test_every_command_is_one_that_can_be_run() -> None:
+    """Each command of the text, with its scenarios, guards and options, is accepted by the command line."""
+    words = [words for words in commands() if "homemade" not in words]
+    assert len(words) >= 9
+    for name, *arguments in words:
+        cli.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_shows_the_command_that_it_was_made_with(readme_script: ModuleType, step: str) -> None:
+    """What the script would run to write the part anew is what the part says."""
+    make: partial[Any] = readme_script.PARTS[readme_script.WORKSHOP][step]
+    shown = readme_script.part(step, WORKSHOP).splitlines()
+    assert shown[0] == "```text"
+    assert given(shown[1].removeprefix("$ ")) == list(make.args)
+
+
+@pytest.mark.parametrize(
+    ("step", "verdicts"),
+    [
+        ("unlocked", {"none": "OVERSOLD"}),
+        ("local", {"none": "OVERSOLD", "thread": "OVERSOLD"}),
+        ("mutex", {"none": "OVERSOLD", "etcd": "EXACT"}),
+        ("kill", {"etcd": "EXACT"}),
+        ("pause", {"etcd-unfenced": "OVERSOLD", "etcd": "EXACT"}),
+        ("atomic", {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"}),
+    ],
+)
+def test_a_step_ends_as_the_text_tells(readme_script: ModuleType, step: str, verdicts: dict[str, str]) -> None:
+    """Each guard of the step has the verdict that the text is about."""
+    found = re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", readme_script.part(step, WORKSHOP), re.MULTILINE)
+    told = dict(found)
+    assert {guard: told.get(guard) for guard in verdicts} == verdicts
+
+
+@pytest.mark.parametrize(("step", "scenario"), [("kill", "kill-holder"), ("pause", "pause-holder")])
+def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, scenario: str) -> None:
+    """The scenario says what it says in the code, the table has today's columns, all is as expected."""
+    shown = readme_script.part(step, WORKSHOP)
+    assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
+    console = Console(file=io.StringIO(), width=80)
+    row = Result(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
+    console.print(table([row], width=80, plain=True))
+    assert isinstance(console.file, io.StringIO)
+    titles = [line.split() for line in console.file.getvalue().splitlines()[:2]]
+    assert all(title in [line.split() for line in shown.splitlines()] for title in titles)
+    assert ": all as expected." in shown
+    assert "WRONG" not in shown.split()
+
+
+def test_the_picture_is_drawn_as_it_is_today(readme_script: ModuleType) -> None:
+    """What a room sees while the holder is frozen, and after: character for character."""
+    assert readme_script.part("picture", WORKSHOP) == readme_script.PARTS[readme_script.WORKSHOP]["picture"]()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of what a demo needs, with the guard of the text built into it as the text says."""
+    for package in ("app", "lock", "loadtest"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    code = re.findall(r"^```python\n(.*?)^```$", WORKSHOP, re.MULTILINE | re.DOTALL)
+    (tmp_path / "app/guards/homemade.py").write_text(*code)
+    registry, names = tmp_path / "app/guards/__init__.py", tmp_path / "loadtest/results/comparison.py"
+    registry.write_text(
+        registry.read_text()
+        .replace("from app.guards.none", "from app.guards.homemade import HomemadeGuard\nfrom app.guards.none")
+        .replace("    RedisLuaGuard,\n)", "    RedisLuaGuard,\n    HomemadeGuard,\n)")
+    )
+    names.write_text(names.read_text().replace('    "redis-lua",\n)', '    "redis-lua",\n    "homemade",\n)'))
+    return tmp_path
+
+
+@pytest.mark.timeout(180)
+def test_the_guard_of_the_text_is_exact_until_somebody_is_slow(clone: Path) -> None:
+    """Built in as told, it passes the plain rush, and breaks its promise where a buyer outlives the key."""
+    environment = {**os.environ, "PYTHONPATH": ""}
+    plain, slow = (words for words in commands() if "homemade" in words)
+    verdicts = []
+    for words in ([*plain, "--buyers=60", "--stock=20", "--hold-ms=2"], slow):
+        done = subprocess.run(
+            [sys.executable, "-m", "loadtest", *words], cwd=clone, env=environment, capture_output=True, text=True
+        )
+        told = re.search(r"^homemade +(\w+)", done.stdout, re.MULTILINE)
+        verdicts.append((told and told[1], done.returncode))
+    assert verdicts == [("EXACT", 0), ("OVERSOLD", 1)]
+
+
+def test_every_link_leads_to_a_step() -> None:
+    """The plan's links are the headings of the steps."""
+    headings = re.findall(r"^## (.*)$", WORKSHOP, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = re.findall(r"\]\(#([^)]*)\)", WORKSHOP)
+    assert len(links) == 6
+    assert set(links) <= anchors

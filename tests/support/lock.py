@@ -1,0 +1,148 @@
+"""What tests of the lock do again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from loadtest.stack.servers import Etcd
+from lock import Client, CohortMutex, Hold, Mutex
+from tests.support.waiting import wait_until
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+WAIT_S = 20.0  # far more than anything here takes
+AT_ONCE_S = 1.0  # what "at once" may take on a busy machine: less than any TTL, retry or audit could explain
+
+
+def keys(client: Client, name: str) -> list[str]:
+    """The keys of a name's queue in etcd, holder first."""
+    return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def in_thread(call: Callable[..., T], *args: object, **options: object) -> Future[T]:
+    """Call it in a thread of its own; unlike a pool, nobody has to wait for a thread that a failing test left."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*args, **options))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def assert_goes_on(call: Future[T], seconds: float) -> None:
+    """It has no outcome within so many seconds."""
+    assert not wait([call], timeout=seconds).done
+
+
+def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:
+    """A wait in a thread of its own; returns once its key is in etcd, as `observer` sees it."""
+    before = len(keys(observer, mutex.name))
+    waiting = in_thread(mutex.acquire, timeout=timeout)
+    wait_until(lambda: waiting.done() or len(keys(observer, mutex.name)) > before)
+    return waiting
+
+
+def lock_until(order: Callable[[], threading.Event], mutex: Mutex | CohortMutex) -> None:
+    """Acquire and release until what is ordered has come, or interrupts this.
+
+    Python drops an interrupt that comes in a ``__del__`` or in a callback of the garbage collector.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        told = order()
+        while not told.is_set():
+            with mutex.acquire(timeout=WAIT_S):
+                pass
+
+
+def lock_threads() -> list[str]:
+    """The names of the library's threads that run in this process."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
+
+
+def out_of_threads(*_: object, **__: object) -> NoReturn:
+    """What gRPC does to a call on a machine that has no thread left."""
+    raise RuntimeError("can't start new thread")
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call took, whatever came of it but a failed assertion."""
+    started = time.monotonic()
+    try:
+        call()
+    except AssertionError:
+        raise
+    except Exception:
+        pass
+    return time.monotonic() - started
+
+
+def metric(etcd: Etcd, name: str) -> float:
+    """One of etcd's own counters."""
+    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
+        lines = response.read().decode().split("\n")
+    return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"{name} ")))
+
+
+class Script:
+    """Python code in a process of its own, line by line in conversation with the test; killed at the end.
+
+    The code starts with `client`, `session` and `mutex` made for the endpoint, TTL and name given; what it prints is
+    read by `says`, and `tell` is a line on its standard input.
+    """
+
+    def __init__(self, endpoint: str, name: str, code: str, *, ttl: int = 10) -> None:
+        setup = (
+            "import os, signal, sys, threading, time\n"
+            "from lock import *\n"
+            f"client = connect({endpoint!r})\n"
+            f"session = Session(client, ttl={ttl}, name='script')\n"
+            f"mutex = Mutex(session, {name!r})\n"
+            "def say(*words): print(*words, flush=True)\n"
+            "def hear(): return sys.stdin.readline().strip()\n"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error::ResourceWarning", "-c", setup + code],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+
+    def says(self) -> str:
+        """The next line that it prints; "" once it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
+
+    def tell(self, line: str = "go on") -> None:
+        """A line for `hear()`."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def ends(self) -> tuple[int, str]:
+        """Its exit code and what it wrote to standard error."""
+        errors = self.process.communicate(timeout=WAIT_S)[1]
+        return self.process.returncode, errors
+
+    def __enter__(self) -> Script:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.process.kill()
+        self.process.communicate()

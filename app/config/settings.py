@@ -35,7 +35,7 @@ class Settings:
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
-        evidence: directory in which each critical section is recorded, see `app.telemetry.section_log`; None for no record.
+        evidence: directory in which each critical section is recorded, see `app.telemetry.section_log`; None: nowhere.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
 

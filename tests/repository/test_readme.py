@@ -20,7 +20,9 @@ from loadtest.terminal.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SOURCES = "".join(path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/*.py"), *ROOT.glob("app/*.py")])
+SOURCES = "".join(
+    path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
+)
 
 
 def words(line: str) -> str:

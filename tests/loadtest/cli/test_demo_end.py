@@ -87,7 +87,8 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signa
 
 STARTS_BUYERS = """
 import os, signal, sys
-from loadtest import compare, guardian
+from loadtest.cli import compare
+from loadtest.stack import guardian
 watch = guardian.watch
 
 def interrupted(kind, target):

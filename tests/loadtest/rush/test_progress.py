@@ -18,9 +18,9 @@ COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.
 ACTS = """
 from dataclasses import replace
-from loadtest.sale import Glance
-from loadtest.terminal import Terminal
-from tests.loadtest.test_table import a_run
+from loadtest.target.sale import Glance
+from loadtest.rush.progress import Terminal
+from tests.loadtest.terminal.test_table import a_run
 terminal = Terminal()
 terminal.round_begins("etcd", buyers=500, stock=300)
 terminal.looked(Glance(123, 177, 245))

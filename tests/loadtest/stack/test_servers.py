@@ -209,8 +209,8 @@ def test_two_who_start_it_start_one(tmp_path: Path) -> None:
 
 PARENT = """
 import sys
-from loadtest.process import scratch_directory
-from loadtest.servers import Redis
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.servers import Redis
 with scratch_directory() as directory, Redis(directory) as frozen, Redis(directory, name="second") as server:
     frozen.pause()
     print(directory, frozen.pid, server.pid, flush=True)
@@ -233,8 +233,8 @@ def test_nothing_outlives_a_killed_parent() -> None:
 
 IMPATIENT_PARENT = """
 import sys, time
-from loadtest.process import scratch_directory
-from tests.loadtest.test_servers import Script
+from loadtest.stack.process import scratch_directory
+from tests.loadtest.stack.test_servers import Script
 STUBBORN = '''
 import os, time
 while True:
@@ -295,7 +295,7 @@ def test_missing_program_tells_what_to_install(
 
 def test_two_processes_are_not_given_the_same_port() -> None:
     """A port belongs to the process that was given it, also while nothing listens there, and until it ends."""
-    script = "import sys; from loadtest import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
+    script = "import sys; from loadtest.stack import ports; print(ports.free_port(), flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:  # type: ignore[call-overload]
         port = int(other.stdout.readline())

@@ -51,7 +51,7 @@ def test_messages_are_etcds() -> None:
     """A request has the bytes that etcd's API defines: field 1 is the key, field 2 the value, field 3 the lease."""
     code = """
 import lock
-from lock.transport import rpc
+from lock.etcd.transport import rpc
 print(rpc.PutRequest(key=b"k", value=b"v", lease=5).SerializeToString().hex())
 """
     assert output(code) == (b"\n\x01k\x12\x01v\x18\x05").hex()
@@ -60,7 +60,7 @@ print(rpc.PutRequest(key=b"k", value=b"v", lease=5).SerializeToString().hex())
 def test_installing_twice_changes_nothing() -> None:
     """The modules that are registered stay the ones in use."""
     code = """
-from lock import protobuf_bridge
+from lock.etcd import protobuf_compat as protobuf_bridge
 protobuf_bridge.install()
 import sys
 before = sys.modules["etcd3.etcdrpc.rpc_pb2"]

@@ -27,7 +27,7 @@ FROM python AS locust
 COPY --from=locust-packages /opt/venv /opt/venv
 COPY pyproject.toml ./
 COPY loadtest loadtest
-RUN install --directory --owner=10001 --group=10001 /var/evidence
+RUN install --directory --owner=10001 --group=10001 /var/section-log
 USER 10001:10001
 EXPOSE 8089
 CMD ["locust"]
@@ -37,7 +37,7 @@ COPY --from=shop-packages /opt/venv /opt/venv
 COPY lock lock
 COPY app app
 ENV FLASHSALE_HOST=0.0.0.0
-RUN install --directory --owner=10001 --group=10001 /var/evidence
+RUN install --directory --owner=10001 --group=10001 /var/section-log
 USER 10001:10001
 EXPOSE 8080
 CMD ["gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"]

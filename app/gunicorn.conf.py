@@ -79,7 +79,7 @@ def post_worker_init(worker: Any) -> None:
     given up: after a kill the lock would stay locked until the lease expires.
     """
     from app import services
-    from app.server.heartbeat import Vitals
+    from app.server.heartbeat import Heartbeat
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
@@ -96,10 +96,12 @@ def post_worker_init(worker: Any) -> None:
 
     signal.signal(signal.SIGTERM, stop_and_drain)
     made.warm_up()
-    if settings.evidence is not None:
+    if settings.section_log is not None:
         outcomes = made.metrics.outcomes
-        worker.vitals = Vitals(settings.evidence, instance=settings.instance, pool=worker.tpool, outcomes=outcomes)
-        worker.vitals.start()
+        worker.heartbeat = Heartbeat(
+            settings.section_log, instance=settings.instance, pool=worker.tpool, outcomes=outcomes
+        )
+        worker.heartbeat.start()
     # What is there now stays: the garbage collector need not look at it again during a rush.
     gc.collect()
     gc.freeze()
@@ -109,8 +111,8 @@ def worker_exit(server: Any, worker: Any) -> None:
     """Revoke the lease, so that nobody has to wait until it expires."""
     from app import services
 
-    if hasattr(worker, "vitals"):
-        worker.vitals.close()
+    if hasattr(worker, "heartbeat"):
+        worker.heartbeat.close()
     if hasattr(worker, "wsgi"):
         services.of(worker.wsgi).close()
 

@@ -50,7 +50,7 @@ class Services:
         )
         carts = Carts(sale, self.coordination, instance=settings.instance, lock_timeout=settings.lock_timeout)
         self.metrics = Metrics(settings.instance, [*guards, CART])
-        self.witness = witness(settings.evidence, instance=settings.instance)
+        self.witness = witness(settings.section_log, instance=settings.instance)
         self.shop = Shop(settings, sale, self.coordination, guards, carts, self.metrics, self.witness)
         self.health = Health(settings.redis_url, self.coordination)
 

@@ -24,12 +24,12 @@ look() { # what the board tells a viewer who comes now
 try_board() {
     seen=$(look)
     has orders 2 <<< "$seen" && has verdict '"EXACT"' <<< "$seen" || fail "the board does not see the two orders: $seen"
-    has outcome '"sold"' <<< "$seen" || fail "the board does not read the evidence: $seen"
+    has outcome '"sold"' <<< "$seen" || fail "the board does not read the section log: $seen"
     has state '"up"' <<< "$seen" || fail "the board does not reach the shops: $seen"
     code=$(curl --silent --output /dev/null --write-out '%{http_code}' --json '{}' http://127.0.0.1:8070/control/reset)
     [ "$code" = 401 ] || fail "a reset without the token was answered with $code"
-    docker compose exec -T board sh -c 'test "$(id -u)" != 0 && ! touch /var/evidence/written 2> /dev/null' ||
-        fail "the board is root, or can write evidence"
+    docker compose exec -T board sh -c 'test "$(id -u)" != 0 && ! touch /var/section-log/written 2> /dev/null' ||
+        fail "the board is root, or can write the section log"
 }
 
 in_each_shop() { # COMMAND...

@@ -19,7 +19,7 @@ class BoardSettings:
     """How the board is set up.
 
     Attributes:
-        shop: the sale that is watched: its Redis, etcd, evidence and administrator's token.
+        shop: the sale that is watched: its Redis, etcd, section log and administrator's token.
         host, port: where the board listens.
         names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
         instances: base URLs of the shop's instances.

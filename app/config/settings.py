@@ -35,7 +35,7 @@ class Settings:
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
-        evidence: directory in which each critical section is recorded, see `app.telemetry.section_log`; None: nowhere.
+        section_log: directory of the section log, see `app.telemetry.section_log`; None: no log.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
 
@@ -52,7 +52,7 @@ class Settings:
     threads: int = 256
     workers: int = 1
     items: int = 1
-    evidence: Path | None = None
+    section_log: Path | None = None
 
     @property
     def on_loopback(self) -> bool:
@@ -83,7 +83,7 @@ class Settings:
             threads=read("THREADS", whole(1, 1024), cls.threads),
             workers=read("WORKERS", whole(1, 64), cls.workers),
             items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
-            evidence=read("EVIDENCE", Path, None),
+            section_log=read("SECTION_LOG", Path, None),
         )
         read.raise_problems()
         return settings

@@ -1,7 +1,8 @@
 """What an instance tells of itself while all its threads are busy.
 
 During a locked rush every thread waits for the lock, so nobody is left to answer ``/metrics`` just when people look.
-Where ``FLASHSALE_EVIDENCE`` names a directory, each worker process therefore keeps a line in INSTANCE-PID.vitals::
+Where ``FLASHSALE_SECTION_LOG`` names a directory, each worker process therefore keeps one line in
+INSTANCE-PID.heartbeat::
 
     {"at", "instance", "pid", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
 
@@ -29,7 +30,7 @@ EVERY_S = 0.125
 _LENGTH = 1024  # of the line, padded: each write replaces the whole of it at once
 
 
-class Vitals(threading.Thread):
+class Heartbeat(threading.Thread):
     """Writes the line several times a second, until `close`.
 
     Args:
@@ -42,8 +43,8 @@ class Vitals(threading.Thread):
     def __init__(
         self, directory: Path, *, instance: str, pool: CountingPool, outcomes: Callable[[], dict[str, int]]
     ) -> None:
-        super().__init__(name="vitals", daemon=True)
-        self._path = own_file(directory, instance, "vitals")
+        super().__init__(name="heartbeat", daemon=True)
+        self._path = own_file(directory, instance, "heartbeat")
         self._instance = instance
         self._pool = pool
         self._outcomes = outcomes
@@ -69,7 +70,7 @@ class Vitals(threading.Thread):
 
     def _line(self) -> bytes:
         pool = self._pool
-        vitals: dict[str, Any] = {
+        heartbeat: dict[str, Any] = {
             "at": now_ns(),
             "instance": self._instance,
             "pid": os.getpid(),
@@ -78,4 +79,4 @@ class Vitals(threading.Thread):
             "queued": pool.queued,
             "outcomes": self._outcomes(),
         }
-        return json.dumps(vitals).encode().ljust(_LENGTH - 1) + b"\n"
+        return json.dumps(heartbeat).encode().ljust(_LENGTH - 1) + b"\n"

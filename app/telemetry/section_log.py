@@ -1,6 +1,6 @@
 """What this process records about each of its critical sections, so that a sale can be judged afterwards.
 
-Where ``FLASHSALE_EVIDENCE`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
+Where ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
 critical section begins, and a line when it ends, before its lock is released::
 
     {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
@@ -35,10 +35,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def witness(directory: Path | None, *, instance: str) -> Witness:
     """Whoever writes down what `instance` does, if there is a `directory` for it."""
-    return Witness() if directory is None else Evidence(directory, instance=instance)
+    return Witness() if directory is None else SectionLog(directory, instance=instance)
 
 
-class Evidence(Witness):
+class SectionLog(Witness):
     """The records of one process; the file is opened when the first line is written. Thread-safe.
 
     Args:
@@ -105,7 +105,7 @@ class Evidence(Witness):
                 os.write(self._file, line)
             except OSError as error:
                 self._left = 0
-                logger.error("no more evidence is recorded: %s", error)
+                logger.error("the section log ends here: %s", error)
 
     def _open(self) -> int:
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError
 
-_SETTINGS = {"FLASHSALE_EVIDENCE": ""}
+_SETTINGS = {"FLASHSALE_SECTION_LOG": ""}
 _NARROWEST = 150
 
 

@@ -15,7 +15,7 @@ from loadtest.faults.testbed.protocols import Arena, Shop
 from loadtest.results.answer import Answer
 from loadtest.results.clock import Start
 from loadtest.results.record import Event
-from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.section_reader import SectionReader
 
 VICTIM = "victim"
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
@@ -49,7 +49,7 @@ class Act:
     exact: bool
     buyers: Buyers
     lookout: Lookout
-    evidence: EvidenceReader
+    section_log: SectionReader
     start: Start
     show: Callable[[str, float], None]
     events: list[Event] = field(default_factory=list)
@@ -134,4 +134,4 @@ class Act:
 
     def is_inside(self, buyer: str) -> bool:
         """Whether the buyer's critical section has begun and is not over."""
-        return any(visit.buyer == buyer and visit.left is None for visit in self.evidence.poll())
+        return any(visit.buyer == buyer and visit.left is None for visit in self.section_log.poll())

@@ -19,7 +19,7 @@ from loadtest.results.audit import audit
 from loadtest.results.clock import Start, utc_now
 from loadtest.results.comparison import Run
 from loadtest.results.record import Record
-from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import judge
 from loadtest.target.sale import COMPOSE_TOKEN, Sale
 
@@ -74,7 +74,7 @@ class Performance:
                 exact=self._promise == "exact",
                 buyers=buyers,
                 lookout=lookout,
-                evidence=EvidenceReader(self._arena.evidence),
+                section_log=SectionReader(self._arena.section_log),
                 start=start,
                 show=self._screen.event,
             )
@@ -116,7 +116,7 @@ class Performance:
             samples=lookout.samples,
             events=act.events,
         )
-        record.take(act.start, answers=act.buyers.answers, ledger=ledger, visits=act.evidence.poll())
+        record.take(act.start, answers=act.buyers.answers, ledger=ledger, visits=act.section_log.poll())
         return record
 
     def _judge(self, act: Act, record: Record) -> Result:

@@ -1,4 +1,4 @@
-"""What the instances recorded about their critical sections (``FLASHSALE_EVIDENCE``), read while they write it.
+"""What the instances recorded about their critical sections (``FLASHSALE_SECTION_LOG``), read while they write it.
 
 The lines are those of the shop's app/telemetry/section_log.py.
 """
@@ -42,7 +42,7 @@ class Visit:
     cause: str | None = None
 
 
-class EvidenceReader:
+class SectionReader:
     """Follows all files of a directory, from its making on; what stands in them already is skipped.
 
     Attributes:
@@ -58,9 +58,9 @@ class EvidenceReader:
         self._open: dict[tuple[Path, str], Visit] = {}
 
     @classmethod
-    def from_environment(cls) -> EvidenceReader:
-        """Of the directory that ``FLASHSALE_EVIDENCE`` names, if it names one."""
-        name = os.environ.get("FLASHSALE_EVIDENCE")
+    def from_environment(cls) -> SectionReader:
+        """Of the directory that ``FLASHSALE_SECTION_LOG`` names, if it names one."""
+        name = os.environ.get("FLASHSALE_SECTION_LOG")
         return cls(Path(name) if name else None)
 
     def poll(self) -> list[Visit]:

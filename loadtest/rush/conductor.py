@@ -20,7 +20,7 @@ from loadtest.results.clock import Start, utc_now
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample
-from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.section_reader import SectionReader
 from loadtest.results.text import counted
 from loadtest.results.verdict import judge
 from loadtest.target.sale import Glance, Sale
@@ -124,7 +124,7 @@ class Rush:
         self._audience.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
         sale.reset(plan.stock)
-        evidence, start, started = EvidenceReader.from_environment(), Start.now(), utc_now()
+        section_log, start, started = SectionReader.from_environment(), Start.now(), utc_now()
         samples: list[Sample] = []
         lookout = gevent.spawn(self._look, sale, start, samples)
         try:
@@ -135,7 +135,7 @@ class Rush:
         verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
-        record.take(start, answers=answers, ledger=ledger, visits=evidence.poll())
+        record.take(start, answers=answers, ledger=ledger, visits=section_log.poll())
         record.samples = samples
         self.records.append(record)
         self._audience.round_ends(run)

@@ -65,7 +65,7 @@ class Stack(Lifetime):
         board: whether the board is started, too.
 
     Attributes:
-        evidence: where the shops record their critical sections.
+        section_log: where the shops record their critical sections.
         locust_port: where the board looks for Locust's page, which is no part of the stack.
     """
 
@@ -84,11 +84,11 @@ class Stack(Lifetime):
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
         self.redis = Redis(directory, port(REDIS_PORT))
-        self.evidence = Path(os.environ.get("FLASHSALE_EVIDENCE") or directory / "evidence")
+        self.section_log = Path(os.environ.get("FLASHSALE_SECTION_LOG") or directory / "section-log")
         self._services = {
             "FLASHSALE_REDIS_URL": self.redis.url,
             "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
-            "FLASHSALE_EVIDENCE": str(self.evidence),
+            "FLASHSALE_SECTION_LOG": str(self.section_log),
         }
         self.instances = [
             Instance(directory, port(default), env={**self._services, **(env or {})})

@@ -121,7 +121,7 @@ def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
     with (
-        locusts_page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence))) as shown,
+        locusts_page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))) as shown,
         opened(chromium, f"{shown.url}/", viewport={"width": 1280, "height": 720}) as (page, _),
     ):
         page.get_by_label("Number of users").fill("40")

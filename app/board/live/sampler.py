@@ -21,13 +21,13 @@ from app.board.live.event_stream import Feed
 from app.board.live.record import ledger_row, record_of, section_row
 from app.board.live.runs import Run
 from app.board.settings import BoardSettings
-from app.board.sources.heartbeats import VitalsReader
+from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import Instances
 from app.board.sources.ledger import LedgerReader, Order, Reading
 from app.board.sources.locust import AWAY, Locust
 from app.board.sources.poller import Probe
 from app.board.sources.queue import Queue, read_queue
-from app.board.sources.section_tail import EvidenceTail, Section
+from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackControl
 from app.clock import now_ns
 from app.guards import GUARDS
@@ -66,8 +66,8 @@ class Sampler(threading.Thread):
         )
         self._locust = Probe("locust", locust.state, away=AWAY, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
-        self._evidence = EvidenceTail(shop.evidence)
-        self._vitals = VitalsReader(shop.evidence)
+        self._section_tail = SectionTail(shop.section_log)
+        self._heartbeats = HeartbeatReader(shop.section_log)
         self._promises = {guard.name: guard.promise.value for guard in GUARDS}
         self._closed = threading.Event()
         self._run: Run | None = None
@@ -103,7 +103,7 @@ class Sampler(threading.Thread):
 
     def sample(self) -> None:
         """Look once, and tell the viewers what has changed."""
-        sections = self._evidence.poll()
+        sections = self._section_tail.poll()
         with self.feed.changed:
             begun, orders = self._take_readings()
             own = self._run.add_sections(self._early + sections) if self._run else []
@@ -149,7 +149,7 @@ class Sampler(threading.Thread):
     def _look(self) -> dict[str, Any]:
         """How everything stands, without what only grows."""
         queue, ledger = self._queue.told, self._ledger.told
-        lives = self._vitals.read()
+        lives = self._heartbeats.read()
         if self._run is not None:
             holder, waiting = queue.value.head if queue.value else (None, None)
             self._run.add_sample(holder, waiting, known=ledger.away is None)
@@ -159,7 +159,7 @@ class Sampler(threading.Thread):
             "queue": queue.value.as_json() if queue.value else None,
             "redis_lock_ms": self._lock_ms,
             "instances": self._instances.look(lives),
-            "rates": self._vitals.per_second(),
+            "rates": self._heartbeats.per_second(),
             "locust": self._locust.told.value,
         }
 

@@ -32,7 +32,7 @@ class Life:
         return self.instance, self.pid
 
 
-class VitalsReader:
+class HeartbeatReader:
     """Reads all processes' lines, and keeps those of the last second; one thread uses it.
 
     Args:
@@ -58,7 +58,7 @@ class VitalsReader:
 
     def _lives(self) -> list[Life]:
         found = []
-        for path in [] if self._directory is None else sorted(self._directory.glob("*.vitals")):
+        for path in [] if self._directory is None else sorted(self._directory.glob("*.heartbeat")):
             try:
                 told: dict[str, Any] = json.loads(path.read_bytes())
                 found.append(Life(**told))

@@ -41,7 +41,7 @@ class Section:
     cause: str | None = None
 
 
-class EvidenceTail:
+class SectionTail:
     """Follows all files of a directory; one thread uses it.
 
     Args:

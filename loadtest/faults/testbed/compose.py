@@ -111,12 +111,12 @@ class ComposeArena(Lifetime):
     """The stack of docker-compose.yml, without lines that could be cut.
 
     Args:
-        directory: for the evidence.
+        directory: for the section log.
         ttl_s: how long a lease lives.
     """
 
     def __init__(self, directory: Path, *, ttl_s: int = TTL_S) -> None:
-        self.evidence = directory / "evidence"
+        self.section_log = directory / "section-log"
         self.ttl_s = ttl_s
         self.etcd = EtcdContainer()
         self.redis = RedisContainer()
@@ -135,8 +135,8 @@ class ComposeArena(Lifetime):
 
     def start(self) -> None:
         """Build and start everything; raises ServerError."""
-        self.evidence.mkdir()
-        self.evidence.chmod(0o777)  # the shops are another user in there
+        self.section_log.mkdir()
+        self.section_log.chmod(0o777)  # the shops are another user in there
         guardian.watch("project", self._project)
         self._compose("up", "--detach", "--build", "--wait", "--quiet-pull", *_SERVICES, timeout=_UP_TIMEOUT_S)
         for container in self._containers:
@@ -152,7 +152,7 @@ class ComposeArena(Lifetime):
         ports = [container.port for container in self._containers]
         env = dict(zip(("ETCD_PORT", "REDIS_PORT", "FAULTS_PORT_A", "FAULTS_PORT_B"), map(str, ports), strict=True))
         env |= {
-            "FAULTS_EVIDENCE": str(self.evidence),
+            "FAULTS_SECTION_LOG": str(self.section_log),
             "FAULTS_LEASE_TTL": str(self.ttl_s),
             "FAULTS_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FAULTS_THREADS": str(THREADS),

@@ -17,14 +17,14 @@ class LocalArena(Lifetime):
     """etcd with one member or more, Redis that has every write on disk, and two shops.
 
     Args:
-        directory: for data, logs and evidence.
+        directory: for data, logs and section log.
         members: of etcd.
         lines: whether the lines can be cut; without, everybody is connected directly, and the sale is faster.
         ttl_s: how long a lease lives.
     """
 
     def __init__(self, directory: Path, *, members: int = 1, lines: bool = True, ttl_s: int = TTL_S) -> None:
-        self.evidence = directory / "evidence"
+        self.section_log = directory / "section-log"
         self.ttl_s = ttl_s
         self.etcd = EtcdCluster(directory, size=members)
         self.redis = Redis(directory, appendonly=True)
@@ -43,7 +43,7 @@ class LocalArena(Lifetime):
             "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(self.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
-            "FLASHSALE_EVIDENCE": str(self.evidence),
+            "FLASHSALE_SECTION_LOG": str(self.section_log),
         }
         instance = Instance(self._directory, env=settings)
         self._instances.append(instance)

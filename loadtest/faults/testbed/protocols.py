@@ -114,11 +114,11 @@ class Arena(Protocol):
     """etcd, Redis that has every write on disk, and two shops.
 
     Attributes:
-        evidence: where the shops record their critical sections.
+        section_log: where the shops record their critical sections.
         ttl_s: how long a lease lives.
     """
 
-    evidence: Path
+    section_log: Path
     ttl_s: int
 
     @property

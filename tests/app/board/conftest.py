@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture
 def settings(settings: Settings, tmp_path: Path) -> Settings:
     """Those of the shop, which records what it does."""
-    return replace(settings, evidence=tmp_path / "evidence")
+    return replace(settings, section_log=tmp_path / "section-log")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_everything_can_be_set() -> None:
             "FLASHSALE_THREADS": "8",
             "FLASHSALE_WORKERS": "2",
             "FLASHSALE_ITEMS": "3",
-            "FLASHSALE_EVIDENCE": "/var/evidence",
+            "FLASHSALE_SECTION_LOG": "/var/section-log",
         }
     )
     assert settings == Settings(
@@ -51,7 +51,7 @@ def test_everything_can_be_set() -> None:
         threads=8,
         workers=2,
         items=3,
-        evidence=Path("/var/evidence"),
+        section_log=Path("/var/section-log"),
     )
 
 

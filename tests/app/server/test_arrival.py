@@ -31,7 +31,7 @@ def instance(tmp_path: Path, settings: Settings) -> Iterator[Instance]:
         "FLASHSALE_STOCK": "1",
         "FLASHSALE_LOCK_TIMEOUT": "20",
         "FLASHSALE_THREADS": "2",
-        "FLASHSALE_EVIDENCE": str(tmp_path / "evidence"),
+        "FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"),
     }
     with Instance(tmp_path, env=env) as instance:
         yield instance
@@ -69,8 +69,8 @@ def outcome(connection: http.client.HTTPConnection) -> tuple[str, bool]:
 
 def queued(directory: Path) -> int:
     """How many requests wait for a thread."""
-    (vitals,) = directory.glob("*.vitals")
-    waiting: int = json.loads(vitals.read_text())["queued"]
+    (heartbeat,) = directory.glob("*.heartbeat")
+    waiting: int = json.loads(heartbeat.read_text())["queued"]
     return waiting
 
 
@@ -83,7 +83,7 @@ def test_who_waited_for_a_thread_need_not_look(connected: Connect, stranger: Mut
         wait_until(lambda: len(stranger.contenders()) == 3)
         for connection in waiting:
             connection.request("POST", CLICK)
-        wait_until(lambda: queued(tmp_path / "evidence") == 4)
+        wait_until(lambda: queued(tmp_path / "section-log") == 4)
     assert sorted(outcome(connection) for connection in threads) == [("sold", True), ("sold_out", True)]
     assert [outcome(connection) for connection in waiting] == [("sold_out", False)] * 4
     late.request("POST", CLICK)
@@ -136,7 +136,7 @@ def test_a_new_connection_counts_from_its_click(
             connection.request("POST", CLICK)
         wait_until(lambda: len(stranger.contenders()) == 3)
         new.request("POST", CLICK)
-        wait_until(lambda: queued(tmp_path / "evidence") == 1)
+        wait_until(lambda: queued(tmp_path / "section-log") == 1)
     assert sorted(outcome(connection) for connection in threads) == [("sold", True), ("sold_out", True)]
     assert outcome(new) == ("sold_out", False)
     new.close()
@@ -150,7 +150,7 @@ def test_a_click_behind_another_one_looks_for_itself(connected: Connect, strange
             connection.request("POST", CLICK)
         wait_until(lambda: len(stranger.contenders()) == 3)
         pair.sock.sendall(f"POST {CLICK} HTTP/1.1\r\nHost: shop\r\nContent-Length: 0\r\n\r\n".encode() * 2)
-        wait_until(lambda: queued(tmp_path / "evidence") == 1)
+        wait_until(lambda: queued(tmp_path / "section-log") == 1)
     answered = pair.sock.makefile("rb")
     looked = [
         float(match[1]) > 0 for match in re.finditer(rb"read;dur=([\d.]+)", _until_two_answers(answered.readline))

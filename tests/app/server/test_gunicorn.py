@@ -68,10 +68,10 @@ def leases(mutex: Mutex) -> set[int]:
 @pytest.mark.parametrize("guard", [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua"}])
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], stranger: Mutex, guard: str) -> None:
     """On SIGTERM the holder's purchase finishes, waiters are sent away before, and the lease is revoked at the end."""
-    env |= {"FLASHSALE_EVIDENCE": str(tmp_path / "evidence")}
+    env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log")}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4) as threads:
         holder = threads.submit(buy, instance, f"guard={guard}&hold_ms=5000")
-        wait_until(lambda: list(tmp_path.glob("evidence/*.jsonl")))
+        wait_until(lambda: list(tmp_path.glob("section-log/*.jsonl")))
         held = leases(stranger)
         waiters = [threads.submit(buy, instance, f"guard={guard}&hold_ms=5000") for _ in range(3)]
         wait_until(lambda: in_progress(instance) == 4)

@@ -18,7 +18,7 @@ from app import create_app, services
 from app.config.settings import Settings
 from app.guards import GUARDS
 from app.sales.purchase import Purchase
-from app.telemetry.section_log import FULL, Evidence
+from app.telemetry.section_log import FULL, SectionLog
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 
@@ -28,7 +28,7 @@ GUARD_NAMES = [guard.name for guard in GUARDS]
 @pytest.fixture
 def app(settings: Settings, tmp_path: Path) -> Iterator[Flask]:
     """A shop that records, under a name that is no file name."""
-    app = create_app(dataclasses.replace(settings, instance="shop/a", evidence=tmp_path / "evidence"))
+    app = create_app(dataclasses.replace(settings, instance="shop/a", section_log=tmp_path / "section-log"))
     app.test_client().post("/stock/reset")
     yield app
     services.of(app).close()
@@ -36,7 +36,7 @@ def app(settings: Settings, tmp_path: Path) -> Iterator[Flask]:
 
 def recorded(tmp_path: Path) -> list[dict[str, Any]]:
     """The lines of the only file there is."""
-    (file,) = (tmp_path / "evidence").iterdir()
+    (file,) = (tmp_path / "section-log").iterdir()
     assert file.name == f"shop-a-{os.getpid()}.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()]
 
@@ -99,7 +99,7 @@ def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, setting
         wait_until(lambda: len(mutex.contenders()) == 2)
         services.of(app).drain()
         assert purchase.result(20).get_json()["outcome"] == "unavailable"
-    assert not (tmp_path / "evidence").exists()
+    assert not (tmp_path / "section-log").exists()
 
 
 def test_a_refused_write_names_the_loss(app: Flask, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_refused_write_names_the_loss(app: Flask, tmp_path: Path) -> None:
 
 
 def test_nothing_is_recorded_unless_asked_for(settings: Settings, tmp_path: Path, monkeypatch: Any) -> None:
-    """Without FLASHSALE_EVIDENCE no file is made."""
+    """Without FLASHSALE_SECTION_LOG no file is made."""
     monkeypatch.chdir(tmp_path)
     app = create_app(settings)
     assert app.test_client().post("/stock/reduce").status_code == 200
@@ -131,11 +131,11 @@ def test_nothing_is_recorded_unless_asked_for(settings: Settings, tmp_path: Path
 
 def test_a_full_file_says_so(tmp_path: Path) -> None:
     """What does not fit any more is left out, visibly, and the sale goes on."""
-    evidence = Evidence(tmp_path, instance="a", largest=1500)
+    section_log = SectionLog(tmp_path, instance="a", largest=1500)
     for _ in range(20):
-        with Purchase("ada", "none", witness=evidence).inside():
+        with Purchase("ada", "none", witness=section_log).inside():
             pass
-    evidence.close()
+    section_log.close()
     (file,) = tmp_path.iterdir()
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert 2 < len(lines) < 12
@@ -147,8 +147,8 @@ def test_a_full_file_says_so(tmp_path: Path) -> None:
 def test_a_disk_that_fails_does_not_stop_the_sale(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Where the directory cannot be made, one line of the log says so and purchases go on."""
     (tmp_path / "taken").write_text("")
-    evidence = Evidence(tmp_path / "taken", instance="a")
+    section_log = SectionLog(tmp_path / "taken", instance="a")
     for _ in range(3):
-        with Purchase("ada", "none", witness=evidence).inside():
+        with Purchase("ada", "none", witness=section_log).inside():
             pass
-    assert [record.message[:29] for record in caplog.records] == ["no more evidence is recorded:"]
+    assert [record.message[:26] for record in caplog.records] == ["the section log ends here:"]

@@ -372,7 +372,7 @@ def test_no_time_and_all_the_time_are_refused(command: list[str], seconds: str) 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A small stack to measure."""
-    env = {"FLASHSALE_ITEMS": "3", "FLASHSALE_EVIDENCE": "", "FLASHSALE_THREADS": "16"}
+    env = {"FLASHSALE_ITEMS": "3", "FLASHSALE_SECTION_LOG": "", "FLASHSALE_THREADS": "16"}
     with Stack(tmp_path_factory.mktemp("bench"), ports="free", env=env) as stack:
         yield Bench.on(stack)
 

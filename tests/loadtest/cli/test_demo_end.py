@@ -66,7 +66,7 @@ def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path,
             demo.kill()
     assert (tmp_path / said["Report"]).exists()
     assert ".venv/bin/locust --headful" in said["Send the rush"]
-    assert "FLASHSALE_EVIDENCE=" in said["Send the rush"]
+    assert "FLASHSALE_SECTION_LOG=" in said["Send the rush"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

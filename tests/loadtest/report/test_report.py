@@ -97,7 +97,7 @@ def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> 
     record.write(tmp_path / "record.json")
     page = page_of(tmp_path / "record.json")
     assert "critical sections," not in page.text()
-    assert "set FLASHSALE_EVIDENCE" in page.text()
+    assert "set FLASHSALE_SECTION_LOG" in page.text()
 
 
 def test_it_can_be_repeated(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start, now_ns
 from loadtest.results.record import Event, Record, RecordError, Sample
-from loadtest.results.section_reader import EvidenceReader
+from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import Order
 
 
@@ -44,7 +44,7 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
     """Lines that stood there before are skipped; half a line waits for its other half; new files are found."""
     file = tmp_path / "a.jsonl"
     file.write_text(line("enter", 1, "old"))
-    reader = EvidenceReader(tmp_path)
+    reader = SectionReader(tmp_path)
     assert reader.poll() == []
     whole = line("leave", 100, "new")
     with file.open("a") as out:
@@ -60,23 +60,23 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
 
 
 def test_the_reader_tells_that_a_file_was_full(tmp_path: Path) -> None:
-    """Evidence that is not complete is not taken for complete."""
-    reader = EvidenceReader(tmp_path)
+    """A log that is not complete is not taken for complete."""
+    reader = SectionReader(tmp_path)
     (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
     assert reader.poll() == []
     assert reader.full
 
 
-def test_without_a_directory_there_is_no_evidence(tmp_path: Path) -> None:
+def test_without_a_directory_there_is_no_section_log(tmp_path: Path) -> None:
     """A stack that does not record, or has not yet, gives no sections and no error."""
-    assert EvidenceReader(None).poll() == []
-    assert EvidenceReader(tmp_path / "missing").poll() == []
+    assert SectionReader(None).poll() == []
+    assert SectionReader(tmp_path / "missing").poll() == []
 
 
 def test_three_clocks_become_one(tmp_path: Path) -> None:
     """Answers (time of day), ledger (milliseconds of it) and sections (boot time) count from the same moment."""
     start = Start(boot_ns=5_000_000_000, epoch_s=1000.0)
-    reader = EvidenceReader(tmp_path)
+    reader = SectionReader(tmp_path)
     (tmp_path / "a.jsonl").write_text(
         line("enter", 4_999_999_999, "before") + line("enter", 5_010_000_000, "x") + line("leave", 5_030_000_000, "x")
     )
@@ -93,7 +93,7 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     assert (section.order, section.entered_ms, section.left_ms) == ("x", 10.0, 30.0)
 
 
-def test_the_clock_is_the_one_of_the_evidence() -> None:
+def test_the_clock_is_the_one_of_the_section_log() -> None:
     """The record counts on the boot-time clock: milliseconds since its start are never negative, and rise."""
     start = Start.now()
     assert 0 <= start.elapsed_ms() <= start.since_boot(now_ns()) < 60_000

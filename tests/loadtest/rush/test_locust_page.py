@@ -55,7 +55,7 @@ def links(html: str) -> list[str]:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
     """Rush after rush, in one process and in several: a row for each guard of this one, as in the terminal's table."""
-    with page(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence)), workers=workers) as shown:
+    with page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=workers) as shown:
         assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
         assert verdicts(shown) == []
         assert links(shown.get("/")) == ["http://127.0.0.1:8070", "./report/"]
@@ -105,7 +105,7 @@ def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
 def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path: Path) -> None:
     """While buyers buy nothing is drawn; afterwards it is the page of make demo, with the files it links to."""
     board = 'http://board/"><script>alert(1)</script>'
-    env = environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence), FLASHSALE_BOARD_URL=board)
+    env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log), FLASHSALE_BOARD_URL=board)
     with page(env) as shown:
         assert links(shown.get("/")) == [board, "./report/"]
         shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)

@@ -24,7 +24,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_each_run_leaves_its_record(stack: Stack, tmp_path: Path) -> None:
     """Answers, ledger and critical sections of each guard are kept apart, and the audit agrees with the verdict."""
-    rush = Finished(environment(stack, FLASHSALE_EVIDENCE=str(stack.evidence)), tmp_path, *SMALL, "--hold-ms=2")
+    rush = Finished(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), tmp_path, *SMALL, "--hold-ms=2")
     for guard, run in rush.runs().items():
         record = Record.read(tmp_path / "records" / f"{guard}.json")
         assert (record.guard, record.verdict["verdict"], len(record.answers)) == (guard, run.verdict, 40)
@@ -49,8 +49,8 @@ def test_the_sale_is_sampled_while_it_goes(stack: Stack, tmp_path: Path) -> None
     assert max(sample.waiters or 0 for sample in samples) > 10
 
 
-def test_a_rush_without_evidence_has_no_sections(stack: Stack, tmp_path: Path) -> None:
-    """Where nobody says where the evidence is, answers and ledger are kept alone."""
+def test_a_rush_without_a_section_log_has_no_sections(stack: Stack, tmp_path: Path) -> None:
+    """Where nobody says where the section log is, answers and ledger are kept alone."""
     Finished(environment(stack), tmp_path, *SMALL)
     record = Record.read(tmp_path / "records" / "etcd.json")
     assert (len(record.answers), len(record.ledger), record.sections) == (40, 15, [])

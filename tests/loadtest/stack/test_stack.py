@@ -34,7 +34,7 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path) -> None:
 
 def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
     """Its hint is the line of make up, as a shell takes it: Locust's page where the board looks for it, with the
-    evidence, without which a report would have no timelines.
+    section log, without which a report would have no timelines.
     """
     with Stack(tmp_path / "a stack", ports="free", board=True) as stack:
         assert stack.board is not None
@@ -46,4 +46,4 @@ def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
     page = ["--web-port", str(stack.locust_port), "--host", ",".join(stack.urls)]
     assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", *page}
     assert setup["locust"] == f"http://127.0.0.1:{stack.locust_port}"
-    assert f"FLASHSALE_EVIDENCE={stack.evidence}" in settings
+    assert f"FLASHSALE_SECTION_LOG={stack.section_log}" in settings

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from app.board.live.runs import Run, overlaps
 from app.board.sources import section_tail as module
 from app.board.sources.ledger import Ended, Order
-from app.board.sources.section_tail import EvidenceTail, Section
+from app.board.sources.section_tail import Section, SectionTail
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Snapshot
-from app.telemetry.section_log import Evidence
+from app.telemetry.section_log import SectionLog
 
 
 def section(number: int, entered: int, left: int | None) -> Section:
@@ -47,14 +47,14 @@ def write(path: Path, *lines: dict[str, Any]) -> None:
 
 def test_what_an_instance_records_is_read(tmp_path: Path) -> None:
     """A section is seen when it begins, open, and again when it is over, with its outcome."""
-    tail, evidence = EvidenceTail(tmp_path), Evidence(tmp_path, instance="shop-a")
-    purchase = Purchase(buyer="ada", guard="etcd", witness=evidence)
+    tail, section_log = SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
+    purchase = Purchase(buyer="ada", guard="etcd", witness=section_log)
     with purchase.inside(token=7):
         (begun,) = tail.poll()
         assert (begun.buyer, begun.token, begun.instance, begun.left) == ("ada", 7, "shop-a", None)
         purchase.decided = Receipt(Outcome.SOLD, "etcd")
     (ended,) = tail.poll()
-    evidence.close()
+    section_log.close()
     assert ended.number == begun.number
     assert ended.left is not None
     assert ended.left >= ended.entered
@@ -64,7 +64,7 @@ def test_what_an_instance_records_is_read(tmp_path: Path) -> None:
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     """What is just being written is read when it is whole, and garbage does no harm."""
-    tail, path = EvidenceTail(tmp_path), tmp_path / "shop-a-1.jsonl"
+    tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
     line = json.dumps(enter("x"))
     path.write_text(line[:20])
     assert tail.poll() == []
@@ -80,7 +80,7 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(module, "MOST_BYTES", 400)
     path = tmp_path / "shop-a-1.jsonl"
     write(path, *(enter(str(number)) for number in range(100)))
-    tail = EvidenceTail(tmp_path)
+    tail = SectionTail(tmp_path)
     assert [each.order for each in tail.poll()] == ["98", "99"]
     write(path, enter("100"))
     assert [each.order for each in tail.poll()] == ["100"]
@@ -88,8 +88,8 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
 
 def test_nothing_is_read_where_nothing_is_recorded(tmp_path: Path) -> None:
     """No directory, or none yet, is no error."""
-    assert EvidenceTail(None).poll() == []
-    assert EvidenceTail(tmp_path / "later").poll() == []
+    assert SectionTail(None).poll() == []
+    assert SectionTail(tmp_path / "later").poll() == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=12))

@@ -20,13 +20,13 @@ from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
-from loadtest.rush.barrier import Crowd, Round
+from loadtest.rush.barrier import BuyerPool, Round
 from loadtest.rush.conductor import CLICK_TIMEOUT_S
-from loadtest.rush.locust_events import Stage
+from loadtest.rush.locust_events import LocustHooks
 from loadtest.target.shops import hosts_of
 
-crowd = Crowd()
-stage = Stage(events, crowd)
+buyer_pool = BuyerPool()
+hooks = LocustHooks(events, buyer_pool)
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
@@ -52,20 +52,20 @@ class Buyer(FastHttpUser):
     network_timeout = CLICK_TIMEOUT_S
 
     def __init__(self, environment: Any) -> None:
-        self.place = crowd.enrol(hosts_of(self.host))
-        self.host = self.place.host
+        self.slot = buyer_pool.add(hosts_of(self.host))
+        self.host = self.slot.host
         super().__init__(environment)
 
     def on_stop(self) -> None:
-        crowd.leave(self.place)
+        buyer_pool.remove(self.slot)
 
     @task
     def buy(self) -> None:
         """One round: come, wait for everyone, click, and bring the answer home."""
-        round = self.place.rounds.get()
+        round = self.slot.rounds.get()
         self.connect()
-        crowd.wait_for_everyone(round)
-        crowd.report(round, self.click(round))
+        buyer_pool.wait_for_everyone(round)
+        buyer_pool.report(round, self.click(round))
 
     def connect(self) -> None:
         """Open the connection before the burst, so that the burst is clicks alone; not part of the statistics."""
@@ -75,9 +75,9 @@ class Buyer(FastHttpUser):
     def click(self, round: Round) -> Answer:
         """Buy one item; the statistics name what came of it."""
         sent = time.time()
-        with self.client.post(round.path(self.place.buyer), catch_response=True) as response:
+        with self.client.post(round.path(self.slot.buyer), catch_response=True) as response:
             times = {"sent": sent, "received": time.time()}
-            answer = Answer.read(self.place.buyer, self.host, response.status_code, response.content, **times)
+            answer = Answer.read(self.slot.buyer, self.host, response.status_code, response.content, **times)
             response.request_meta.update(request_type=round.guard, name=answer.outcome.value)
             if answer.outcome.served:
                 response.success()

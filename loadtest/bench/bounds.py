@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import redis
 
+from loadtest import REPOSITORY
 from loadtest.bench.clients import Click, Crowd
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.stack.stack import Stack
@@ -19,7 +19,6 @@ from loadtest.stack.stack import Stack
 _SECONDS = 1.0
 _ROUNDS = 5
 _PATIENCE_S = 60.0
-_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def measure_bounds(stack: Stack, *, buyers: int = 500) -> dict[str, float]:
@@ -55,7 +54,7 @@ def _locust_ms(stack: Stack, buyers: int) -> float:
     def cpu_s(rounds: int) -> float:
         before = os.times()
         rush = [*command, *["redis-lua"] * rounds]
-        subprocess.run(rush, cwd=_REPOSITORY, env=env, capture_output=True, check=True, timeout=_PATIENCE_S)
+        subprocess.run(rush, cwd=REPOSITORY, env=env, capture_output=True, check=True, timeout=_PATIENCE_S)
         after = os.times()
         return after.children_user + after.children_system - before.children_user - before.children_system
 

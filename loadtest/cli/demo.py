@@ -13,15 +13,15 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from loadtest.cli.compare import RushOptions, run_rush, rush_options
+from loadtest.cli.compare import rush_options
 from loadtest.cli.report import draw
 from loadtest.results.comparison import BASELINE, GUARDS
 from loadtest.results.folders import report_under_way
-from loadtest.rush.progress import console
-from loadtest.stack.places import places
+from loadtest.rush.locust_process import RushOptions, run_rush
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import Process, scratch_directory
-from loadtest.stack.stack import Stack
+from loadtest.stack.stack import Stack, usage_hints
+from loadtest.terminal.console import console
 
 
 @click.command()
@@ -39,7 +39,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
         stack = _stack(directory, keep=keep)
         try:
             _start(stack, screen)
-            comparison = run_rush(options, report, hosts=stack.urls, env=stack.directions)
+            comparison = run_rush(options, report, hosts=stack.urls, env=stack.client_environment)
             draw(report, screen)
             if keep:
                 _keep(stack, screen)
@@ -63,7 +63,7 @@ def _stack(directory: Path, *, keep: bool) -> Stack:
 def _keep(stack: Stack, screen: Console) -> None:
     """Say where to look, and wait for Ctrl-C."""
     screen.print("\nThe sale stays open. Ctrl-C stops everything.")
-    for name, place in places(stack).items():
+    for name, place in usage_hints(stack).items():
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()

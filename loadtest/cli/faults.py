@@ -18,7 +18,7 @@ from loadtest.cli.report import draw
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER, Programme
 from loadtest.faults.table import table
 from loadtest.results.folders import point_latest, report_under_way
-from loadtest.rush.progress import console
+from loadtest.terminal.console import console
 
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
 DEFAULT_GUARDS = GUARDS[:3]

@@ -9,9 +9,9 @@ from types import FrameType
 
 import click
 
-from loadtest.stack.places import places
+from loadtest.stack.apps import Instance
 from loadtest.stack.process import PortOccupied, Process, scratch_directory
-from loadtest.stack.stack import Instance, Stack
+from loadtest.stack.stack import Stack, usage_hints
 
 _POLL_S = 0.1
 _OTHER_PORTS = 'make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"'
@@ -54,7 +54,7 @@ def _advice(process: Process) -> str:
 
 def _welcome(stack: Stack) -> None:
     click.echo("\nThe sale is open. Ctrl-C stops everything.")
-    for name, place in places(stack).items():
+    for name, place in usage_hints(stack).items():
         click.echo(f"{name}: {place}")
     click.echo()
 

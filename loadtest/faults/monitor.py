@@ -15,12 +15,13 @@ from loadtest.faults.snapshot import Glance, Lease, LeaseClock, Party
 from loadtest.faults.testbed.protocols import SALE, Arena, Shop
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
+from loadtest.target.names import key_prefix, queue_name
 from lock import EtcdError, connect
 
 PERIOD_S = 0.1
 TIMEOUT_S = 0.3
-QUEUE = f"flash-sale/{SALE}/"
-KEYS = f"sale:{{{SALE}}}:"
+QUEUE = f"{queue_name(SALE)}/"
+KEYS = key_prefix(SALE)
 STRANGER = "stranger"
 
 

@@ -49,21 +49,21 @@ class Round:
 
 
 @dataclass(eq=False)
-class Place:
-    """A buyer's place in the crowd: a name, an instance to buy from, and the rounds to come."""
+class Slot:
+    """A buyer's slot in the pool: a name, an instance to buy from, and the rounds to come."""
 
     buyer: str
     host: str
     rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
 
 
-class Crowd:
+class BuyerPool:
     """All buyers of this process. `runner` is Locust's; the messages go to its master, which may be itself."""
 
     def __init__(self) -> None:
         self._runner: Any = None
-        self._places: set[Place] = set()
-        self._enrolled = 0
+        self._slots: set[Slot] = set()
+        self._added = 0
         self._test = ""
         self._round: Round | None = None
 
@@ -73,38 +73,38 @@ class Crowd:
         runner.register_message("round", self._on_round)
         runner.register_message("open", self._on_open)
 
-    def disperse(self) -> None:
+    def reset(self) -> None:
         """Forget the buyers of the last test.
 
         The next ones have other names: purchases of a test that was stopped may still be under way in the shops.
         """
-        self._places.clear()
+        self._slots.clear()
         self._test = secrets.token_hex(2)
-        self._enrolled = 0
+        self._added = 0
         self._round = None
 
-    def enrol(self, hosts: Sequence[str]) -> Place:
-        """A place for one more buyer; they take the hosts in turn."""
-        name = f"buyer-{self._test}-{self._runner.worker_index}-{self._enrolled}"
-        place = Place(name, hosts[self._enrolled % len(hosts)])
-        self._enrolled += 1
-        self._places.add(place)
+    def add(self, hosts: Sequence[str]) -> Slot:
+        """A slot for one more buyer; they take the hosts in turn."""
+        name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
+        slot = Slot(name, hosts[self._added % len(hosts)])
+        self._added += 1
+        self._slots.add(slot)
         if self._round is not None and not self._round.gate.is_set():
-            self._invite(place, self._round)
-        return place
+            self._invite(slot, self._round)
+        return slot
 
-    def leave(self, place: Place) -> None:
+    def remove(self, slot: Slot) -> None:
         """The buyer takes part in no further round."""
-        self._places.discard(place)
+        self._slots.discard(slot)
 
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
         self._round = Round(**msg.data)
-        for place in self._places:
-            self._invite(place, self._round)
+        for slot in self._slots:
+            self._invite(slot, self._round)
 
-    def _invite(self, place: Place, round: Round) -> None:
+    def _invite(self, slot: Slot, round: Round) -> None:
         round.expected += 1
-        place.rounds.put(round)
+        slot.rounds.put(round)
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
         if self._round is not None and self._round.number == msg.data["number"]:

@@ -23,7 +23,7 @@ from loadtest.results.record import Record, Sample
 from loadtest.results.section_reader import SectionReader
 from loadtest.results.text import counted
 from loadtest.results.verdict import judge
-from loadtest.target.sale import Glance, Sale
+from loadtest.target.sale import Sale, SaleSnapshot
 from loadtest.target.shops import SaleError
 
 LONGEST_HOLD_MS = 60_000  # the shop's
@@ -36,7 +36,7 @@ ANSWERS_TIMEOUT_S = CLICK_TIMEOUT_S + 10.0
 logger = logging.getLogger(__name__)
 
 
-class Audience:
+class ProgressListener:
     """Who is told how the rush goes; every method may be left as it is."""
 
     def waits(self, why: str) -> None: ...
@@ -45,7 +45,7 @@ class Audience:
 
     def answered(self, count: int) -> None: ...
 
-    def looked(self, glance: Glance) -> None: ...
+    def observed(self, snapshot: SaleSnapshot) -> None: ...
 
     def round_ends(self, run: Run) -> None: ...
 
@@ -67,7 +67,7 @@ class Plan:
             raise SaleError(f"--hold-ms is {self.hold_ms}: give a number from 0 to {LONGEST_HOLD_MS}.")
 
 
-class Rush:
+class Conductor:
     """Conducts the rounds of a test. `runner` is Locust's local or master runner.
 
     Attributes:
@@ -76,9 +76,9 @@ class Rush:
         notice: one line on why nothing happens: what it waits for, or why there is no comparison.
     """
 
-    def __init__(self, runner: Any, audience: Audience) -> None:
+    def __init__(self, runner: Any, listener: ProgressListener) -> None:
         self._runner = runner
-        self._audience = audience
+        self._listener = listener
         self.comparison: Comparison | None = None
         self.records: list[Record] = []
         self.notice = ""
@@ -121,16 +121,16 @@ class Rush:
 
     def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
         self._let_others_end(sale)
-        self._audience.round_begins(guard, buyers=buyers, stock=plan.stock)
+        self._listener.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
         sale.reset(plan.stock)
         section_log, start, started = SectionReader.from_environment(), Start.now(), utc_now()
         samples: list[Sample] = []
-        lookout = gevent.spawn(self._look, sale, start, samples)
+        monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
             answers = self._burst(buyers)
         finally:
-            lookout.kill()
+            monitor.kill()
         ledger, stock_left = sale.ledger()
         verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
@@ -138,7 +138,7 @@ class Rush:
         record.take(start, answers=answers, ledger=ledger, visits=section_log.poll())
         record.samples = samples
         self.records.append(record)
-        self._audience.round_ends(run)
+        self._listener.round_ends(run)
         return run
 
     def _let_others_end(self, sale: Sale) -> None:
@@ -152,7 +152,7 @@ class Rush:
         waiting = bool(self.notice)
         self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
         if not waiting:
-            self._audience.waits(self.notice)
+            self._listener.waits(self.notice)
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""
@@ -172,14 +172,14 @@ class Rush:
                 raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
         return self._answers
 
-    def _look(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
+    def _observe(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
         """Look at the sale now and then, until killed."""
         while True:
             gevent.sleep(LOOK_S)
-            at_ms, glance = start.elapsed_ms(), sale.glance()
-            waiters = None if glance.queued is None else max(0, glance.queued - 1)
-            samples.append(Sample(at_ms, glance.stock, glance.orders, None, waiters))
-            self._audience.looked(glance)
+            at_ms, snapshot = start.elapsed_ms(), sale.snapshot()
+            waiters = None if snapshot.queued is None else max(0, snapshot.queued - 1)
+            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, waiters))
+            self._listener.observed(snapshot)
 
     def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
         """Whether it happened within `timeout` seconds."""
@@ -197,5 +197,5 @@ class Rush:
     def _on_answers(self, environment: Any, msg: Any, **_: Any) -> None:
         if msg.data["number"] == self._number:
             self._answers += [Answer(row[0], Outcome(row[1]), *row[2:]) for row in msg.data["answers"]]
-            self._audience.answered(len(self._answers))
+            self._listener.answered(len(self._answers))
             self._changed.set()

@@ -13,26 +13,26 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.record import Record
-from loadtest.rush.barrier import Crowd
-from loadtest.rush.conductor import Plan, Rush
+from loadtest.rush.barrier import BuyerPool
+from loadtest.rush.conductor import Conductor, Plan
 from loadtest.rush.locust_page import VerdictTab
 from loadtest.rush.progress import Terminal
 from loadtest.stack.ports import is_occupied
 from loadtest.target.shops import SaleError, hosts_of
 
 
-class Stage:
+class LocustHooks:
     """Runs the comparison as one Locust test, any number of times.
 
     A test that is stopped or interrupted before its comparison is complete has exit code 2.
     """
 
-    def __init__(self, events: Any, crowd: Crowd) -> None:
-        self._crowd = crowd
+    def __init__(self, events: Any, buyer_pool: BuyerPool) -> None:
+        self._pool = buyer_pool
         self._environment: Any = None
-        self._rush: Rush | None = None
+        self._conductor: Conductor | None = None
         self._terminal = Terminal()
-        self._conductor: gevent.Greenlet | None = None
+        self._comparing: gevent.Greenlet | None = None
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
@@ -44,13 +44,13 @@ class Stage:
         if environment.host and not isinstance(runner, WorkerRunner):
             self._insist_on_addresses(environment.host)
         if not isinstance(runner, MasterRunner):
-            self._crowd.listen(runner)
+            self._pool.listen(runner)
         if not isinstance(runner, WorkerRunner):
-            self._rush = Rush(runner, self._terminal)
+            self._conductor = Conductor(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
-        if web_ui and self._rush:
+        if web_ui and self._conductor:
             self._insist_on_port(environment.parsed_options.web_port)
-            VerdictTab(environment, self._rush)
+            VerdictTab(environment, self._conductor)
 
     def _insist_on_addresses(self, hosts: str) -> None:
         """Locust itself would say in sixty lines that its users cannot be made, and go on for ever."""
@@ -69,21 +69,21 @@ class Stage:
         sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
-        if self._rush:  # a worker has no result of its own
+        if self._conductor:  # a worker has no result of its own
             environment.process_exit_code = NO_RESULT  # until there is one
         self._settled = self._complete = False
-        self._crowd.disperse()
+        self._pool.reset()
 
     def _on_spawning_complete(self, **_: Any) -> None:
-        if self._rush and not self._conductor:
+        if self._conductor and not self._comparing:
             # Not the count that comes with the event: with several processes it may be that of the test before.
             buyers = self._environment.runner.target_user_count
-            self._conductor = gevent.spawn(self._conduct, self._rush, buyers)
+            self._comparing = gevent.spawn(self._conduct, self._conductor, buyers)
 
-    def _conduct(self, rush: Rush, buyers: int) -> None:
+    def _conduct(self, conductor: Conductor, buyers: int) -> None:
         environment = self._environment
         try:
-            comparison = rush.compare(self._plan(), buyers)
+            comparison = conductor.compare(self._plan(), buyers)
         except SaleError as error:
             self._settled = True
             self._terminal.fail(str(error))
@@ -92,9 +92,9 @@ class Stage:
             self._settled = self._complete = True
             environment.process_exit_code = comparison.exit_code
             if environment.parsed_options.report:
-                self._keep(comparison, rush.records, Path(environment.parsed_options.report))
+                self._keep(comparison, conductor.records, Path(environment.parsed_options.report))
         finally:
-            if self._conductor is gevent.getcurrent():  # or else it was ended by whoever is stopping the test
+            if self._comparing is gevent.getcurrent():  # or else it was ended by whoever is stopping the test
                 end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
                 end()
 
@@ -115,10 +115,10 @@ class Stage:
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.
-        if self._conductor is not None and self._conductor is not gevent.getcurrent():
-            self._conductor.kill(block=False)
-        self._conductor = None
-        if self._rush and not self._settled and not self._rush.verdicts:
+        if self._comparing is not None and self._comparing is not gevent.getcurrent():
+            self._comparing.kill(block=False)
+        self._comparing = None
+        if self._conductor and not self._settled and not self._conductor.verdicts:
             self._terminal.stopped()
         if not environment.parsed_options.headless:
             self._show()
@@ -130,8 +130,8 @@ class Stage:
     def _show(self) -> None:
         """The comparison, as the last thing on the screen."""
         self._terminal.end_status()
-        if self._rush and self._rush.comparison and self._rush.verdicts:
-            self._terminal.show(self._rush.comparison, complete=self._complete)
+        if self._conductor and self._conductor.comparison and self._conductor.verdicts:
+            self._terminal.show(self._conductor.comparison, complete=self._complete)
 
 
 def _is_no_spawn_warning(record: logging.LogRecord) -> bool:

@@ -17,10 +17,10 @@ from gevent import get_hub
 from markupsafe import escape
 
 from loadtest.report.pages.comparison import page
-from loadtest.report.sources import Rush as Kept
+from loadtest.report.sources import Rush
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON
-from loadtest.rush.conductor import Rush
+from loadtest.rush.conductor import Conductor
 from loadtest.stack.apps import BOARD_URL
 from loadtest.target.shops import SaleError, hosts_of
 from loadtest.terminal.table import TITLES, cells
@@ -47,11 +47,11 @@ _LINKS = """\
 
 
 class VerdictTab:
-    """Added to the page of `environment`, for the comparisons that `rush` makes."""
+    """Added to the page of `environment`, for the comparisons that `conductor` makes."""
 
-    def __init__(self, environment: Any, rush: Rush) -> None:
+    def __init__(self, environment: Any, conductor: Conductor) -> None:
         self._environment = environment
-        self._rush = rush
+        self._conductor = conductor
         self._drawn: tuple[Comparison, int, str] | None = None
         self._extend_page(environment.web_ui.template_args)
         app = environment.web_ui.app
@@ -88,34 +88,34 @@ class VerdictTab:
         return response
 
     def _rows(self) -> list[dict[str, str]]:
-        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._rush.verdicts]
-        if self._rush.notice:
-            rows.append({_VERDICT: self._rush.notice})
+        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._conductor.verdicts]
+        if self._conductor.notice:
+            rows.append({_VERDICT: self._conductor.notice})
         return rows
 
     def comparison(self) -> Response:
         """``GET /comparison.json``: what is known so far; null before there is anything."""
-        done = self._rush.comparison
+        done = self._conductor.comparison
         return Response(done.to_json() if done else "null", content_type="application/json")
 
     def record(self, guard: str) -> Response:
         """``GET /report/records/GUARD.json``: everything about one run of the comparison."""
-        records = {record.guard: record for record in self._rush.records}
+        records = {record.guard: record for record in self._conductor.records}
         if guard not in records:
             abort(404)
         return Response(records[guard].to_json(), content_type="application/json")
 
     def report(self) -> Response:
         """``GET /report/``: the comparison as a page, as `make demo` writes it; drawn when nobody is buying."""
-        comparison = self._rush.comparison
+        comparison = self._conductor.comparison
         if self._environment.runner.state in _BUSY:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
         if not (comparison and comparison.runs):
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
         drawn = self._drawn
         if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
-            records = {record.guard: record for record in self._rush.records}
-            kept = Kept(Path(COMPARISON), comparison, records)
+            records = {record.guard: record for record in self._conductor.records}
+            kept = Rush(Path(COMPARISON), comparison, records)
             # In a thread, so that Locust's own greenlets go on meanwhile.
             html = get_hub().threadpool.apply(page, (kept,))
             drawn = self._drawn = comparison, len(comparison.runs), html

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
-from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.text import counted
-from loadtest.rush.conductor import Audience
-from loadtest.target.sale import Glance
+from loadtest.rush.conductor import ProgressListener
+from loadtest.target.sale import SaleSnapshot
+from loadtest.terminal.console import console
 from loadtest.terminal.table import table
 
-# Where there is no terminal that has a width, and where COLUMNS is not one.
-_PLAIN_WIDTH, _USUAL_WIDTH = 120, 80
 _BAR = 18  # characters
 
 
-def console() -> Console:
-    """Standard output; plain text where that is not a terminal, without colour where NO_COLOR is set."""
-    found = Console(highlight=False)
-    columns = os.environ.get("COLUMNS")
-    if columns:
-        found.width = int(columns) if columns.isdecimal() and int(columns) else _USUAL_WIDTH
-    elif not found.is_terminal:
-        found.width = _PLAIN_WIDTH
-    return found
-
-
-class Terminal(Audience):
+class Terminal(ProgressListener):
     """Shows how a rush goes."""
 
     def __init__(self) -> None:
@@ -52,9 +37,9 @@ class Terminal(Audience):
     def answered(self, count: int) -> None:
         self._answered = count
 
-    def looked(self, glance: Glance) -> None:
+    def observed(self, snapshot: SaleSnapshot) -> None:
         if self._status:
-            self._status.update(live_line(self._guard, self._stock, glance, self._answered))
+            self._status.update(live_line(self._guard, self._stock, snapshot, self._answered))
 
     def round_ends(self, run: Run) -> None:
         self.end_status()
@@ -87,15 +72,15 @@ class Terminal(Audience):
             self._status = None
 
 
-def live_line(guard: str, stock: int, glance: Glance, answered: int) -> Text:
+def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> Text:
     """The sale at this moment, in less than 80 columns: a bar, and figures for what it cannot say."""
     line = Text.assemble((f"{guard:<13} ", "bold"))
-    if glance.stock is None or glance.orders is None:
+    if snapshot.stock is None or snapshot.orders is None:
         return line.append("Redis is away", "bold red")
-    line.append_text(_bar(glance.orders, stock))
-    line.append(f" {glance.orders:>3} sold  {glance.stock:>3} left")
-    if glance.queued:
-        line.append(f"  {glance.queued - 1:>3} wait")
+    line.append_text(_bar(snapshot.orders, stock))
+    line.append(f" {snapshot.orders:>3} sold  {snapshot.stock:>3} left")
+    if snapshot.queued:
+        line.append(f"  {snapshot.queued - 1:>3} wait")
     return line.append(f"  {answered:>3} answered")
 
 

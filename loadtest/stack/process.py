@@ -12,13 +12,19 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import psutil
 
 from loadtest.stack import guardian
-from loadtest.stack.lifetime import Lifetime
 from loadtest.stack.ports import free_port, is_occupied
-from loadtest.stack.standstill import all_stand_still
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _POLL_S = 0.02
+_STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
@@ -32,6 +38,33 @@ class PortOccupied(ServerError):
 
 class StartFailed(ServerError):
     """The process ended, or stayed silent, before it was ready."""
+
+
+class Lifetime:
+    """Started when ``with`` is entered, and gone when it is left; of a start that fails, nothing is left either."""
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Stop what has not come up."""
+        self.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.abort()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
 
 class Process(Lifetime):
@@ -176,6 +209,22 @@ class Process(Lifetime):
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for a group of zombies
             os.killpg(self._group, number)
+
+
+def all_stand_still(pid: int) -> bool:
+    """Whether a process and all its children are stopped, or have ended."""
+    try:
+        first = psutil.Process(pid)
+        return all(map(_stands_still, [first, *first.children(recursive=True)]))
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    try:
+        return process.status() in _STILL
+    except psutil.NoSuchProcess:
+        return True
 
 
 def require_free_ports(processes: Iterable[Process]) -> None:

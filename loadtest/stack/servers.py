@@ -11,9 +11,8 @@ from pathlib import Path
 import redis
 
 from loadtest.stack import programs
-from loadtest.stack.lifetime import Lifetime
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Process
+from loadtest.stack.process import Lifetime, Process
 
 _PROBE_TIMEOUT_S = 1.0
 

@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import BOARD_PORT, Board
+from loadtest.stack.apps import BOARD_PORT, Board, Instance
 from loadtest.stack.control import Control
-from loadtest.stack.directions import LOCUST_PORT, rush_command
-from loadtest.stack.lifetime import Lifetime
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Process, require_free_ports
-from loadtest.stack.servers import Etcd, Redis, answers_ok
+from loadtest.stack.process import Lifetime, Process, require_free_ports
+from loadtest.stack.rush_command import LOCUST_PORT, rush_command
+from loadtest.stack.servers import Etcd, Redis
 
 ETCD_PORT = 2379
 REDIS_PORT = 6379
 INSTANCE_PORTS = range(8080, 8180, 10)
-_REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-class Instance(Process):
-    """One instance of the shop under gunicorn; ready when it reaches etcd and Redis."""
-
-    def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("instance", directory, port=port)
-        self.name = f"instance-{self.port}"
-        self.log = directory / f"{self.name}.log"
-        self._env = env
-
-    @property
-    def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-m", "gunicorn", "-c", str(_REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
-
-    def environment(self) -> Mapping[str, str]:
-        own = {
-            "FLASHSALE_HOST": LOOPBACK,
-            "FLASHSALE_PORT": str(self.port),
-            "FLASHSALE_INSTANCE": self.name,
-            "PYTHONPATH": str(_REPOSITORY),
-            "PYTHONUNBUFFERED": "1",
-        }
-        return {**os.environ, **own, **self._env}
-
-    def is_ready(self) -> bool:
-        return answers_ok(f"{self.url}/readyz")
 
 
 class Stack(Lifetime):
@@ -112,7 +79,7 @@ class Stack(Lifetime):
         return [instance.url for instance in self.instances]
 
     @property
-    def directions(self) -> dict[str, str]:
+    def client_environment(self) -> dict[str, str]:
         """FLASHSALE_* settings that lead buyers here."""
         board = {"FLASHSALE_BOARD_URL": self.board.url} if self.board else {}
         return {**self._services, **board}
@@ -120,7 +87,7 @@ class Stack(Lifetime):
     @property
     def rush_command(self) -> str:
         """What starts Locust's page, led here."""
-        return rush_command(self.urls, self.directions, self.locust_port)
+        return rush_command(self.urls, self.client_environment, self.locust_port)
 
     def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
@@ -153,3 +120,14 @@ class Stack(Lifetime):
             instance.wait_ended()
         self.redis.stop()
         self.etcd.stop()
+
+
+def usage_hints(stack: Stack) -> dict[str, str]:
+    """What there is, by what it is called."""
+    board = {"Board": stack.board.url} if stack.board else {}
+    return {
+        **board,
+        "Shops": " ".join(stack.urls),
+        "Buy one item": f"curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'",
+        "Send the rush": stack.rush_command,
+    }

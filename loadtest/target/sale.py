@@ -19,6 +19,7 @@ from typing import Any
 import redis
 
 from loadtest.results.verdict import Order
+from loadtest.target.names import key_prefix, queue_name
 from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
@@ -26,7 +27,7 @@ PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust
 
 
 @dataclass(frozen=True)
-class Glance:
+class SaleSnapshot:
     """The sale at one moment: items left, orders, and who is in etcd's queue, holder included; None is out of reach."""
 
     stock: int | None
@@ -52,8 +53,8 @@ class Sale:
         self.shops = Shops(hosts, admin_token=admin_token)
         self._etcd = etcd
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
-        self._prefix = f"sale:{{{name}}}:"
-        self._queue = f"flash-sale/{name}/".encode()
+        self._prefix = key_prefix(name)
+        self._queue = f"{queue_name(name)}/".encode()
         self._generation: str | None = None
 
     @classmethod
@@ -109,7 +110,7 @@ class Sale:
             return "Set FLASHSALE_REDIS_URL to the sale's Redis."
         return "Redis was there when the sale was reset: see that it runs, and start again."
 
-    def glance(self) -> Glance:
+    def snapshot(self) -> SaleSnapshot:
         """How it stands; cheap enough to be asked several times a second."""
         stock = orders = queued = None
         with contextlib.suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipe:
@@ -118,7 +119,7 @@ class Sale:
             stock, orders = pipe.execute()
         with contextlib.suppress(*UNANSWERED):
             queued = int(get_json(self._count_queue()).get("count", 0))
-        return Glance(None if stock is None else int(stock), orders, queued)
+        return SaleSnapshot(None if stock is None else int(stock), orders, queued)
 
     def _count_queue(self) -> urllib.request.Request:
         """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""

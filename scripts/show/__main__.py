@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from playwright.sync_api import sync_playwright
 
-from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.apps import LocustPage
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
@@ -30,7 +30,7 @@ def show(every: Path | None) -> None:
     ):
         assert stack.board is not None
         camera = Camera(browser, every or IMAGES, every is not None)
-        rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.directions}
+        rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.client_environment}
         record = fault(directory, "pause-holder", "etcd-unfenced")
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
             board.photograph(camera, stack.board.url, page.url, record)

@@ -19,7 +19,7 @@ def fault(directory: Path, scenario: str, guard: str) -> Path:
 
 def comparison(directory: Path, stack: Stack) -> Path:
     """The report of a rush under every guard."""
-    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **stack.directions) / "index.html"
+    return _run(directory, "compare", "--hosts", ",".join(stack.urls), **stack.client_environment) / "index.html"
 
 
 def _run(directory: Path, *words: str, **env: str) -> Path:

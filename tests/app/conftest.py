@@ -14,8 +14,8 @@ from app import create_app, services
 from app.config.settings import Settings
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
+from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
-from loadtest.stack.stack import Instance
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from tests.support.looking import PATIENCE_MS, Looker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from loadtest.stack.apps import LocustPage
 from loadtest.stack.control import state_of
-from loadtest.stack.locust_page import LocustPage
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import Look
 from tests.support.looking import Looker

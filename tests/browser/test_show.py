@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from loadtest.results.comparison import GUARDS
-from loadtest.stack.locust_page import LocustPage
+from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
 from scripts.show.runs import comparison
 from tests.browser.conftest import DATA

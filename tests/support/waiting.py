@@ -9,7 +9,7 @@ from subprocess import Popen
 
 import psutil
 
-from loadtest.stack.standstill import all_stand_still
+from loadtest.stack.process import all_stand_still
 
 
 def wait_until(happened: Callable[[], object], *, timeout: float = 10.0) -> None:

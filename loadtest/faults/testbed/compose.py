@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from loadtest import REPOSITORY
 from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, THREADS, TTL_S, Shop
 from loadtest.stack import guardian
-from loadtest.stack.lifetime import Lifetime
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import ServerError
+from loadtest.stack.process import Lifetime, ServerError
 from loadtest.stack.servers import answers_ok, redis_answers
 
-_REPOSITORY = Path(__file__).resolve().parents[3]
 _FILES = ("docker-compose.yml", "docker-compose.faults.yml")
 _SERVICES = ("etcd", "redis", "instance-8080", "instance-8090")
 _UP_TIMEOUT_S = 600.0  # with images to be built
@@ -157,7 +156,7 @@ class ComposeArena(Lifetime):
             "FAULTS_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FAULTS_THREADS": str(THREADS),
         }
-        files = [word for file in _FILES for word in ("--file", str(_REPOSITORY / file))]
+        files = [word for file in _FILES for word in ("--file", str(REPOSITORY / file))]
         return _docker("compose", "--project-name", self._project, *files, *words, env=env, timeout=timeout)
 
 

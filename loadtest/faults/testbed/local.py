@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
-from loadtest.stack.lifetime import Lifetime
+from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
-from loadtest.stack.process import Process
+from loadtest.stack.process import Lifetime, Process
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import EtcdCluster, Redis
-from loadtest.stack.stack import Instance
 
 
 class LocalArena(Lifetime):

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from loadtest.stack.proxy import Proxy
+from loadtest.target.names import queue_name
 
 SALE = "demo"
-CHILD = f"flash-sale/{SALE}/child"  # a name below that of the sale's lock
+CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
 THREADS = 24  # a connection to Redis each, and each a burden for the line

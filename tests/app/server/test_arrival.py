@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.config.settings import Settings
-from loadtest.stack.stack import Instance
+from loadtest.stack.apps import Instance
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 

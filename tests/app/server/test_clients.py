@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from app.server.sockets import RECEIVE_TIMEOUT_S, ClientSocket
-from loadtest.stack.apps import Board
+from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import Process
-from loadtest.stack.stack import Instance
 
 THREADS = 17  # at least as many as each of the servers has
 DEADLINE_S = 20

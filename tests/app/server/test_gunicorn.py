@@ -22,8 +22,8 @@ import pytest
 from app import create_app, services
 from app.config.settings import Settings
 from app.guards import GUARDS
-from loadtest.stack.stack import Instance
-from loadtest.stack.standstill import all_stand_still
+from loadtest.stack.apps import Instance
+from loadtest.stack.process import all_stand_still
 from lock import Mutex, Session, connect
 from tests.support.waiting import has_ended, wait_until
 

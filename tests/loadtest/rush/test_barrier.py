@@ -1,4 +1,4 @@
-"""The crowd of one process: who takes part in which round, and what its master is told."""
+"""The pool of one process: who takes part in which round, and what its master is told."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from loadtest.results.answer import Answer, Outcome
-from loadtest.rush.barrier import Crowd, Place, Round
+from loadtest.rush.barrier import BuyerPool, Round, Slot
 
 HOSTS = ["http://shop-a", "http://shop-b"]
 
 
 class Runner:
-    """Locust's runner, as the crowd knows it; remembers what the master is sent."""
+    """Locust's runner, as the pool knows it; remembers what the master is sent."""
 
     worker_index = 3
 
@@ -55,70 +55,70 @@ def runner() -> Runner:
 
 
 @pytest.fixture
-def crowd(runner: Runner) -> Crowd:
-    """A crowd without buyers, at the beginning of a test."""
-    crowd = Crowd()
-    crowd.listen(runner)
-    crowd.disperse()
-    return crowd
+def pool(runner: Runner) -> BuyerPool:
+    """A pool without buyers, at the beginning of a test."""
+    pool = BuyerPool()
+    pool.listen(runner)
+    pool.reset()
+    return pool
 
 
-def invited(place: Place) -> list[Round]:
+def invited(slot: Slot) -> list[Round]:
     """The rounds that a buyer is invited to and has not come to yet."""
-    return [place.rounds.get() for _ in range(place.rounds.qsize())]
+    return [slot.rounds.get() for _ in range(slot.rounds.qsize())]
 
 
-def test_buyers_have_names_and_take_the_hosts_in_turn(crowd: Crowd) -> None:
+def test_buyers_have_names_and_take_the_hosts_in_turn(pool: BuyerPool) -> None:
     """No two buyers share a name, and every instance gets its share of them."""
-    places = [crowd.enrol(HOSTS) for _ in range(4)]
-    assert [place.host for place in places] == HOSTS * 2
-    assert [place.buyer.split("-")[2:] for place in places] == [["3", str(number)] for number in range(4)]
+    slots = [pool.add(HOSTS) for _ in range(4)]
+    assert [slot.host for slot in slots] == HOSTS * 2
+    assert [slot.buyer.split("-")[2:] for slot in slots] == [["3", str(number)] for number in range(4)]
 
 
-def test_everybody_is_invited_to_every_round(crowd: Crowd, runner: Runner) -> None:
+def test_everybody_is_invited_to_every_round(pool: BuyerPool, runner: Runner) -> None:
     """Each buyer gets each round once, and the round knows how many will come."""
-    places = [crowd.enrol(HOSTS) for _ in range(3)]
+    slots = [pool.add(HOSTS) for _ in range(3)]
     runner.announce(1)
     runner.announce(2)
-    rounds = [invited(place) for place in places]
+    rounds = [invited(slot) for slot in slots]
     assert rounds == [rounds[0]] * 3
     assert [(round.number, round.expected) for round in rounds[0]] == [(1, 3), (2, 3)]
 
 
-def test_who_left_is_not_invited(crowd: Crowd, runner: Runner) -> None:
+def test_who_left_is_not_invited(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who has left is neither invited nor waited for."""
-    gone, there = crowd.enrol(HOSTS), crowd.enrol(HOSTS)
-    crowd.leave(gone)
+    gone, there = pool.add(HOSTS), pool.add(HOSTS)
+    pool.remove(gone)
     runner.announce(1)
     (round,) = invited(there)
     assert (invited(gone), round.expected) == ([], 1)
 
 
-def test_who_comes_late_still_takes_part(crowd: Crowd, runner: Runner) -> None:
+def test_who_comes_late_still_takes_part(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who enrols between the announcement and the opening is invited to that round."""
     runner.announce(1)
-    (round,) = invited(crowd.enrol(HOSTS))
+    (round,) = invited(pool.add(HOSTS))
     assert (round.number, round.expected) == (1, 1)
 
 
-def test_who_comes_after_the_opening_waits_for_the_next_round(crowd: Crowd, runner: Runner) -> None:
+def test_who_comes_after_the_opening_waits_for_the_next_round(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who enrols when the barrier is open is not invited to that burst, and is to the next one."""
-    early = crowd.enrol(HOSTS)
+    early = pool.add(HOSTS)
     runner.announce(1)
     runner.hear("open", number=1)
-    late = crowd.enrol(HOSTS)
+    late = pool.add(HOSTS)
     (first,) = invited(early)
     assert (invited(late), first.expected) == ([], 1)
     runner.announce(2)
     assert invited(late) == invited(early)
 
 
-def test_an_opening_is_for_its_own_round(crowd: Crowd, runner: Runner) -> None:
+def test_an_opening_is_for_its_own_round(pool: BuyerPool, runner: Runner) -> None:
     """An opening that comes late, of a round that is over, leaves the barrier of the next one shut."""
-    place = crowd.enrol(HOSTS)
+    slot = pool.add(HOSTS)
     runner.announce(1)
     runner.announce(2)
-    first, second = invited(place)
+    first, second = invited(slot)
     runner.hear("open", number=1)
     assert not second.gate.is_set()
     runner.hear("open", number=2)
@@ -126,28 +126,28 @@ def test_an_opening_is_for_its_own_round(crowd: Crowd, runner: Runner) -> None:
     assert not first.gate.is_set()
 
 
-def test_the_master_counts_everybody_once(crowd: Crowd, runner: Runner) -> None:
+def test_the_master_counts_everybody_once(pool: BuyerPool, runner: Runner) -> None:
     """Arrivals are told when all who are expected are there; of those who come later, only they are told."""
-    crowd.enrol(HOSTS)
-    place = crowd.enrol(HOSTS)
+    pool.add(HOSTS)
+    slot = pool.add(HOSTS)
     runner.announce(1)
-    (round,) = invited(place)
+    (round,) = invited(slot)
     round.gate = Turnstile()
-    crowd.wait_for_everyone(round)
+    pool.wait_for_everyone(round)
     assert runner.sent == []
-    crowd.wait_for_everyone(round)
-    crowd.enrol(HOSTS)
-    crowd.wait_for_everyone(round)
+    pool.wait_for_everyone(round)
+    pool.add(HOSTS)
+    pool.wait_for_everyone(round)
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (2, 1)]
 
 
-def test_nobody_of_the_last_test_is_invited(crowd: Crowd, runner: Runner) -> None:
+def test_nobody_of_the_last_test_is_invited(pool: BuyerPool, runner: Runner) -> None:
     """A new test has buyers of its own, with other names; it is not waited for those of the one before."""
-    before = crowd.enrol(HOSTS)
+    before = pool.add(HOSTS)
     runner.announce(1)
     invited(before)
-    crowd.disperse()
-    after = crowd.enrol(HOSTS)
+    pool.reset()
+    after = pool.add(HOSTS)
     assert invited(after) == []
     assert after.buyer != before.buyer
     runner.announce(1)
@@ -155,13 +155,13 @@ def test_nobody_of_the_last_test_is_invited(crowd: Crowd, runner: Runner) -> Non
     assert (invited(before), round.expected) == ([], 1)
 
 
-def test_answers_come_in_portions(crowd: Crowd, runner: Runner) -> None:
+def test_answers_come_in_portions(pool: BuyerPool, runner: Runner) -> None:
     """The master gets every answer once, in portions of 25, and the rest with the last one."""
-    places = [crowd.enrol(HOSTS) for _ in range(60)]
+    slots = [pool.add(HOSTS) for _ in range(60)]
     runner.announce(1)
-    (round,) = invited(places[0])
+    (round,) = invited(slots[0])
     for number in range(60):
-        crowd.report(round, Answer(str(number), Outcome.SOLD, "shop-a"))
+        pool.report(round, Answer(str(number), Outcome.SOLD, "shop-a"))
     portions = [data["answers"] for message, data in runner.sent if message == "answers"]
     assert [len(portion) for portion in portions] == [25, 25, 10]
     assert [answer[0] for portion in portions for answer in portion] == [str(number) for number in range(60)]

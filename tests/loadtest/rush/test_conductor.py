@@ -270,8 +270,8 @@ def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, t
     interrupted = tmp_path / "interrupted.py"
     interrupted.write_text(
         "import os, signal\n"
-        "from loadtest.rush.conductor import Rush\n"
-        "Rush._compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from loadtest.rush.conductor import Conductor\n"
+        "Conductor._compare = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
     )
     rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")
     assert (rush.code, rush.comparison) == (2, None)

@@ -11,19 +11,20 @@ import sys
 import pytest
 
 from loadtest.results.comparison import GUARDS
-from loadtest.rush.progress import console, live_line
-from loadtest.target.sale import Glance
+from loadtest.rush.progress import live_line
+from loadtest.target.sale import SaleSnapshot
+from loadtest.terminal.console import console
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.
 ACTS = """
 from dataclasses import replace
-from loadtest.target.sale import Glance
+from loadtest.target.sale import SaleSnapshot
 from loadtest.rush.progress import Terminal
 from tests.loadtest.terminal.test_table import a_run
 terminal = Terminal()
 terminal.round_begins("etcd", buyers=500, stock=300)
-terminal.looked(Glance(123, 177, 245))
+terminal.observed(SaleSnapshot(123, 177, 245))
 terminal.round_ends(replace(a_run("etcd"), verdict="EXACT"))
 terminal.fail("no [more] buyers")
 """
@@ -47,26 +48,26 @@ def shown_in_a_terminal(**settings: str) -> str:
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-@pytest.mark.parametrize("glance", [Glance(300, 0, 500), Glance(0, 500, 0), Glance(123, 177, None)])
-def test_the_live_line_fits_beside_the_spinner(guard: str, glance: Glance) -> None:
+@pytest.mark.parametrize("snapshot", [SaleSnapshot(300, 0, 500), SaleSnapshot(0, 500, 0), SaleSnapshot(123, 177, None)])
+def test_the_live_line_fits_beside_the_spinner(guard: str, snapshot: SaleSnapshot) -> None:
     """With the longest name and the largest figures there is room for it in 80 columns, and it is plain characters."""
-    line = live_line(guard, 300, glance, 500)
+    line = live_line(guard, 300, snapshot, 500)
     assert line.cell_len <= 80 - 2
     assert line.plain.isascii()
-    assert f"{glance.orders:>3} sold  {glance.stock:>3} left" in line.plain
+    assert f"{snapshot.orders:>3} sold  {snapshot.stock:>3} left" in line.plain
 
 
 def test_overselling_is_another_sign_and_not_another_colour_alone() -> None:
     """The part of the bar beyond the stock has a character of its own; an exact sale has none of it."""
-    assert "=" * 11 + "#" * 7 in live_line("none", 300, Glance(0, 500, 0), 500).plain
-    assert "=" * 18 + " " in live_line("etcd", 300, Glance(0, 300, 0), 500).plain
-    assert "wait" not in live_line("redis-lua", 300, Glance(0, 300, 0), 500).plain
-    assert " 244 wait " in live_line("etcd", 300, Glance(0, 300, 245), 500).plain
+    assert "=" * 11 + "#" * 7 in live_line("none", 300, SaleSnapshot(0, 500, 0), 500).plain
+    assert "=" * 18 + " " in live_line("etcd", 300, SaleSnapshot(0, 300, 0), 500).plain
+    assert "wait" not in live_line("redis-lua", 300, SaleSnapshot(0, 300, 0), 500).plain
+    assert " 244 wait " in live_line("etcd", 300, SaleSnapshot(0, 300, 245), 500).plain
 
 
 def test_what_is_out_of_reach_is_said() -> None:
     """No figure is made up for a Redis that does not answer."""
-    assert live_line("etcd", 300, Glance(None, None, 3), 7).plain.endswith("Redis is away")
+    assert live_line("etcd", 300, SaleSnapshot(None, None, 3), 7).plain.endswith("Redis is away")
 
 
 def test_a_terminal_is_shown_the_sale_as_it_goes() -> None:

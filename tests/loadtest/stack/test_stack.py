@@ -7,9 +7,8 @@ import shlex
 import urllib.request
 from pathlib import Path
 
-from loadtest.stack.places import places
 from loadtest.stack.ports import is_occupied
-from loadtest.stack.stack import Stack
+from loadtest.stack.stack import Stack, usage_hints
 
 
 def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:
@@ -41,8 +40,8 @@ def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"{stack.board.url}/setup", timeout=5) as response:
             setup = json.load(response)
     command = setup["locust_command"]
-    assert command == places(stack)["Send the rush"]
-    settings = {f"{name}={value}" for name, value in stack.directions.items()}
+    assert command == usage_hints(stack)["Send the rush"]
+    settings = {f"{name}={value}" for name, value in stack.client_environment.items()}
     page = ["--web-port", str(stack.locust_port), "--host", ",".join(stack.urls)]
     assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", *page}
     assert setup["locust"] == f"http://127.0.0.1:{stack.locust_port}"

@@ -10,7 +10,7 @@ import pytest
 from loadtest.results.verdict import Order
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
-from loadtest.target.sale import Glance, Sale
+from loadtest.target.sale import Sale, SaleSnapshot
 from loadtest.target.shops import SaleError
 
 
@@ -42,10 +42,10 @@ def test_no_sale_is_told_from_an_empty_one(sale: Sale) -> None:
 
 def test_a_glance_tells_what_is_in_reach(sale: Sale) -> None:
     """What neither Redis nor etcd tells is None, and nothing is raised."""
-    assert sale.glance() == Glance(None, 0, None)
+    assert sale.snapshot() == SaleSnapshot(None, 0, None)
     sale._redis.set("sale:{t}:stock", 7)
     sale._redis.rpush("sale:{t}:orders", "a", "b")
-    assert sale.glance() == Glance(7, 2, None)
+    assert sale.snapshot() == SaleSnapshot(7, 2, None)
 
 
 def test_closed_shops_are_named(sale: Sale) -> None:

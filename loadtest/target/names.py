@@ -1,0 +1,16 @@
+"""What the shop calls its data: the keys of a sale in Redis, and its lock in etcd.
+
+The shop's own words are in `app`, which is not imported here; tests/loadtest/target/test_names.py holds both together.
+"""
+
+from __future__ import annotations
+
+
+def key_prefix(sale: str) -> str:
+    """What the Redis keys of a sale begin with."""
+    return f"sale:{{{sale}}}:"
+
+
+def queue_name(sale: str) -> str:
+    """The name of a sale's mutex in etcd; the keys of those who queue begin with it and a slash."""
+    return f"flash-sale/{sale}"

@@ -1,4 +1,4 @@
-"""Writes the generated parts of README.md and docs/workshop.md anew: python scripts/readme.py (make readme).
+"""Writes the generated parts of README.md and docs/ anew: python scripts/readme.py (make readme).
 
 A generated part stands between ``<!-- NAME: generated -->`` and ``<!-- end -->``.
 """
@@ -24,6 +24,7 @@ from loadtest.faults.screen import draw  # noqa: E402
 from loadtest.faults.snapshot import Glance, Lease, Party  # noqa: E402
 
 README = ROOT / "README.md"
+GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
 PROMISES = {
@@ -82,7 +83,8 @@ def picture() -> str:
 
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
-    README: {"demo": partial(run, "demo"), "guards": guards},
+    README: {"demo": partial(run, "demo")},
+    GUARDS_PAGE: {"guards": guards},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
         "local": partial(run, "demo", "--guard", "thread"),

@@ -1,4 +1,4 @@
-"""README.md says what is true: its outputs have the shape of today's, and what it names exists."""
+"""README.md and docs/ say what is true: outputs have the shape of today's, and what is named exists."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ from loadtest.terminal.table import table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+LONGEST = 900  # words of README
 SOURCES = "".join(
     path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
 )
+
+
+def page(name: str) -> str:
+    """A document of docs/."""
+    return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
 def words(line: str) -> str:
@@ -60,9 +67,15 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
 
 
+def test_readme_is_short() -> None:
+    """It has at most 900 words, tables and output included, descriptions of pictures left out."""
+    text = re.sub(r"<picture>.*?</picture>|<img .*?>", "", README, flags=re.DOTALL)
+    assert len(text.split()) <= LONGEST
+
+
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
     """Every guard of the shop, with its own description and promise."""
-    assert readme_script.part("guards", README) == readme_script.guards()
+    assert readme_script.part("guards", page("guards")) == readme_script.guards()
 
 
 def test_a_missing_part_is_named(readme_script: ModuleType) -> None:
@@ -72,10 +85,9 @@ def test_a_missing_part_is_named(readme_script: ModuleType) -> None:
 
 
 def test_every_route_is_described() -> None:
-    """The HTTP API lists all routes of the shop, and no others."""
+    """docs/http-api.md lists all routes of the shop, and no others."""
     rules = {(next(iter(rule.methods - {"HEAD", "OPTIONS"})), rule.rule) for rule in create_app().url_map.iter_rules()}
-    chapter = README.split("## HTTP API")[1].split("\n## ")[0]
-    assert set(re.findall(r"`(GET|POST) (/[a-z/]*)", chapter)) == rules
+    assert set(re.findall(r"`(GET|POST|DELETE) (/[a-z/]*)", page("http-api"))) == rules
 
 
 def test_every_command_exists() -> None:
@@ -89,20 +101,30 @@ def test_every_command_exists() -> None:
         assert (ROOT / name).exists()
 
 
-def test_every_link_leads_somewhere() -> None:
+def anchors(document: Path) -> list[str]:
+    """The headings of a document as links name them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document: Path) -> None:
     """Links into the repository point at files, and at headings that are there."""
-    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", README):
-        linked = ROOT / target
+    for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", document.read_text(encoding="utf-8")):
+        linked = document.parent / target if target else document
         assert linked.exists(), target
         if anchor:
-            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in headings]
+            assert anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def test_every_document_is_in_the_index() -> None:
+    """docs/index.md says who needs which."""
+    listed = set(re.findall(r"\]\((?:\.\./)?([\w-]+)\.md", page("index")))
+    assert listed == {path.stem for path in DOCUMENTS} - {"index"}
 
 
 def test_troubles_are_quoted_as_they_are_said() -> None:
-    """Eight lines of troubleshooting; the messages in them are those of the programs."""
-    chapter = README.split("## Troubleshooting")[1].split("\n## ")[0]
-    assert len(re.findall(r"^- ", chapter, re.MULTILINE)) == 8
+    """The messages in docs/troubleshooting.md are those of the programs."""
     for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
         assert message.strip() in SOURCES
-        assert message.strip(": ") in chapter
+        assert message.strip(": ") in page("troubleshooting")

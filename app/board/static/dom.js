@@ -31,10 +31,11 @@ export function say(node, text) {
 // The size of the text, on which drawings depend as well.
 export const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-const pen = document.createElement("canvas").getContext("2d");
+let pen = null;
 
 // How wide a small text is drawn, in pixels.
 export function textWidth(text) {
+  pen ??= document.createElement("canvas").getContext("2d");
   pen.font = `${0.9 * rem()}px ${getComputedStyle(document.body).fontFamily}`;
   return pen.measureText(text).width;
 }

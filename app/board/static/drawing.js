@@ -1,8 +1,8 @@
 // What the timeline consists of, as SVG: lanes, bars, shades where several were inside, events, and the axis of time.
 
-import { count, svgEl } from "./dom.js";
-import { drawEvents } from "./events.js";
+import { count, rem, svgEl, textWidth } from "./dom.js";
 
+const MOST_EVENT_ROWS = 3;
 export const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6];
 
 // `place` is where everything goes: { bars, lanes, steps, most, events, x, from, to, left, width, top, bottom, line }.
@@ -96,4 +96,42 @@ function axis({ bars, events, x, from, to, left, width, top, bottom, line }) {
     shapes.push(svgEl("line", { class: "tick-line", x1: at, x2: at, y1: top, y2: bottom }), label("tick", Math.min(at + 3, width - 3 * line), y, text));
   }
   return shapes;
+}
+
+// Each text in the first row that has room for it; { rows, marks }, where a mark in no row has a line alone.
+export function packEvents(events, x, width) {
+  const gap = 0.4 * rem();
+  const ends = [];
+  const marks = [...events].sort((a, b) => a.at_ms - b.at_ms).map(({ at_ms, text: whole }) => {
+    const at = x(at_ms);
+    const text = shortened(whole, width - 2 * gap);
+    const length = textWidth(text) + 2 * gap;
+    const begin = at + length <= width ? at : Math.max(0, at - length);
+    let row = ends.findIndex((end) => end <= begin);
+    if (row < 0) row = ends.length;
+    if (row < MOST_EVENT_ROWS) ends[row] = begin + length;
+    return { at, text, begin: begin + gap, row };
+  });
+  return { rows: ends.length, marks };
+}
+
+function shortened(text, width) {
+  if (textWidth(text) <= width) return text;
+  let length = text.length;
+  while (length && textWidth(`${text.slice(0, length)}…`) > width) length -= 1;
+  return `${text.slice(0, length)}…`;
+}
+
+// What was done to the sale: a line where it happened, and its text below the lanes.
+function drawEvents({ events, top, bottom, line }) {
+  const drawn = events.marks.map(({ at, text, begin, row }) => {
+    const shown = row < MOST_EVENT_ROWS;
+    const rule = svgEl("line", { class: "event-line", x1: at, x2: at, y1: top, y2: bottom + (shown ? row + 0.9 : 0) * line });
+    const title = svgEl(shown ? "text" : "title", { class: "event", x: begin, y: bottom + (row + 0.8) * line });
+    title.textContent = text;
+    if (!shown) rule.append(title);
+    return { rule, title: shown ? [title] : [] };
+  });
+  // Texts last: none is crossed out by another's line.
+  return [...drawn.map(({ rule }) => rule), ...drawn.flatMap(({ title }) => title)];
 }

@@ -33,23 +33,43 @@ function isDead(section, instance, live) {
   return instance.state === "away" || (instance.pids.length > 0 && !instance.pids.includes(section.pid));
 }
 
-// How many were inside at once, as steps of [time, number]; marks every bar that was not alone.
+// What sections of one hold have in common: they do not count as two.
+const holdOf = ({ instance, pid, token, order }) => [instance, pid, token == null ? order : JSON.stringify(token)].join();
+const itemsOf = ({ item }) => (item ?? "1").split(",");
+
+// How many were inside at once, as steps of [time, number]; marks every bar that was not alone. The rule of
+// loadtest/results/overlaps.py; both are held to tests/data/overlaps.json. `bars` are in the order of entering.
 export function sweep(bars) {
-  const events = bars.flatMap((bar) => (bar.end > bar.begin || bar.open ? [[bar.begin, 1, bar], [bar.end, -1, bar]] : []));
-  events.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const inside = new Set();
-  const steps = [[0, 0]];
-  let most = 0;
-  for (const bar of bars) bar.together = 0;
-  for (const [time, change, bar] of events) {
-    if (change > 0) {
-      for (const other of inside) other.together += 1;
-      bar.together += inside.size;
-      inside.add(bar);
-    } else inside.delete(bar);
-    most = Math.max(most, inside.size);
-    if (steps.at(-1)[0] === time) steps.at(-1)[1] = inside.size;
-    else steps.push([time, inside.size]);
+  let inside = [];
+  for (const bar of bars) Object.assign(bar, { together: 0, hold: holdOf(bar.section), items: itemsOf(bar.section) });
+  const known = bars.filter((bar) => !bar.died);
+  for (const bar of known) {
+    inside = inside.filter((other) => other.end > bar.begin || other.open);
+    const met = inside.filter((other) => other.hold !== bar.hold && other.items.some((item) => bar.items.includes(item)));
+    for (const other of met) other.together += 1;
+    bar.together = met.length;
+    inside.push(bar);
   }
-  return { steps, most, overlapping: bars.filter((bar) => bar.together > 0).length };
+  const steps = stepsOf(known);
+  return { steps, most: steps.reduce((most, [, level]) => Math.max(most, level), 0), overlapping: bars.filter((bar) => bar.together > 0).length };
+}
+
+// The holds that are inside for the same item, most of all items.
+function stepsOf(bars) {
+  const changes = bars.filter((bar) => bar.end > bar.begin || bar.open).flatMap((bar) => [[bar.begin, 1, bar], [bar.end, -1, bar]]);
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const counts = new Map(); // of each item, how many sections each hold has
+  const steps = [[0, 0]];
+  for (const [time, change, { hold, items }] of changes) {
+    for (const item of items) {
+      const holds = counts.get(item) ?? counts.set(item, new Map()).get(item);
+      const number = (holds.get(hold) ?? 0) + change;
+      if (number) holds.set(hold, number);
+      else holds.delete(hold);
+    }
+    const level = Math.max(...[...counts.values()].map((holds) => holds.size));
+    if (steps.at(-1)[0] === time) steps.at(-1)[1] = level;
+    else steps.push([time, level]);
+  }
+  return steps;
 }

@@ -1,8 +1,7 @@
 // A lane for each worker process, a bar for each critical section; where two were inside at once, it is shaded.
 
 import { duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
-import { draw, rectOf, TICKS } from "./drawing.js";
-import { packEvents } from "./events.js";
+import { draw, packEvents, rectOf, TICKS } from "./drawing.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
 

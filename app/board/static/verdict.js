@@ -10,13 +10,16 @@ const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 
-// As app/sales/sale.py has it; only a recorded run that is scrubbed needs it here.
-export function verdictOf({ initial, stock, orders }) {
-  const lost = orders + stock - initial;
-  if (orders > initial) return `OVERSOLD by ${orders - initial}`;
-  if (orders + Math.max(stock, 0) < initial) return `UNDERSOLD by ${initial - orders - Math.max(stock, 0)}`;
-  if (lost) return `${lost} lost update${lost > 1 ? "s" : ""}`;
-  return "EXACT";
+// The rule of app/sales/sale.py, for a recorded run that is scrubbed; both are held to tests/data/verdicts.json.
+export function verdictOf({ initial, stock, orders, gave_up = 0, failed = 0 }) {
+  const unsold = initial - orders;
+  if (unsold < 0) return `OVERSOLD by ${-unsold}`;
+  const undersold = Math.max(Math.min(unsold, gave_up + failed), unsold - stock);
+  const lost = Math.max(0, stock - unsold);
+  const flaws = undersold > 0 ? [`UNDERSOLD by ${undersold}`] : [];
+  if (undersold > 0 && gave_up) flaws.push(`gave up: ${gave_up}`);
+  if (lost) flaws.push(`${lost} lost update${lost > 1 ? "s" : ""}`);
+  return flaws.join(", ") || "EXACT";
 }
 
 export function toneOf(verdict) {

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.sales.sale import Sale, Snapshot
 
+EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
 
-@pytest.mark.parametrize(
-    ("stock", "orders", "verdict"),
-    [
-        (10, 0, "EXACT"),
-        (4, 6, "EXACT"),
-        (0, 10, "EXACT"),
-        (0, 13, "OVERSOLD by 3"),
-        (7, 13, "OVERSOLD by 3"),
-        (-3, 13, "OVERSOLD by 3"),
-        (0, 8, "UNDERSOLD by 2"),
-        (1, 8, "UNDERSOLD by 1"),
-        (5, 7, "2 lost updates"),
-        (4, 7, "1 lost update"),
-    ],
-)
-def test_the_ledger_decides(stock: int, orders: int, verdict: str) -> None:
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
+def test_the_ledger_decides(example: dict[str, Any]) -> None:
     """The verdict comes from what the ledger says was sold, whatever the counter looks like."""
-    assert Snapshot(initial=10, stock=stock, lucky=orders, orders=orders).verdict == verdict
+    now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
+    verdict = now.judged(gave_up=example["gave_up"], failed=example["failed"])
+    assert (verdict, now.lost_updates) == (example["verdict"], example["lost_updates"])
 
 
 def test_a_reset_starts_afresh(sale: Sale) -> None:

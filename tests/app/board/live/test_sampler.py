@@ -15,9 +15,8 @@ from app.board.live import sampler
 from app.board.live.record import record_of
 from app.board.settings import BoardSettings
 from app.board.sources.queue import Queue, read_queue
-from app.sales.sale import Sale, Snapshot
+from app.sales.sale import Sale
 from loadtest.results.record import Record
-from loadtest.results.verdict import Verdict
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session, connect
@@ -171,21 +170,6 @@ def test_a_slow_etcd_holds_nobody_up(
     assert now["queue"] is None
     arrived.set()
     watcher.wait(lambda now: now["queue"])
-
-
-@pytest.mark.parametrize(
-    ("snapshot", "verdict"),
-    [
-        (Snapshot(initial=10, stock=0, lucky=10, orders=10), Verdict(10, 0, 0, 0, 0, 0, 0, 0)),
-        (Snapshot(initial=10, stock=0, lucky=13, orders=13), Verdict(13, 3, 0, 3, 0, 0, 0, 0)),
-        (Snapshot(initial=10, stock=0, lucky=8, orders=8), Verdict(8, 0, 2, 0, 0, 0, 0, 0)),
-        (Snapshot(initial=10, stock=5, lucky=7, orders=7), Verdict(7, 0, 0, 2, 0, 0, 0, 0)),
-        (Snapshot(initial=10, stock=4, lucky=7, orders=7), Verdict(7, 0, 0, 1, 0, 0, 0, 0)),
-    ],
-)
-def test_board_and_terminal_say_the_same_words(snapshot: Snapshot, verdict: Verdict) -> None:
-    """Shop, board and load test judge in the same words; the two packages must not import each other."""
-    assert snapshot.verdict == verdict.sentence
 
 
 def test_a_run_without_orders_has_a_record(board_settings: BoardSettings, sale: Sale, watch: Watch) -> None:

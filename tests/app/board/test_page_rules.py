@@ -1,0 +1,78 @@
+"""The rules that the page has in JavaScript: the same examples as the Python ones, run by node."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[2] / "data"
+STATIC = Path(__file__).parents[3] / "app/board/static"
+NODE = shutil.which("node")
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """The page's scripts, marked as modules for every version of node."""
+    if NODE is None:
+        pytest.skip("no node here")
+    shutil.copytree(STATIC, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    return tmp_path
+
+
+def run(page: Path, examples: str, script: str) -> Any:
+    """What `script` makes of these examples, which it knows as `examples`."""
+    text = (DATA / examples).read_text(encoding="utf-8")
+    (page / "test.js").write_text(f"{script}\nconst examples = {text};\nconsole.log(JSON.stringify(told(examples)));")
+    done = subprocess.run([str(NODE), page / "test.js"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_page_judges_as_the_shop_does(page: Path) -> None:
+    """Each example has its verdict, word by word."""
+    script = """
+        import { verdictOf } from "./verdict.js";
+        const judge = ({ stock, stock_left, sold, ...more }) =>
+          verdictOf({ initial: stock, stock: stock_left, orders: sold, ...more });
+        const told = (examples) => examples.map((each) => [each.what, judge(each)]);
+    """
+    examples = json.loads((DATA / "verdicts.json").read_text(encoding="utf-8"))
+    assert run(page, "verdicts.json", script) == [[each["what"], each["verdict"]] for each in examples]
+
+
+def test_the_page_sees_the_same_overlaps(page: Path) -> None:
+    """Of each example, who was not alone, how many there were at once, and in which spans."""
+    script = """
+        import { layOut, sweep } from "./overlaps.js";
+        const section = { instance: "a", pid: 1, token: null, item: "1", outcome: "sold" };
+        const told = (examples) => examples.map(({ sections }) => {
+          const whole = sections.map((each) => ({ ...section, ...each }));
+          const { bars } = layOut({ instances: [], live: false, sections: whole });
+          const { steps, most } = sweep(bars);
+          const together = bars.filter((bar) => bar.together).map((bar) => [bar.section.order, bar.together]);
+          return [together.sort(), most, steps];
+        });
+    """
+    examples = json.loads((DATA / "overlaps.json").read_text(encoding="utf-8"))
+    for each, (together, most, steps) in zip(examples, run(page, "overlaps.json", script), strict=True):
+        met = [order for pair in each["pairs"] for order in pair]
+        assert together == [[order, met.count(order)] for order in sorted(set(met))], each["what"]
+        assert (most, spans(steps)) == (each["most"], each["spans"]), each["what"]
+
+
+def spans(steps: list[list[float]]) -> list[list[float]]:
+    """The times in which more than one was inside, without touching."""
+    found: list[list[float]] = []
+    for (begin, inside), (end, _) in itertools.pairwise(steps):
+        if inside > 1 and found and found[-1][1] == begin:
+            found[-1][1] = end
+        elif inside > 1:
+            found.append([begin, end])
+    return found

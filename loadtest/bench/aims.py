@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadtest.bench.limits import by_cpus
-from loadtest.bench.result import Result, Row
+from loadtest.bench.result import BenchResult, Row
 
 AT_MOST = (
     ("rush", "etcd-batch", "none", 1.0),
@@ -16,7 +16,7 @@ AT_MOST = (
 _SLEEP_S = 0.1  # of redis-py's lock between two looks
 
 
-def aims(result: Result) -> Iterator[str]:
+def aims(result: BenchResult) -> Iterator[str]:
     """A sentence for each that was measured."""
     rows = {(row.case.part, row.case.guard): row for row in result.rows if row.case.part in ("rush", "crowd")}
     for part, guard, to, most in AT_MOST:
@@ -36,7 +36,7 @@ def _judged(reached: bool) -> str:
     return "reached" if reached else "missed"
 
 
-def _polling(result: Result, slow: Row, fast: Row) -> str:
+def _polling(result: BenchResult, slow: Row, fast: Row) -> str:
     """While n look every 0.1 s, a free lock is taken after 0.1 s / n on average; so the sum is what the sleep costs."""
     ratio, buyers = slow.wall_s / fast.wall_s, slow.case.buyers
     idle_s = sum(_SLEEP_S / waiting for waiting in range(1, buyers + 1))
@@ -53,7 +53,7 @@ def _polling(result: Result, slow: Row, fast: Row) -> str:
     )
 
 
-def _growth(result: Result, one: Row, twenty: Row) -> str:
+def _growth(result: BenchResult, one: Row, twenty: Row) -> str:
     growth, most = one.wall_s / twenty.wall_s, by_cpus(result, twenty) / one.per_s
     return (
         f"items: `etcd` with 20 items at least 3 x the throughput of one: {growth:.1f} x, {_judged(growth >= 3)}. The "

@@ -90,7 +90,7 @@ class Connection:
         return Answer.read(self.buyer, self.url, status, body or None, sent=self.sent, received=at)
 
 
-class Crowd:
+class ClientPool:
     """Buyers at `urls`, who take them in turn. Use it as a context manager; one thread drives it."""
 
     def __init__(self, urls: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class Crowd:
         self._selector = selectors.DefaultSelector()
         self._connections: list[Connection] = []
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> ClientPool:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
@@ -109,7 +109,7 @@ class Crowd:
             connection.sock.close()
         self._selector.close()
 
-    def gather(self, buyers: int) -> None:
+    def connect(self, buyers: int) -> None:
         """Let `buyers` connect; each has asked for something, so that the server has its connection in hand."""
         while len(self._connections) < buyers:
             wave = [self._connect() for _ in range(min(_WAVE, buyers - len(self._connections)))]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from loadtest.bench.aims import aims
 from loadtest.bench.limits import by_cpus, limits_grid
-from loadtest.bench.result import Result
+from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import Grid, grids
 
 HOW = """\
@@ -23,7 +23,7 @@ as the median with the fastest and the slowest round. RPCs, events and trips are
 themselves. All of them, and CPU time, are per click."""
 
 
-def performance(result: Result) -> str:
+def performance(result: BenchResult) -> str:
     """The whole document."""
     sections = [
         _machine(result),
@@ -36,13 +36,13 @@ def performance(result: Result) -> str:
     return "\n\n".join(["# Performance", *filter(None, [_summary(result), HOW, *sections])]) + "\n"
 
 
-def _summary(result: Result) -> str:
+def _summary(result: BenchResult) -> str:
     """What the tables come to, for those who read no further."""
     lines = [*_costs(result), *_limit(result), *_short_cut(result)]
     return "## In short\n\n" + "\n".join(lines) if lines else ""
 
 
-def _costs(result: Result) -> Iterator[str]:
+def _costs(result: BenchResult) -> Iterator[str]:
     """Every guard next to no lock and next to no need of one."""
     rows = sorted(result.part("rush"), key=lambda row: row.wall_s)
     ratios = [(row.case.guard, result.ratio(row, "none"), result.ratio(row, "redis-lua")) for row in rows]
@@ -55,7 +55,7 @@ def _costs(result: Result) -> Iterator[str]:
         )
 
 
-def _limit(result: Result) -> Iterator[str]:
+def _limit(result: BenchResult) -> Iterator[str]:
     """What the mutex comes up against first."""
     for row in result.part("rush"):
         if row.case.guard == "etcd" and result.bounds:
@@ -68,7 +68,7 @@ def _limit(result: Result) -> Iterator[str]:
             )
 
 
-def _short_cut(result: Result) -> Iterator[str]:
+def _short_cut(result: BenchResult) -> Iterator[str]:
     """What it is worth to say "sold out" without the lock."""
     rows = {row.case.guard: row for row in result.part("crowd")}
     if not {"etcd", "etcd-unfenced"} <= rows.keys():
@@ -83,13 +83,13 @@ def _short_cut(result: Result) -> Iterator[str]:
     )
 
 
-def _machine(result: Result) -> str:
+def _machine(result: BenchResult) -> str:
     about = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     machine = result.machine
     return f"Measured {result.started} on {machine['cpus']} CPUs ({machine['system']} {machine['machine']}); {about}."
 
 
-def _buyers(result: Result) -> str:
+def _buyers(result: BenchResult) -> str:
     """Why the buyers are not Locust's."""
     clicks = [row.cpu_ms["buyers"] for row in result.part("rush")]
     if not clicks or not result.bounds:
@@ -110,16 +110,16 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _limits(result: Result) -> str:
+def _limits(result: BenchResult) -> str:
     grid = limits_grid(result)
     return _section(grid.name, grid) if grid else ""
 
 
-def _aims(result: Result) -> str:
+def _aims(result: BenchResult) -> str:
     lines = [f"- {aim}" for aim in aims(result)]
     return "## Aims\n\n" + "\n".join(lines) if lines else ""
 
 
-def _memory(result: Result) -> str:
+def _memory(result: BenchResult) -> str:
     rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
     return f"## Peak memory, MiB\n\n{_table(['part', 'one instance', 'etcd', 'Redis'], rows)}" if rows else ""

@@ -6,44 +6,18 @@ import re
 import time
 import urllib.request
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import redis
 
+from loadtest.bench.result import Count
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 
 _MIB = 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Count:
-    """Totals since the start of each process.
-
-    Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
-        etcd_calls: RPCs that etcd was asked.
-        etcd_events: messages that etcd sent to watches.
-        redis_trips: requests that Redis has read from connections; a pipeline is one.
-    """
-
-    cpu_s: dict[str, float]
-    etcd_calls: float
-    etcd_events: float
-    redis_trips: float
-
-    def since(self, before: Count) -> Count:
-        """What was counted in between; reading Redis's counter costs it one trip."""
-        return Count(
-            {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
-            self.etcd_calls - before.etcd_calls,
-            self.etcd_events - before.etcd_events,
-            self.redis_trips - before.redis_trips - 1,
-        )
 
 
 class Meter:

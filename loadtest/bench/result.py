@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtest.bench.meters import Count
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
 from loadtest.results.machine import about_machine
@@ -40,7 +39,33 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Run:
+class Count:
+    """Totals since the start of each process.
+
+    Attributes:
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
+        etcd_calls: RPCs that etcd was asked.
+        etcd_events: messages that etcd sent to watches.
+        redis_trips: requests that Redis has read from connections; a pipeline is one.
+    """
+
+    cpu_s: dict[str, float]
+    etcd_calls: float
+    etcd_events: float
+    redis_trips: float
+
+    def since(self, before: Count) -> Count:
+        """What was counted in between; reading Redis's counter costs it one trip."""
+        return Count(
+            {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
+            self.etcd_calls - before.etcd_calls,
+            self.etcd_events - before.etcd_events,
+            self.redis_trips - before.redis_trips - 1,
+        )
+
+
+@dataclass(frozen=True)
+class Round:
     """One round of a case."""
 
     wall_s: float
@@ -74,7 +99,7 @@ class Row:
     redis_trips: float
 
     @classmethod
-    def of(cls, case: Case, runs: Sequence[Run]) -> Row:
+    def of(cls, case: Case, runs: Sequence[Round]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
         clicks = len(answers)
@@ -113,13 +138,13 @@ class Row:
 
 
 @dataclass
-class Result:
+class BenchResult:
     """One run of the benchmark.
 
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, measured in the same run; see `loadtest.bench.bounds`.
+        bounds: what no guard can beat here, measured in the same run; see `loadtest.bench.limits`.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 
@@ -141,7 +166,7 @@ class Result:
                 return row.wall_s / other.wall_s
         return None
 
-    def join(self, other: Result) -> None:
+    def join(self, other: BenchResult) -> None:
         """Add the parts of another run on the same machine."""
         self.rows += other.rows
         self.peak_mib |= other.peak_mib
@@ -153,7 +178,7 @@ class Result:
         path.write_text(json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, path: Path) -> Result:
+    def read(cls, path: Path) -> BenchResult:
         """What `write` wrote; raises OSError and ValueError."""
         data = json.loads(path.read_text(encoding="utf-8"))
         if data.pop("format", None) != FORMAT or data.pop("version", None) != 1:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from loadtest.bench.clients import Click, Crowd
+from loadtest.bench.clients import Click, ClientPool
 from loadtest.bench.meters import Meter
-from loadtest.bench.result import Case, Run
+from loadtest.bench.result import Case, Round
 from loadtest.results.answer import Answer
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
@@ -33,21 +33,21 @@ class Bench:
         sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, admin_token="")
         return cls(stack, Meter(stack), sale)
 
-    def run(self, case: Case) -> Run:
+    def run(self, case: Case) -> Round:
         """One round; raises Unanswered and SaleError."""
         self.sale.reset(case.stock)
-        with Crowd(self.stack.urls) as crowd:
-            crowd.gather(int(case.rate / 5) if case.rate else case.buyers)
+        with ClientPool(self.stack.urls) as clients:
+            clients.connect(int(case.rate / 5) if case.rate else case.buyers)
             before = self.meter.read()
-            answers = self._clicks(crowd, case)
+            answers = self._clicks(clients, case)
             count = self.meter.read().since(before)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
-        return Run(wall_s, answers, self._verdict(case, answers), count)
+        return Round(wall_s, answers, self._verdict(case, answers), count)
 
-    def _clicks(self, crowd: Crowd, case: Case) -> list[Answer]:
+    def _clicks(self, clients: ClientPool, case: Case) -> list[Answer]:
         if case.rate:
-            return crowd.stream(lambda number: click(case, number), rate=case.rate, seconds=case.buyers / case.rate)
-        return crowd.burst([click(case, number) for number in range(case.buyers)])
+            return clients.stream(lambda number: click(case, number), rate=case.rate, seconds=case.buyers / case.rate)
+        return clients.burst([click(case, number) for number in range(case.buyers)])
 
     def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
         """In the words of the rush for one item; for several, the sum of what does not add up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from loadtest.bench.result import Case, Result, Row
+from loadtest.bench.result import BenchResult, Case, Row
 from loadtest.bench.suite import about
 from loadtest.results.text import counted
 
@@ -14,11 +14,11 @@ class Column(NamedTuple):
     """A heading and how to fill it."""
 
     heading: str
-    cell: Callable[[Result, Row], str]
+    cell: Callable[[BenchResult, Row], str]
 
 
-def _times(guard: str) -> Callable[[Result, Row], str]:
-    def cell(result: Result, row: Row) -> str:
+def _times(guard: str) -> Callable[[BenchResult, Row], str]:
+    def cell(result: BenchResult, row: Row) -> str:
         ratio = result.ratio(row, guard)
         return "-" if ratio is None else f"{ratio:.2f}"
 
@@ -35,11 +35,11 @@ def setting(case: Case) -> str:
     return shown.get(case.part, "")
 
 
-def _spread(result: Result, row: Row) -> str:
+def _spread(result: BenchResult, row: Row) -> str:
     return f"{min(row.walls_s):.2f}-{max(row.walls_s):.2f}" if len(row.walls_s) > 1 else "one round"
 
 
-def _verdict(result: Result, row: Row) -> str:
+def _verdict(result: BenchResult, row: Row) -> str:
     worst = max(row.verdicts, key=lambda verdict: (verdict != "EXACT", row.verdicts[verdict]))
     return worst if row.exact or len(row.verdicts) == 1 else f"{worst}, ..."
 
@@ -82,7 +82,7 @@ class Grid(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def grids(result: Result) -> Iterator[Grid]:
+def grids(result: BenchResult) -> Iterator[Grid]:
     """One table for each part that was measured."""
     for name, columns in COLUMNS.items():
         rows = [[column.cell(result, row) for column in columns] for row in result.part(name)]

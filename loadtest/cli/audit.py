@@ -10,7 +10,7 @@ import click
 
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlap
-from loadtest.results.record import LedgerRow, Record, RecordError, Section
+from loadtest.results.record import CriticalSection, LedgerRow, Record, RecordError
 from loadtest.results.text import counted
 from loadtest.results.verdict import NO_VERDICT
 
@@ -77,7 +77,7 @@ def _overlap(overlap: Overlap) -> str:
     return f"{_section(overlap.first)} and {_section(overlap.second)}, {times}: {harm}"
 
 
-def _section(section: Section) -> str:
+def _section(section: CriticalSection) -> str:
     return f"{section.buyer} in {section.instance} (token {section.token}, {section.outcome})"
 
 

@@ -10,14 +10,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from loadtest.bench.bounds import measure_bounds
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.document import performance
-from loadtest.bench.result import Case, Result, Row, Run
+from loadtest.bench.limits import measure_bounds
+from loadtest.bench.result import BenchResult, Case, Round, Row
 from loadtest.bench.runner import Bench
 from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
 from loadtest.bench.tables import Grid, grids
-from loadtest.cli.report import write
+from loadtest.report.build import write
 from loadtest.results.folders import BENCHMARK, new_report, point_latest
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
@@ -42,7 +42,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
         report = new_report()
         output = report / BENCHMARK
         point_latest(report)
-    result = Result(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
+    result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     try:
         for part in parts(names or tuple(PARTS), guards or EVERY_GUARD, rounds):
             measure(part, result, console)
@@ -54,10 +54,10 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
     console.print(f"Report: {write([output])}", soft_wrap=True)
 
 
-def measure(part: Part, result: Result, console: Console) -> None:
-    """Run one part on a stack of its own, and add its rows to the result."""
+def measure(part: Part, result: BenchResult, console: Console) -> None:
+    """Round one part on a stack of its own, and add its rows to the result."""
     env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
-    runs: dict[Case, list[Run]] = {case: [] for case in part.cases}
+    runs: dict[Case, list[Round]] = {case: [] for case in part.cases}
     with scratch_directory() as directory, Stack(directory, ports="free", instances=part.instances, env=env) as stack:
         bench = Bench.on(stack)
         result.versions = bench.sale.versions()
@@ -108,8 +108,8 @@ def write_performance(results: tuple[Path, ...], output: Path) -> None:
     click.echo(f"written to {output}")
 
 
-def _result(path: Path) -> Result:
+def _result(path: Path) -> BenchResult:
     try:
-        return Result.read(path)
+        return BenchResult.read(path)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise click.ClickException(f"{path} is no result of make bench: {error}") from error

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from loadtest.cli.report import draw
+from loadtest.report.build import draw
 from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import NoComparison, RushOptions, run_rush

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from loadtest.cli.compare import rush_options
-from loadtest.cli.report import draw
+from loadtest.report.build import draw
 from loadtest.results.comparison import BASELINE, GUARDS
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import RushOptions, run_rush

@@ -14,9 +14,9 @@ import click
 from rich.console import Console
 
 from loadtest.cli.options import Seconds
-from loadtest.cli.report import draw
-from loadtest.faults.runner import BY_NAME, WITH_DOCKER, Programme
-from loadtest.faults.table import table
+from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
+from loadtest.faults.screen import table
+from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.terminal.console import console
 
@@ -59,27 +59,27 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        programme = Programme(screen, report, seconds=seconds, seed=seed, compose=compose)
-        _play(programme, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
+        runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose)
+        _play(runner, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
         draw(report, screen)
         point_latest(report)
-    sys.exit(0 if all(result.as_expected for result in programme.results) else 1)
+    sys.exit(0 if all(result.as_expected for result in runner.results) else 1)
 
 
-def _play(programme: Programme, scenarios: Sequence[str], guards: Sequence[str], screen: Console) -> None:
+def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str], screen: Console) -> None:
     """Play all, and show what came of them: also of those that were played before it was stopped."""
     began = time.monotonic()
     try:
         for name in scenarios:
-            programme.play(BY_NAME[name], guards)
+            runner.play(BY_NAME[name], guards)
     finally:
-        if programme.results:
+        if runner.results:
             screen.print()
-            screen.print(table(programme.results, width=screen.width, plain=not screen.is_terminal))
-        for line in programme.unexpected():
+            screen.print(table(runner.results, width=screen.width, plain=not screen.is_terminal))
+        for line in runner.unexpected():
             screen.print(line, style="bold red", markup=False)
-    unexpected = sum(not result.as_expected for result in programme.results)
-    screen.print(_summary(len(programme.results), unexpected, time.monotonic() - began))
+    unexpected = sum(not result.as_expected for result in runner.results)
+    screen.print(_summary(len(runner.results), unexpected, time.monotonic() - began))
 
 
 def _summary(runs: int, unexpected: int, seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""One scenario under one guard, while it is played: what a scenario can do, wait for and insist on."""
+"""One scenario under one guard, while it is played: what a scenario can do, wait for and require."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from threading import Thread
 
 from loadtest.faults.buyers import Buyers
-from loadtest.faults.monitor import Lookout
-from loadtest.faults.testbed.protocols import Arena, Shop
+from loadtest.faults.monitor import Monitor
+from loadtest.faults.testbed.protocols import Shop, Testbed
 from loadtest.results.answer import Answer
 from loadtest.results.clock import Start
 from loadtest.results.record import Event
@@ -24,37 +24,37 @@ CALM_S = 0.3
 PATIENCE_S = 10.0
 
 
-class Missed(Exception):
+class ScenarioError(Exception):
     """The scenario could not be played as it is meant: what it waited for did not happen."""
 
 
-class Untimely(Missed):
+class MistimedFault(ScenarioError):
     """The fault came too early or too late, as happens on a busy machine: that shows nothing, so it is played again."""
 
 
 @dataclass
-class Act:
+class ScenarioContext:
     """What is at hand while a scenario is played.
 
     Attributes:
         exact: whether the guard promises exactness under every fault.
         uses_etcd: whether the guard's lock is in etcd.
         show: is told of every event as it happens.
-        failures: what the scenario insisted on in vain, or missed.
-        missed: why the scenario could not be played as it is meant, if it could not.
+        failures: what the scenario required in vain, or why it was not played.
+        error: why the scenario could not be played as it is meant, if it could not.
     """
 
-    arena: Arena
+    testbed: Testbed
     guard: str
     exact: bool
     buyers: Buyers
-    lookout: Lookout
+    monitor: Monitor
     section_log: SectionReader
     start: Start
     show: Callable[[str, float], None]
     events: list[Event] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    missed: Missed | None = None
+    error: ScenarioError | None = None
 
     @property
     def uses_etcd(self) -> bool:
@@ -62,42 +62,42 @@ class Act:
 
     @property
     def shops(self) -> Sequence[Shop]:
-        return self.arena.shops
+        return self.testbed.shops
 
-    def say(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         """Tell, and record, what is being done."""
         event = Event(self.start.elapsed_ms(), text)
         self.events.append(event)
         self.show(event.text, event.at_ms)
 
-    def insist(self, kept: bool, text: str) -> None:
+    def require(self, kept: bool, text: str) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
         if not kept:
             self.failures.append(text)
 
     @contextmanager
-    def noting_misses(self) -> Iterator[None]:
-        """What is missed inside speaks against the run, which goes on."""
+    def noting_errors(self) -> Iterator[None]:
+        """Record a ScenarioError as a failure of the run, and go on."""
         try:
             yield
-        except Missed as missed:
-            self.failures.append(str(missed))
-            self.missed = missed
+        except ScenarioError as error:
+            self.failures.append(str(error))
+            self.error = error
 
     def wait_for(self, what: str, happened: Callable[[], object], *, timeout: float = PATIENCE_S) -> None:
-        """Wait until `happened()`; raises Missed."""
+        """Wait until `happened()`; raises ScenarioError."""
         deadline = time.monotonic() + timeout
         while not happened():
             if time.monotonic() > deadline:
-                raise Missed(f"{what} did not happen within {timeout:g} s")
+                raise ScenarioError(f"{what} did not happen within {timeout:g} s")
             time.sleep(POLL_S)
 
-    def let_sell(self, count: int) -> None:
-        """Wait until `count` more items are sold; raises Missed."""
-        goal = self.lookout.orders + count
-        self.wait_for(f"the sale of {count} more items", lambda: self.lookout.orders >= goal)
+    def wait_for_sales(self, count: int) -> None:
+        """Wait until `count` more items are sold; raises ScenarioError."""
+        goal = self.monitor.orders + count
+        self.wait_for(f"the sale of {count} more items", lambda: self.monitor.orders >= goal)
 
-    def holder_inside(self, shop: int, *, think_ms: int) -> Future[Answer]:
+    def start_holder(self, shop: int, *, think_ms: int) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
 
         The buyer asks elsewhere if the shop hangs up, with the same idempotency key. Nobody else is let in before: a
@@ -113,25 +113,25 @@ class Act:
         self.buyers.go_on()
         time.sleep(READ_S)
         if answer.done():
-            raise Untimely(f"the victim was answered at once: {answer.result().outcome.value}")
-        self.say(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
+            raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
+        self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 
-    def calm(self) -> None:
+    def settle(self) -> None:
         """Let nobody in until `buyers.go_on()`, and wait until everybody is served who can be.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
         self.buyers.rest()
         seen = -1
-        while seen != self.lookout.orders:
-            seen = self.lookout.orders
+        while seen != self.monitor.orders:
+            seen = self.monitor.orders
             time.sleep(CALM_S)
 
-    def outlive_lease(self) -> None:
+    def wait_out_lease(self) -> None:
         """Wait for longer than a lease lives."""
-        time.sleep(self.arena.ttl_s + 0.6)
+        time.sleep(self.testbed.ttl_s + 0.6)
 
     def is_inside(self, buyer: str) -> bool:
         """Whether the buyer's critical section has begun and is not over."""
-        return any(visit.buyer == buyer and visit.left is None for visit in self.section_log.poll())
+        return any(section.buyer == buyer and section.left is None for section in self.section_log.poll())

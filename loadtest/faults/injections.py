@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from random import Random
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.testbed.protocols import CHILD, TTL_S, Shop, leader_of
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS
@@ -20,7 +20,7 @@ LONGEST_S = 1.75 * TTL_S
 
 
 @contextmanager
-def frozen(act: Act, shop: Shop) -> Iterator[None]:
+def frozen(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The shop stands still."""
     shop.instance.pause()
     yield
@@ -28,7 +28,7 @@ def frozen(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def dead(act: Act, shop: Shop) -> Iterator[None]:
+def dead(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The shop is killed, and started again."""
     shop.instance.kill()
     yield
@@ -36,7 +36,7 @@ def dead(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def deaf_to_etcd(act: Act, shop: Shop) -> Iterator[None]:
+def deaf_to_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The shop hears nothing from etcd."""
     for line in shop.etcd_lines:
         line.stall()
@@ -46,7 +46,7 @@ def deaf_to_etcd(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def refused_by_etcd(act: Act, shop: Shop) -> Iterator[None]:
+def refused_by_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The shop cannot connect to etcd."""
     for line in shop.etcd_lines:
         line.refuse()
@@ -56,7 +56,7 @@ def refused_by_etcd(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def far_from_etcd(act: Act, shop: Shop) -> Iterator[None]:
+def far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """etcd is slow for the shop."""
     for line in shop.etcd_lines:
         line.delay_s, line.jitter_s = 0.025, 0.225
@@ -66,7 +66,7 @@ def far_from_etcd(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def late_to_redis(act: Act, shop: Shop) -> Iterator[None]:
+def late_to_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """What the shop sends to Redis is held back, and delivered later."""
     shop.redis_line.stall(REQUESTS)
     yield
@@ -74,7 +74,7 @@ def late_to_redis(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def unanswered_by_redis(act: Act, shop: Shop) -> Iterator[None]:
+def unanswered_by_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """Redis does what the shop asks, and its answers are lost."""
     shop.redis_line.stall(ANSWERS)
     yield
@@ -83,7 +83,7 @@ def unanswered_by_redis(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def mute(act: Act, shop: Shop) -> Iterator[None]:
+def mute(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The shop's answers to its buyers are lost."""
     shop.front.stall(ANSWERS)
     yield
@@ -92,17 +92,17 @@ def mute(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def without_etcd(act: Act, shop: Shop) -> Iterator[None]:
+def without_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """All of etcd is away."""
-    act.arena.etcd.stop()
+    context.testbed.etcd.stop()
     yield
-    act.arena.etcd.start()
+    context.testbed.etcd.start()
 
 
 @contextmanager
-def without_leader(act: Act, shop: Shop) -> Iterator[None]:
+def without_leader(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """The leader of etcd is killed."""
-    leader = leader_of(act.arena.etcd)
+    leader = leader_of(context.testbed.etcd)
     if leader is not None:
         leader.kill()
     yield
@@ -111,29 +111,29 @@ def without_leader(act: Act, shop: Shop) -> Iterator[None]:
 
 
 @contextmanager
-def without_redis(act: Act, shop: Shop) -> Iterator[None]:
+def without_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """Redis is killed."""
-    act.arena.redis.kill()
+    context.testbed.redis.kill()
     yield
-    act.arena.redis.start()
+    context.testbed.redis.start()
 
 
 @contextmanager
-def behind_a_stranger(act: Act, shop: Shop) -> Iterator[None]:
+def behind_a_stranger(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """A stranger holds a lock below the sale's."""
     with contextlib.ExitStack() as held:
         held.enter_context(contextlib.suppress(LockError))  # etcd may be away when it is given back
         with contextlib.suppress(LockError):  # or when it is asked for
-            client = held.enter_context(connect(act.arena.etcd.endpoints))
+            client = held.enter_context(connect(context.testbed.etcd.endpoints))
             session = held.enter_context(Session(client, ttl=TTL_S, name="stranger"))
             held.enter_context(Mutex(session, CHILD).acquire(timeout=1))
         yield
 
 
-Disturbance = Callable[[Act, Shop], AbstractContextManager[None]]
+Injection = Callable[[ScenarioContext, Shop], AbstractContextManager[None]]
 
 # What each is done to, of which there is one for each shop where that is named; and what is said of it.
-KINDS: dict[Disturbance, tuple[str, str]] = {
+KINDS: dict[Injection, tuple[str, str]] = {
     frozen: ("process of {shop}", "{shop} is frozen"),
     dead: ("process of {shop}", "{shop} is dead"),
     deaf_to_etcd: ("line from {shop} to etcd", "{shop} hears nothing from etcd"),
@@ -150,25 +150,25 @@ KINDS: dict[Disturbance, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A disturbance with its time; seconds from the start of the plan. Of one target, there is one at a time."""
+class PlannedInjection:
+    """A injection with its time; seconds from the start of the plan. Of one target, there is one at a time."""
 
-    disturbance: Disturbance
+    injection: Injection
     shop: int
     begins: float
     lasts: float
 
     @property
     def target(self) -> str:
-        return KINDS[self.disturbance][0].format(shop=self.shop)
+        return KINDS[self.injection][0].format(shop=self.shop)
 
 
-def plan(random: Random) -> list[Planned]:
+def plan(random: Random) -> list[PlannedInjection]:
     """One to four disturbances that may overlap, each of another target."""
-    chosen: dict[str, Planned] = {}
+    chosen: dict[str, PlannedInjection] = {}
     for _ in range(random.randint(1, 4)):
-        each = Planned(
-            disturbance=random.choice(list(KINDS)),
+        each = PlannedInjection(
+            injection=random.choice(list(KINDS)),
             shop=random.randrange(2),
             begins=random.uniform(0.0, 2.0),
             lasts=random.uniform(0.05, LONGEST_S),
@@ -177,22 +177,22 @@ def plan(random: Random) -> list[Planned]:
     return sorted(chosen.values(), key=lambda each: each.begins)
 
 
-def carry_out(act: Act, planned: list[Planned]) -> None:
+def inject(context: ScenarioContext, planned: list[PlannedInjection]) -> None:
     """Disturb the sale as planned; returns when all is over."""
-    threads = [threading.Thread(target=_disturb, args=(act, each), daemon=True) for each in planned]
+    threads = [threading.Thread(target=_disturb, args=(context, each), daemon=True) for each in planned]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def _disturb(act: Act, planned: Planned) -> None:
+def _disturb(context: ScenarioContext, planned: PlannedInjection) -> None:
     time.sleep(planned.begins)
-    shop = act.shops[planned.shop]
-    what = KINDS[planned.disturbance][1].format(shop=shop.name)
+    shop = context.shops[planned.shop]
+    what = KINDS[planned.injection][1].format(shop=shop.name)
     try:
-        with planned.disturbance(act, shop):
-            act.say(f"{what}, for {planned.lasts:.1f} s")
+        with planned.injection(context, shop):
+            context.announce(f"{what}, for {planned.lasts:.1f} s")
             time.sleep(planned.lasts)
     except (ServerError, OSError) as error:
-        act.insist(False, f"{what}: {error}")
+        context.require(False, f"{what}: {error}")

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import redis
 
-from loadtest.faults.snapshot import Glance, Lease, LeaseClock, Party
-from loadtest.faults.testbed.protocols import SALE, Arena, Shop
+from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
+from loadtest.faults.testbed.protocols import SALE, Shop, Testbed
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.names import key_prefix, queue_name
@@ -25,11 +25,11 @@ KEYS = key_prefix(SALE)
 STRANGER = "stranger"
 
 
-class Lookout:
+class Monitor:
     """A thread that looks ten times a second, as a context manager.
 
     Args:
-        arena: where the sale is.
+        testbed: where the sale is.
         start: the moment from which samples count.
         total: items at the beginning.
         show: is told what is seen.
@@ -39,22 +39,22 @@ class Lookout:
         stock, orders: the counter and the length of the ledger, as last seen.
     """
 
-    def __init__(self, arena: Arena, start: Start, total: int, show: Callable[[Glance], None]) -> None:
+    def __init__(self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None]) -> None:
         self.samples: list[Sample] = []
         self.stock = self.orders = 0
-        self._arena = arena
+        self._testbed = testbed
         self._start = start
         self._total = total
         self._show = show
         self._leases = LeaseClock()
         self._redis = redis.Redis.from_url(
-            arena.redis.url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+            testbed.redis.url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
         )
-        self._etcd = connect(arena.etcd.endpoints, timeout=TIMEOUT_S)
+        self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="lookout", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="monitor", daemon=True)
 
-    def __enter__(self) -> Lookout:
+    def __enter__(self) -> Monitor:
         self._thread.start()
         return self
 
@@ -70,12 +70,14 @@ class Lookout:
             self.samples.append(Sample(seen.at_ms, seen.stock, seen.orders, seen.holder, seen.waiters))
             self._show(seen)
 
-    def _look(self) -> Glance:
+    def _look(self) -> Snapshot:
         at_ms = self._start.elapsed_ms()
         stock, orders, lock_ms = self._sale()
-        redis_lock = Lease(lock_ms / 1000, self._arena.ttl_s) if lock_ms else None
+        redis_lock = Lease(lock_ms / 1000, self._testbed.ttl_s) if lock_ms else None
         queue = self._queue()
-        return Glance(at_ms, stock, orders, self._total, redis_lock, self._parties(queue or []), queue is not None)
+        return Snapshot(
+            at_ms, stock, orders, self._total, redis_lock, self._participants(queue or []), queue is not None
+        )
 
     def _sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
@@ -104,12 +106,12 @@ class Lookout:
         now, granted = time.monotonic(), told.granted_ttl
         return Lease(self._leases.left(lease, told_s=told.ttl, granted_s=granted, now=now), granted)
 
-    def _parties(self, queue: list[tuple[str, Lease]]) -> list[Party]:
+    def _participants(self, queue: list[tuple[str, Lease]]) -> list[Participant]:
         holder = queue[0][0] if queue else None
         leases, keys = dict(queue), Counter(name for name, _ in queue)
-        states = {shop.name: _state(shop) for shop in self._arena.shops}
+        states = {shop.name: _state(shop) for shop in self._testbed.shops}
         return [
-            Party(name, states.get(name, ""), leases.get(name), name == holder, keys[name] - (name == holder))
+            Participant(name, states.get(name, ""), leases.get(name), name == holder, keys[name] - (name == holder))
             for name in dict.fromkeys([*states, *leases])
         ]
 

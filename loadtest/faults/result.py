@@ -15,7 +15,7 @@ BREAKS_NOT = "it did not break: the scenario proves nothing"
 
 
 @dataclass(frozen=True)
-class Result:
+class TrialResult:
     """A row of the table.
 
     Attributes:

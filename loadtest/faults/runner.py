@@ -1,4 +1,4 @@
-"""The scenarios one after the other, each in an arena of its own, as they are shown in the terminal."""
+"""The scenarios one after the other, each in a testbed of its own, as they are shown in the terminal."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-from loadtest.faults.result import EXACT, Result
+from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
 from loadtest.faults.scenarios.random_sequence import RandomSequence
 from loadtest.faults.screen import draw
-from loadtest.faults.snapshot import Glance
-from loadtest.faults.testbed.compose import ComposeArena
-from loadtest.faults.testbed.local import LocalArena
-from loadtest.faults.testbed.protocols import Arena
-from loadtest.faults.trial import Performance
+from loadtest.faults.snapshot import Snapshot
+from loadtest.faults.testbed.compose import ComposeTestbed
+from loadtest.faults.testbed.local import LocalTestbed
+from loadtest.faults.testbed.protocols import Testbed
+from loadtest.faults.trial import Trial
 from loadtest.stack.process import scratch_directory
 
 BY_NAME: dict[str, type[Scenario]] = {
@@ -32,7 +32,7 @@ BY_NAME: dict[str, type[Scenario]] = {
 WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines]
 
 
-class Programme:
+class ScenarioRunner:
     """What is played, and what came of it.
 
     Args:
@@ -43,11 +43,11 @@ class Programme:
         compose: in containers, and not in local processes.
 
     Attributes:
-        results: of all performances so far.
+        results: of all trials so far.
     """
 
     def __init__(self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False) -> None:
-        self.results: list[Result] = []
+        self.results: list[TrialResult] = []
         self._console = console
         self._report = report
         self._seconds = seconds
@@ -62,28 +62,28 @@ class Programme:
         with (
             scratch_directory() as directory,
             self._shown_live(),
-            self._arena(scenario, directory) as arena,
+            self._testbed(scenario, directory) as testbed,
         ):
             for guard in guards:
                 if issubclass(scenario, RandomSequence):
-                    result = self._play_random(guard, arena)
+                    result = self._play_random(guard, testbed)
                 else:
-                    result = self._perform(scenario(), guard, arena, scenario.name)
+                    result = self._perform(scenario(), guard, testbed, scenario.name)
                 self.results.append(result)
                 self._tell(result)
 
-    def _arena(self, scenario: type[Scenario], directory: Path) -> LocalArena | ComposeArena:
+    def _testbed(self, scenario: type[Scenario], directory: Path) -> LocalTestbed | ComposeTestbed:
         if self._compose:
-            return ComposeArena(directory, ttl_s=scenario.ttl_s)
-        return LocalArena(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s)
+            return ComposeTestbed(directory, ttl_s=scenario.ttl_s)
+        return LocalTestbed(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s)
 
-    def _play_random(self, guard: str, arena: Arena) -> Result:
+    def _play_random(self, guard: str, testbed: Testbed) -> TrialResult:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
-        random, results, until = Random(self._seed), list[Result](), time.monotonic() + self._seconds
+        random, results, until = Random(self._seed), list[TrialResult](), time.monotonic() + self._seconds
         while not results or (results[-1].as_expected and time.monotonic() < until):
             name = f"random-{self._seed}-{len(results) + 1}"
             self.event(f"sale {len(results) + 1} of seed {self._seed}")
-            results.append(self._perform(RandomSequence(random), guard, arena, name))
+            results.append(self._perform(RandomSequence(random), guard, testbed, name))
         return replace(
             min(results, key=lambda result: (result.as_expected, result.observed == EXACT)),
             stall_s=max(result.stall_s for result in results),
@@ -95,21 +95,21 @@ class Programme:
             f"{result.scenario}, {result.guard}: {problem}" for result in self.results for problem in result.problems
         ]
 
-    def _perform(self, scenario: Scenario, guard: str, arena: Arena, name: str) -> Result:
+    def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> TrialResult:
         self._label = f"{scenario.name}, {guard}"
-        result, record = Performance(scenario, guard, arena, self).run()
+        result, record = Trial(scenario, guard, testbed, self).run()
         record.write(self._report / "records" / f"{name}-{guard}.json")
         return result
 
-    def _tell(self, result: Result) -> None:
+    def _tell(self, result: TrialResult) -> None:
         style, word = ("green", "as expected") if result.as_expected else ("bold red", "NOT AS EXPECTED")
         self._console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
         for problem in result.problems:
             self._console.print(f"    {problem}", style="red", markup=False)
 
-    # What a performance shows
+    # What a trial shows
 
-    def look(self, seen: Glance) -> None:
+    def look(self, seen: Snapshot) -> None:
         """What the sale looks like at this moment."""
         if self._live:
             self._live.update(draw(self._label, seen))

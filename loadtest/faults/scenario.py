@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import ClassVar
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.testbed.protocols import TTL_S
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
@@ -44,8 +44,8 @@ class Scenario(ABC):
         return Expected.EXACT if promise == "exact" else self.unfenced
 
     @abstractmethod
-    def play(self, act: Act) -> None:
-        """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises Missed."""
+    def play(self, context: ScenarioContext) -> None:
+        """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises ScenarioError."""
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
-        """Insist on what the record, and what the audit found in it, have to show beyond the verdict; raises Missed."""
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
+        """Require what record and audit have to show beyond the verdict; raises ScenarioError."""

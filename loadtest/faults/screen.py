@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.snapshot import Glance, Lease, Party
+from loadtest.faults.result import EXACT, TrialResult
+from loadtest.faults.snapshot import Lease, Participant, Snapshot
+from loadtest.terminal.table import DASHES
 
+_WIDE = 100
 _BAR = 24  # characters
 _NAME = 12
 _LOW_S = 0.7  # a lease that is renewed in time does not get there
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
-def draw(label: str, seen: Glance) -> RenderableType:
-    """A picture of at most 80 columns, as high as there are parties, and three."""
+def draw(label: str, seen: Snapshot) -> RenderableType:
+    """A picture of at most 80 columns, as high as there are participants, and three."""
     title = Text.assemble((label, "bold"), (f"  {seen.at_ms / 1000:.1f} s", _QUIET))
     rows = Table.grid(padding=(0, 2))
     for name, bar, words in _rows(seen):
@@ -26,22 +30,22 @@ def draw(label: str, seen: Glance) -> RenderableType:
     return Group(title, rows)
 
 
-def _rows(seen: Glance) -> Iterator[tuple[str, RenderableType, Text]]:
+def _rows(seen: Snapshot) -> Iterator[tuple[str, RenderableType, Text]]:
     yield "stock", _stock_bar(seen), _stock(seen)
-    for party in seen.parties:
-        bar = _lease_bar(party.lease) if party.lease else Text(" " * _BAR)
-        yield party.name, bar, _party(party)
+    for participant in seen.participants:
+        bar = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
+        yield participant.name, bar, _participant(participant)
     if seen.redis_lock:
         yield "Redis lock", _lease_bar(seen.redis_lock), Text(f"held  {seen.redis_lock.left_s:.1f} s left")
     if not seen.etcd:
         yield "etcd", Text(" " * _BAR), Text("is away", _BAD)
 
 
-def _stock_bar(seen: Glance) -> RenderableType:
+def _stock_bar(seen: Snapshot) -> RenderableType:
     return ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
 
 
-def _stock(seen: Glance) -> Text:
+def _stock(seen: Snapshot) -> Text:
     if seen.stock is None or seen.orders is None:
         return Text("Redis is away", _BAD)
     total = seen.stock + seen.orders
@@ -56,12 +60,47 @@ def _lease_bar(lease: Lease) -> RenderableType:
     )
 
 
-def _party(party: Party) -> Text:
-    lease = "" if party.lease is None else f"lease {party.lease.left_s:.1f} s"
+def _participant(participant: Participant) -> Text:
+    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.1f} s"
     words = [
         (lease, ""),
-        (party.state.upper(), _BAD),
-        ("holds" if party.holds else "", "bold green"),
-        (f"{party.waiters} wait" if party.waiters else "", _QUIET),
+        (participant.state.upper(), _BAD),
+        ("holds" if participant.holds else "", "bold green"),
+        (f"{participant.waiters} wait" if participant.waiters else "", _QUIET),
     ]
     return Text("  ").join(Text(*each) for each in words if each[0])
+
+
+def table(results: Sequence[TrialResult], *, width: int, plain: bool) -> Table:
+    """A row for each result; the rows of a scenario stand together, under its name.
+
+    Args:
+        results: what to show, in the order in which it was played.
+        width: characters there are in a line.
+        plain: only characters that every terminal and log has.
+    """
+    wide = width >= _WIDE
+    drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
+    for title in ("scenario", "guard", "expected", "observed"):
+        drawn.add_column(title, no_wrap=title != "observed")
+    for title in ("sold +\nstock", "lost\nupdates", "longest\nstall s" if wide else "stall\nmax s"):
+        drawn.add_column(title, justify="right", no_wrap=True)
+    drawn.add_column("verdict", no_wrap=True)
+    above = ""
+    for result in results:
+        drawn.add_row(Text("" if result.scenario == above else result.scenario, "bold"), *_cells(result))
+        above = result.scenario
+    return drawn
+
+
+def _cells(result: TrialResult) -> list[Text | str]:
+    total = result.sold + result.stock_left
+    return [
+        result.guard,
+        result.expected.value,
+        Text(result.observed, "" if result.observed == EXACT else _BAD),
+        Text(str(total), "" if total == result.stock else _BAD),
+        Text(str(result.lost_updates), _BAD if result.lost_updates else _QUIET),
+        f"{result.stall_s:.1f}",
+        Text("ok", "bold green") if result.as_expected else Text("WRONG", _BAD),
+    ]

@@ -15,7 +15,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Party:
+class Participant:
     """Who sells, or who stands in the queue of the lock without selling.
 
     Attributes:
@@ -33,7 +33,7 @@ class Party:
 
 
 @dataclass(frozen=True)
-class Glance:
+class Snapshot:
     """What can be seen in Redis, in etcd and of the shops at one moment.
 
     Attributes:
@@ -41,7 +41,7 @@ class Glance:
         stock, orders: the counter and the length of the ledger; None while Redis is out of reach.
         total: items at the beginning.
         redis_lock: what is left of the lock of guard redis-lock, None where nobody holds it.
-        parties: the shops, then whoever else is in the queue.
+        participants: the shops, then whoever else is in the queue.
         etcd: whether it answers.
     """
 
@@ -50,7 +50,7 @@ class Glance:
     orders: int | None
     total: int
     redis_lock: Lease | None
-    parties: Sequence[Party]
+    participants: Sequence[Participant]
     etcd: bool
 
     @property
@@ -58,12 +58,14 @@ class Glance:
         """Who holds the lock; None for nobody, or where that cannot be seen."""
         if self.redis_lock:
             return "redis-lock"
-        return next((party.name for party in self.parties if party.holds), None)
+        return next((participant.name for participant in self.participants if participant.holds), None)
 
     @property
     def waiters(self) -> int | None:
         """Keys in etcd's queue behind the first; None where that cannot be seen."""
-        return sum(party.waiters for party in self.parties) if self.etcd and not self.redis_lock else None
+        return (
+            sum(participant.waiters for participant in self.participants) if self.etcd and not self.redis_lock else None
+        )
 
 
 class LeaseClock:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.bench.result import FORMAT as BENCH
-from loadtest.bench.result import Result
+from loadtest.bench.result import BenchResult
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
 from loadtest.results.record import FORMAT as RECORD
@@ -21,7 +21,7 @@ class ReportError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rush:
+class ComparisonSource:
     """A comparison of guards, and those of its runs that were recorded, by guard."""
 
     path: Path
@@ -42,7 +42,7 @@ class Rush:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RecordsSource:
     """At least one record, as they were played."""
 
     path: Path
@@ -63,11 +63,11 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Bench:
+class BenchSource:
     """A run of the benchmark."""
 
     path: Path
-    result: Result
+    result: BenchResult
 
     @property
     def started(self) -> str:
@@ -82,7 +82,7 @@ class Bench:
         return self.result.machine
 
 
-Source = Rush | Kept | Bench
+Source = ComparisonSource | RecordsSource | BenchSource
 
 
 def read(path: Path) -> Source:
@@ -95,18 +95,18 @@ def read(path: Path) -> Source:
     records = [_record(each) for each in sorted((path / RECORDS).glob("*.json"))]
     if not records:
         raise ReportError(f"{path} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
-    return Kept(path, sorted(records, key=lambda record: record.started))
+    return RecordsSource(path, sorted(records, key=lambda record: record.started))
 
 
 def _file(path: Path) -> Source:
     kind = _kind(path)
     if kind == RECORD:
-        return Kept(path, [_record(path)])
+        return RecordsSource(path, [_record(path)])
     if kind == BENCH:
-        return Bench(path, _whole(Result.read, path))
+        return BenchSource(path, _whole(BenchResult.read, path))
     if kind == COMPARISON:
         kept = [_record(each) for each in sorted((path.parent / RECORDS).glob("*.json"))]
-        return Rush(path, _whole(Comparison.read, path), {record.guard: record for record in kept})
+        return ComparisonSource(path, _whole(Comparison.read, path), {record.guard: record for record in kept})
     raise ReportError(f"{path} is none of these: the JSON file of a comparison, of a benchmark, or of a record")
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from loadtest.results.answer import Outcome, Token
 from loadtest.results.overlaps import Overlap, Overlaps
-from loadtest.results.record import AnswerRow, LedgerRow, Record, Section
+from loadtest.results.record import AnswerRow, CriticalSection, LedgerRow, Record
 from loadtest.results.text import counted
 
 SOLD = Outcome.SOLD.value
@@ -41,7 +41,7 @@ class Audit:
     sold: int
     stock_left: int
     overlaps: Overlaps
-    unfinished: list[Section]
+    unfinished: list[CriticalSection]
     token_regressions: list[tuple[LedgerRow, LedgerRow]]
     missing: list[AnswerRow]
     denied: list[LedgerRow]

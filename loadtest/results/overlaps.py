@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from loadtest.results.answer import Outcome
-from loadtest.results.record import Section
+from loadtest.results.record import CriticalSection
 
 SOLD = Outcome.SOLD.value
 # Pairs that did no harm are not kept beyond that: without a lock, thousands of retries make millions of them.
@@ -23,8 +23,8 @@ MOST_KEPT = 10_000
 class Overlap:
     """Two critical sections that were open at the same time, in milliseconds of the record."""
 
-    first: Section
-    second: Section
+    first: CriticalSection
+    second: CriticalSection
     from_ms: float
     to_ms: float
     raced: bool
@@ -50,7 +50,7 @@ class Overlaps:
         return iter(self.pairs)
 
     @classmethod
-    def of(cls, sections: Iterable[Section]) -> Overlaps:
+    def of(cls, sections: Iterable[CriticalSection]) -> Overlaps:
         count, kept = 0, 0
         spans: list[tuple[float, float]] = []
         pairs: list[Overlap] = []
@@ -67,10 +67,10 @@ class Overlaps:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Visit:
+class _Ended:
     """A section that ended, with what is asked of it again and again."""
 
-    section: Section
+    section: CriticalSection
     entered: float
     left: float
     hold: tuple[object, ...]
@@ -78,15 +78,15 @@ class _Visit:
     wrote: bool
 
 
-def _meetings(sections: Iterable[Section]) -> Iterator[tuple[_Visit, list[_Visit]]]:
+def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, list[_Ended]]]:
     """Each section, as it entered, with those it found inside; nobody is left out who found anybody."""
-    visits = [
-        _Visit(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")), wrote(each))
+    ended = [
+        _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")), wrote(each))
         for each in sections
         if each.left_ms is not None
     ]
-    inside: list[_Visit] = []
-    for second in sorted(visits, key=lambda visit: (visit.entered, visit.left)):
+    inside: list[_Ended] = []
+    for second in sorted(ended, key=lambda each: (each.entered, each.left)):
         inside = [first for first in inside if first.left > second.entered]
         met = [first for first in inside if first.hold != second.hold and first.items & second.items]
         if met:
@@ -110,18 +110,18 @@ def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return spans
 
 
-def wrote(section: Section) -> bool:
+def wrote(section: CriticalSection) -> bool:
     """Whether it put an order into the ledger; a replay only found one."""
     return section.outcome == SOLD and section.cause is None
 
 
-def hold_of(section: Section) -> tuple[object, ...]:
+def hold_of(section: CriticalSection) -> tuple[object, ...]:
     """What sections of one hold have in common, and no others."""
     alone = section.order if section.token is None else json.dumps(section.token)
     return section.instance, section.pid, alone
 
 
-def _raced(first: Section, second: Section) -> bool:
+def _raced(first: CriticalSection, second: CriticalSection) -> bool:
     """Whether each read before the other's write was sent; who reads and writes at once reads when it writes."""
     pairs = ((first, second), (second, first))
     return all(

@@ -14,7 +14,7 @@ from typing import Any
 from loadtest.results.answer import Answer, Token
 from loadtest.results.clock import Start
 from loadtest.results.comparison import Run
-from loadtest.results.section_reader import Visit
+from loadtest.results.section_reader import LoggedSection
 from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"
@@ -76,7 +76,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
-class Section:
+class CriticalSection:
     """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`."""
 
     order: str
@@ -95,25 +95,25 @@ class Section:
     item: str = "1"
 
     @classmethod
-    def of(cls, visit: Visit, start: Start) -> Section:
+    def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
         def at(ns: int | None) -> float | None:
             return None if ns is None else start.since_boot(ns)
 
         return cls(
-            visit.order,
-            visit.buyer,
-            visit.instance,
-            visit.pid,
-            visit.thread,
-            visit.guard,
-            visit.token,
-            start.since_boot(visit.entered),
-            at(visit.read),
-            at(visit.commit),
-            at(visit.left),
-            visit.outcome,
-            visit.cause,
-            visit.item,
+            logged.order,
+            logged.buyer,
+            logged.instance,
+            logged.pid,
+            logged.thread,
+            logged.guard,
+            logged.token,
+            start.since_boot(logged.entered),
+            at(logged.read),
+            at(logged.commit),
+            at(logged.left),
+            logged.outcome,
+            logged.cause,
+            logged.item,
         )
 
 
@@ -163,7 +163,7 @@ class Record:
     expectation: dict[str, Any] | None = None
     answers: list[AnswerRow] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
@@ -183,13 +183,15 @@ class Record:
         )
 
     def take(
-        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], visits: Iterable[Visit]
+        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[LoggedSection]
     ) -> None:
-        """Bring what was gathered to the record's clock; visits that began before its start belong to another."""
+        """Bring what was gathered to the record's clock; sections that began before its start belong to another."""
         self.answers = [AnswerRow.of(answer, start) for answer in answers]
         self.ledger = [LedgerRow.of(order, start) for order in ledger]
-        entered = (visit for visit in visits if visit.entered >= start.boot_ns)
-        self.sections = sorted((Section.of(visit, start) for visit in entered), key=lambda section: section.entered_ms)
+        entered = (logged for logged in sections if logged.entered >= start.boot_ns)
+        self.sections = sorted(
+            (CriticalSection.of(logged, start) for logged in entered), key=lambda section: section.entered_ms
+        )
 
     def to_json(self) -> str:
         """A line a row, so that two records can be compared as text."""
@@ -224,7 +226,7 @@ class Record:
             raise RecordError(f"{path} is damaged: {error}") from error
 
 
-_ROWS = {"answers": AnswerRow, "ledger": LedgerRow, "sections": Section, "samples": Sample, "events": Event}
+_ROWS = {"answers": AnswerRow, "ledger": LedgerRow, "sections": CriticalSection, "samples": Sample, "events": Event}
 
 
 def _lines(value: Any) -> str:

@@ -15,7 +15,7 @@ from loadtest.results.answer import Token
 
 
 @dataclass
-class Visit:
+class LoggedSection:
     """One critical section, or as much of it as there is yet; times in nanoseconds of `loadtest.results.clock`.
 
     Attributes:
@@ -46,16 +46,16 @@ class SectionReader:
     """Follows all files of a directory, from its making on; what stands in them already is skipped.
 
     Attributes:
-        visits: what was read so far, in each process in the order of entering.
+        sections: what was read so far, in each process in the order of entering.
         full: whether a process has stopped recording because its file was full.
     """
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self.visits: list[Visit] = []
+        self.sections: list[LoggedSection] = []
         self.full = False
         self._read = {file: file.stat().st_size for file in self._files()}
-        self._open: dict[tuple[Path, str], Visit] = {}
+        self._open: dict[tuple[Path, str], LoggedSection] = {}
 
     @classmethod
     def from_environment(cls) -> SectionReader:
@@ -63,8 +63,8 @@ class SectionReader:
         name = os.environ.get("FLASHSALE_SECTION_LOG")
         return cls(Path(name) if name else None)
 
-    def poll(self) -> list[Visit]:
-        """`visits`, with what was written since the last call."""
+    def poll(self) -> list[LoggedSection]:
+        """`sections`, with what was written since the last call."""
         for file in self._files():
             with file.open("rb") as lines:
                 lines.seek(self._read.get(file, 0))
@@ -73,7 +73,7 @@ class SectionReader:
                 self._read[file] = self._read.get(file, 0) + len(whole) + 1
                 for line in whole.splitlines():
                     self._take(file, json.loads(line))
-        return self.visits
+        return self.sections
 
     def _files(self) -> list[Path]:
         return [] if self._directory is None else sorted(self._directory.glob("*.jsonl"))
@@ -81,11 +81,11 @@ class SectionReader:
     def _take(self, file: Path, line: dict[str, Any]) -> None:
         event, at = line.pop("event"), line.pop("at", 0)
         if event == "enter":
-            told = {each.name: line[each.name] for each in fields(Visit) if each.name in line}
-            self._open[file, line["order"]] = visit = Visit(entered=at, **told)
-            self.visits.append(visit)
+            told = {each.name: line[each.name] for each in fields(LoggedSection) if each.name in line}
+            self._open[file, line["order"]] = section = LoggedSection(entered=at, **told)
+            self.sections.append(section)
         elif event == "leave" and (file, line["order"]) in self._open:
-            visit = self._open.pop((file, line["order"]))
-            visit.left, visit.read, visit.commit = at, line["read_at"], line["commit_at"]
-            visit.outcome, visit.cause = line["outcome"], line["cause"]
+            section = self._open.pop((file, line["order"]))
+            section.left, section.read, section.commit = at, line["read_at"], line["commit_at"]
+            section.outcome, section.cause = line["outcome"], line["cause"]
         self.full |= event == "full"

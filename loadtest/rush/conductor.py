@@ -135,7 +135,7 @@ class Conductor:
         verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
-        record.take(start, answers=answers, ledger=ledger, visits=section_log.poll())
+        record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
         record.samples = samples
         self.records.append(record)
         self._listener.round_ends(run)

@@ -17,7 +17,7 @@ from gevent import get_hub
 from markupsafe import escape
 
 from loadtest.report.pages.comparison import page
-from loadtest.report.sources import Rush
+from loadtest.report.sources import ComparisonSource
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
@@ -115,7 +115,7 @@ class VerdictTab:
         drawn = self._drawn
         if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
             records = {record.guard: record for record in self._conductor.records}
-            kept = Rush(Path(COMPARISON), comparison, records)
+            kept = ComparisonSource(Path(COMPARISON), comparison, records)
             # In a thread, so that Locust's own greenlets go on meanwhile.
             html = get_hub().threadpool.apply(page, (kept,))
             drawn = self._drawn = comparison, len(comparison.runs), html

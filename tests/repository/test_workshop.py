@@ -18,10 +18,10 @@ import pytest
 from rich.console import Console
 
 from loadtest.cli.main import cli
-from loadtest.faults.result import Result
+from loadtest.faults.result import TrialResult
 from loadtest.faults.runner import BY_NAME
 from loadtest.faults.scenario import Expected
-from loadtest.faults.table import table
+from loadtest.faults.screen import table
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, s
     shown = readme_script.part(step, WORKSHOP)
     assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
     console = Console(file=io.StringIO(), width=80)
-    row = Result(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
+    row = TrialResult(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
     console.print(table([row], width=80, plain=True))
     assert isinstance(console.file, io.StringIO)
     titles = [line.split() for line in console.file.getvalue().splitlines()[:2]]

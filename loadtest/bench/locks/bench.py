@@ -37,7 +37,7 @@ class TurnsMissing(Exception):
 
 
 @dataclass(frozen=True)
-class Result:
+class LockResult:
     """One candidate with a number of waiters.
 
     Attributes:
@@ -70,7 +70,7 @@ def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
     return rate
 
 
-def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> Result:
+def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> LockResult:
     """Let two processes compete, and count once everybody queues."""
     before = serial_commits(etcd.endpoint)
     with _workers(candidate, waiters, etcd, redis, seconds) as workers:
@@ -86,7 +86,7 @@ def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: flo
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
     commits = (before + serial_commits(etcd.endpoint)) / 2
-    return Result(
+    return LockResult(
         candidate,
         waiters,
         per_s,
@@ -148,7 +148,7 @@ def _forget(etcd: Etcd, name: str) -> None:
             client.revoke(lease)
 
 
-def table(results: list[Result]) -> Table:
+def table(results: list[LockResult]) -> Table:
     """The results as people read them; events are watch messages, all figures from "RPCs" on are per hand-over."""
     rpc = {result.waiters: result.per_s for result in results if result.candidate == "lock-rpc"}
     rows = Table(title=f"Hand-overs of one lock between threads of {PROCESSES} processes")
@@ -173,7 +173,7 @@ def table(results: list[Result]) -> Table:
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
     """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
     console = Console(width=max(Console().width, 100))
-    results: list[Result] = []
+    results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         for count in waiters:
             for candidate in candidates:

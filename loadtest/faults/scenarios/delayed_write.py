@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import VICTIM, Act, Untimely
+from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
@@ -23,33 +23,33 @@ class DelayedWrite(Scenario):
     lines = True
     unfenced = Expected.BREAKS
 
-    def play(self, act: Act) -> None:
-        shop = act.shops[0]
-        act.let_sell(20)
-        answer = act.holder_inside(0, think_ms=THINK_MS)
+    def play(self, context: ScenarioContext) -> None:
+        shop = context.shops[0]
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=THINK_MS)
         shop.redis_line.stall(REQUESTS)
-        self._stalled_ms = act.start.elapsed_ms()
-        act.wait_for("the write", lambda: self._is_held_back(act) or not act.is_inside(VICTIM))
-        if not self._is_held_back(act):
-            raise Untimely("the write was on its way before the line was cut")
-        self._seen_ms = act.start.elapsed_ms()
+        self._stalled_ms = context.start.elapsed_ms()
+        context.wait_for("the write", lambda: self._is_held_back(context) or not context.is_inside(VICTIM))
+        if not self._is_held_back(context):
+            raise MistimedFault("the write was on its way before the line was cut")
+        self._seen_ms = context.start.elapsed_ms()
         for line in shop.etcd_lines:
             line.stall()
-        act.say("shop-a has sent its write and is cut off from the network")
-        act.let_sell(20)
-        act.calm()
+        context.announce("shop-a has sent its write and is cut off from the network")
+        context.wait_for_sales(20)
+        context.settle()
         for line in shop.lines:
             line.resume()
-        act.say("the network is back, and delivers the write")
-        act.wait_for("an answer to the victim", answer.done)
-        act.buyers.go_on()
+        context.announce("the network is back, and delivers the write")
+        context.wait_for("an answer to the victim", answer.done)
+        context.buyers.go_on()
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
         thought_until = section.entered_ms + THINK_MS
         if self._seen_ms < thought_until or (section.commit_ms or 0.0) < self._stalled_ms:
-            raise Untimely("it was not the write that was held back")
+            raise MistimedFault("it was not the write that was held back")
 
-    def _is_held_back(self, act: Act) -> bool:
+    def _is_held_back(self, context: ScenarioContext) -> bool:
         """Whether something of the victim is under way to Redis: if he has thought, it is his write."""
-        return VICTIM.encode() in act.shops[0].redis_line.held_back(REQUESTS)
+        return VICTIM.encode() in context.shops[0].redis_line.held_back(REQUESTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act, Missed
+from loadtest.faults.context import ScenarioContext, ScenarioError
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.protocols import leader_of
 
@@ -14,13 +14,13 @@ class EtcdMember(Scenario):
     what = "kill -9 of the leader of three etcd members, in the middle of the rush"
     members = 3
 
-    def play(self, act: Act) -> None:
-        act.let_sell(20)
-        leader = leader_of(act.arena.etcd)
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        leader = leader_of(context.testbed.etcd)
         if leader is None:
-            raise Missed("no member of etcd leads")
+            raise ScenarioError("no member of etcd leads")
         leader.kill()
-        act.say(f"{leader.name}, the leader, is killed")
-        act.let_sell(20)
+        context.announce(f"{leader.name}, the leader, is killed")
+        context.wait_for_sales(20)
         leader.start()
-        act.say(f"{leader.name} is back")
+        context.announce(f"{leader.name} is back")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.protocols import TTL_S
 from loadtest.results.audit import Audit
@@ -15,19 +15,19 @@ class EtcdOutage(Scenario):
     name = "etcd-outage"
     what = "take etcd away for longer than the TTL, and bring it back"
 
-    def play(self, act: Act) -> None:
-        act.let_sell(20)
-        act.arena.etcd.stop()
-        down_ms = act.start.elapsed_ms()
-        act.say("etcd is away")
-        act.outlive_lease()
-        self._away = (down_ms + TTL_S * 1000, act.start.elapsed_ms())
-        act.arena.etcd.start()
-        act.say("etcd is back")
-        act.let_sell(20)
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        context.testbed.etcd.stop()
+        down_ms = context.start.elapsed_ms()
+        context.announce("etcd is away")
+        context.wait_out_lease()
+        self._away = (down_ms + TTL_S * 1000, context.start.elapsed_ms())
+        context.testbed.etcd.start()
+        context.announce("etcd is back")
+        context.wait_for_sales(20)
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         begin, end = self._away
         sold = sum(begin < section.entered_ms < end for section in record.sections)
-        if act.uses_etcd:
-            act.insist(sold == 0, f"{sold} critical sections began without etcd")
+        if context.uses_etcd:
+            context.require(sold == 0, f"{sold} critical sections began without etcd")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.protocols import TTL_S
 from loadtest.results.audit import Audit
@@ -17,16 +17,16 @@ class KillHolder(Scenario):
     name = "kill-holder"
     what = "kill -9 of the instance that holds the lock, in the middle of the rush"
 
-    def play(self, act: Act) -> None:
-        act.let_sell(20)
-        answer = act.holder_inside(0, think_ms=1000)
-        act.shops[0].instance.kill()
-        act.say("shop-a is killed")
-        act.let_sell(20)
-        act.arena.heal()
-        act.say("shop-a is started again")
-        act.wait_for("an answer to the victim", answer.done)
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=1000)
+        context.shops[0].instance.kill()
+        context.announce("shop-a is killed")
+        context.wait_for_sales(20)
+        context.testbed.heal()
+        context.announce("shop-a is started again")
+        context.wait_for("an answer to the victim", answer.done)
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         stall = found.longest_stall_ms / 1000
-        act.insist(stall <= TTL_S + SLACK_S, f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s")
+        context.require(stall <= TTL_S + SLACK_S, f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.protocols import CHILD, LOCK_TIMEOUT_S
 from loadtest.results.answer import Outcome
@@ -19,18 +19,20 @@ class NestedName(Scenario):
     name = "nested-name"
     what = "a stranger holds NAME/child; the timeout tells the operator whom to look for"
 
-    def play(self, act: Act) -> None:
-        act.let_sell(20)
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
         with (
-            connect(act.arena.etcd.endpoints) as client,
+            connect(context.testbed.etcd.endpoints) as client,
             Session(client, ttl=10, name="stranger") as session,
             Mutex(session, CHILD).acquire(timeout=5),
         ):
-            act.say(f"a stranger holds {CHILD}")
-            answer = act.buyers.buy("operator", shop=0)
-        act.say("the stranger is gone")
-        if act.uses_etcd:
-            told = str(act.buyers.told["operator"].get("detail"))
-            act.insist(answer.outcome is Outcome.LOCK_TIMEOUT, f"after {LOCK_TIMEOUT_S:g} s: {answer.outcome.value}")
-            act.insist(CHILD in told and "stranger" in told, f"the refusal does not name the stranger: {told}")
-        act.let_sell(20)
+            context.announce(f"a stranger holds {CHILD}")
+            answer = context.buyers.buy("operator", shop=0)
+        context.announce("the stranger is gone")
+        if context.uses_etcd:
+            told = str(context.buyers.told["operator"].get("detail"))
+            context.require(
+                answer.outcome is Outcome.LOCK_TIMEOUT, f"after {LOCK_TIMEOUT_S:g} s: {answer.outcome.value}"
+            )
+            context.require(CHILD in told and "stranger" in told, f"the refusal does not name the stranger: {told}")
+        context.wait_for_sales(20)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 
 
@@ -13,22 +13,22 @@ class Partition(Scenario):
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
     lines = True
 
-    def play(self, act: Act) -> None:
-        lines = act.shops[0].etcd_lines
-        act.let_sell(20)
+    def play(self, context: ScenarioContext) -> None:
+        lines = context.shops[0].etcd_lines
+        context.wait_for_sales(20)
         for line in lines:
             line.stall()
-        act.say("shop-a hears nothing from etcd any more")
-        act.outlive_lease()
+        context.announce("shop-a hears nothing from etcd any more")
+        context.wait_out_lease()
         for line in lines:
             line.resume()
-        act.say("shop-a and etcd hear each other again")
-        act.let_sell(20)
+        context.announce("shop-a and etcd hear each other again")
+        context.wait_for_sales(20)
         for line in lines:
             line.refuse()
-        act.say("shop-a's connections to etcd are reset, and new ones refused")
-        act.outlive_lease()
+        context.announce("shop-a's connections to etcd are reset, and new ones refused")
+        context.wait_out_lease()
         for line in lines:
             line.start()
-        act.say("shop-a can connect to etcd again")
-        act.let_sell(20)
+        context.announce("shop-a can connect to etcd again")
+        context.wait_for_sales(20)

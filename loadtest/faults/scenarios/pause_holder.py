@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import VICTIM, Act, Untimely
+from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
@@ -20,24 +20,26 @@ class PauseHolder(Scenario):
     what = "freeze the holder between its read and its write, let others sell, thaw it"
     unfenced = Expected.BREAKS
 
-    def play(self, act: Act) -> None:
-        act.let_sell(20)
-        answer = act.holder_inside(0, think_ms=2000)
-        act.shops[0].instance.pause()
-        self._frozen_ms = act.start.elapsed_ms()
-        act.say("shop-a is frozen")
-        act.let_sell(20)
-        act.calm()
-        self._thawed_ms = act.start.elapsed_ms()
-        act.shops[0].instance.resume()
-        act.say("shop-a is thawed, and goes on where it was")
-        act.wait_for("an answer to the victim", answer.done)
-        act.buyers.go_on()
-        if act.exact:
-            act.insist(answer.result().outcome is Outcome.LOCK_LOST, f"the victim was told {answer.result().outcome}")
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=2000)
+        context.shops[0].instance.pause()
+        self._frozen_ms = context.start.elapsed_ms()
+        context.announce("shop-a is frozen")
+        context.wait_for_sales(20)
+        context.settle()
+        self._thawed_ms = context.start.elapsed_ms()
+        context.shops[0].instance.resume()
+        context.announce("shop-a is thawed, and goes on where it was")
+        context.wait_for("an answer to the victim", answer.done)
+        context.buyers.go_on()
+        if context.exact:
+            context.require(
+                answer.result().outcome is Outcome.LOCK_LOST, f"the victim was told {answer.result().outcome}"
+            )
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
         read, commit = section.read_ms or 0.0, section.commit_ms or self._thawed_ms
         if not read < self._frozen_ms < self._thawed_ms <= commit:
-            raise Untimely("it was not frozen between read and write")
+            raise MistimedFault("it was not frozen between read and write")

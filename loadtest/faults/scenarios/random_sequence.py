@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from loadtest.faults.context import Act
-from loadtest.faults.injections import carry_out, plan
+from loadtest.faults.context import ScenarioContext
+from loadtest.faults.injections import inject, plan
 from loadtest.faults.scenario import Expected, Scenario
 
 
@@ -24,5 +24,5 @@ class RandomSequence(Scenario):
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def play(self, act: Act) -> None:
-        carry_out(act, plan(self._random))
+    def play(self, context: ScenarioContext) -> None:
+        inject(context, plan(self._random))

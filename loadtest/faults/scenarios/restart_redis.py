@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 
 
@@ -12,10 +12,10 @@ class RestartRedis(Scenario):
     name = "restart-redis"
     what = "kill -9 of Redis in the middle of the rush, three times; acknowledged orders survive"
 
-    def play(self, act: Act) -> None:
+    def play(self, context: ScenarioContext) -> None:
         for _ in range(3):
-            act.let_sell(20)
-            act.arena.redis.kill()
-            act.say("Redis is killed")
-            act.arena.redis.start()
-            act.say("Redis is back")
+            context.wait_for_sales(20)
+            context.testbed.redis.kill()
+            context.announce("Redis is killed")
+            context.testbed.redis.start()
+            context.announce("Redis is back")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
@@ -21,10 +21,10 @@ class RetryStorm(Scenario):
     what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
     lines = True
 
-    def play(self, act: Act) -> None:
-        fronts = [shop.front for shop in act.shops]
-        act.let_sell(20)
-        act.say("answers are lost")
+    def play(self, context: ScenarioContext) -> None:
+        fronts = [shop.front for shop in context.shops]
+        context.wait_for_sales(20)
+        context.announce("answers are lost")
         for _ in range(WAVES):
             for front in fronts:
                 front.stall(ANSWERS)
@@ -33,9 +33,11 @@ class RetryStorm(Scenario):
                 front.reset()
                 front.resume()
             time.sleep(0.1)
-        act.say("answers arrive again")
+        context.announce("answers arrive again")
 
-    def review(self, act: Act, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         replays = sum(section.cause == "replayed" for section in record.sections)
         lost = sum(answer.status == 0 for answer in record.answers)
-        act.insist(lost >= FEWEST and replays >= FEWEST, f"only {lost} answers were lost, and {replays} given again")
+        context.require(
+            lost >= FEWEST and replays >= FEWEST, f"only {lost} answers were lost, and {replays} given again"
+        )

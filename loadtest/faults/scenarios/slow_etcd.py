@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.context import Act
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 
 
@@ -15,14 +15,14 @@ class SlowEtcd(Scenario):
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
     lines = True
 
-    def play(self, act: Act) -> None:
-        lines = [line for shop in act.shops for line in shop.etcd_lines]
-        act.let_sell(20)
+    def play(self, context: ScenarioContext) -> None:
+        lines = [line for shop in context.shops for line in shop.etcd_lines]
+        context.wait_for_sales(20)
         for line in lines:
             line.delay_s, line.jitter_s = 0.025, 0.225
-        act.say("etcd is slow")
+        context.announce("etcd is slow")
         time.sleep(3.0)
         for line in lines:
             line.delay_s = line.jitter_s = 0.0
-        act.say("etcd is fast again")
-        act.let_sell(10)
+        context.announce("etcd is fast again")
+        context.wait_for_sales(10)

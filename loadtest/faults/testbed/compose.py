@@ -1,4 +1,4 @@
-"""The arena of containers: the stack of docker-compose.yml, in which Docker kills, freezes and starts.
+"""The testbed of containers: the stack of docker-compose.yml, in which Docker kills, freezes and starts.
 
 It is a project of its own on ports of its own, so a stack that is in use is left alone.
 """
@@ -106,7 +106,7 @@ class RedisContainer(Container):
         super().__init__("redis", port, lambda: redis_answers(self.url))
 
 
-class ComposeArena(Lifetime):
+class ComposeTestbed(Lifetime):
     """The stack of docker-compose.yml, without lines that could be cut.
 
     Args:

@@ -1,4 +1,4 @@
-"""The arena of local processes: each can be killed or frozen, and each line between two of them cut."""
+"""The testbed of local processes: each can be killed or frozen, and each line between two of them cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import EtcdCluster, Redis
 
 
-class LocalArena(Lifetime):
+class LocalTestbed(Lifetime):
     """etcd with one member or more, Redis that has every write on disk, and two shops.
 
     Args:

@@ -111,7 +111,7 @@ class Shop:
         return self.lines[2:]
 
 
-class Arena(Protocol):
+class Testbed(Protocol):
     """etcd, Redis that has every write on disk, and two shops.
 
     Attributes:

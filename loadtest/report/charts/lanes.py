@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from loadtest.results.overlaps import SOLD, hold_of
-from loadtest.results.record import Record, Section
+from loadtest.results.record import CriticalSection, Record
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def bars(record: Record) -> list[Bar]:
     return found
 
 
-def _last_known(sections: Iterable[Section]) -> dict[tuple[str, int], float]:
+def _last_known(sections: Iterable[CriticalSection]) -> dict[tuple[str, int], float]:
     """When each process last entered or left a section."""
     last: dict[tuple[str, int], float] = {}
     for section in sections:
@@ -50,8 +50,8 @@ def _last_known(sections: Iterable[Section]) -> dict[tuple[str, int], float]:
     return last
 
 
-def _groups(sections: Iterable[Section]) -> list[list[Section]]:
-    groups: dict[object, list[Section]] = {}
+def _groups(sections: Iterable[CriticalSection]) -> list[list[CriticalSection]]:
+    groups: dict[object, list[CriticalSection]] = {}
     for number, section in enumerate(sections):
         groups.setdefault(number if section.token is None else hold_of(section), []).append(section)
     return list(groups.values())

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from loadtest.report.charts.vega import BAD, DIGITS, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
 from loadtest.results.audit import Audit
-from loadtest.results.record import Section
+from loadtest.results.record import CriticalSection
 
 _MOST = 8  # sections
 _LANE = 36
 _NAME = 190
 
 
-def race(found: Audit) -> list[Section]:
+def race(found: Audit) -> list[CriticalSection]:
     """The first section that raced, and those with which it did, as they entered; empty if none raced."""
     if not found.raced:
         return []
@@ -22,7 +22,7 @@ def race(found: Audit) -> list[Section]:
     return [first, *sorted(rivals, key=lambda section: section.entered_ms)[: _MOST - 1]]
 
 
-def magnified(sections: Sequence[Section]) -> Spec:
+def magnified(sections: Sequence[CriticalSection]) -> Spec:
     """A lane for each buyer, in milliseconds from the first entry on."""
     zero = sections[0].entered_ms
     rows = [

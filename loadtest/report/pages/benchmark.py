@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.bench.result import Result, Row
+from loadtest.bench.result import BenchResult, Row
 from loadtest.bench.tables import Grid, grids, setting
 from loadtest.report.charts.strip import Lane, strip
 from loadtest.report.charts.vega import BAD, INK, PLAIN, WARN, WIDE, Markup, Spec, draw
 from loadtest.report.render import render
-from loadtest.report.sources import Bench
+from loadtest.report.sources import BenchSource
 
 _CPU = ("instances", "etcd", "redis", "buyers")
 _LANE = 34
 _NAME = 140
 
 
-def page(bench: Bench) -> str:
+def page(bench: BenchSource) -> str:
     """The whole page."""
     result = bench.result
     parts = [part(result, grid) for grid in grids(result)]
-    return render("bench.html", {"source": bench, "result": result, "parts": parts, "cpu": cpu(result)})
+    return render("benchmark.html", {"source": bench, "result": result, "parts": parts, "cpu": cpu(result)})
 
 
-def part(result: Result, grid: Grid) -> dict[str, Any]:
+def part(result: BenchResult, grid: Grid) -> dict[str, Any]:
     """A part's table, and its chart: the rounds of each case, or for an open load, from the median to the 99th."""
     rows = result.part(grid.name)
     guards = list(dict.fromkeys(row.case.guard for row in rows))
@@ -47,7 +47,7 @@ def _name(row: Row) -> str:
     return ", ".join(filter(None, (row.case.guard, setting(row.case))))
 
 
-def cpu(result: Result) -> Markup | None:
+def cpu(result: BenchResult) -> Markup | None:
     """CPU time per click, by who used it; None if the rush was not measured."""
     rows = [
         {"guard": row.case.guard, "who": who, "ms": row.cpu_ms[who], "place": place}

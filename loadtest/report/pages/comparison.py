@@ -10,17 +10,17 @@ from loadtest.report.charts.vega import Markup, draw
 from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.sections import Inside
 from loadtest.report.render import render
-from loadtest.report.sources import Rush
+from loadtest.report.sources import ComparisonSource
 from loadtest.results.comparison import GUARDS, Comparison
 from loadtest.results.record import Record
 
 
-def page(rush: Rush) -> str:
+def page(rush: ComparisonSource) -> str:
     """The whole page."""
     comparison = rush.comparison
     insides = [Inside.of(rush.records[run.guard]) for run in comparison.runs if run.guard in rush.records]
     return render(
-        "rush.html",
+        "comparison.html",
         {
             "source": rush,
             "comparison": comparison,
@@ -35,7 +35,7 @@ def page(rush: Rush) -> str:
     )
 
 
-def sold(rush: Rush) -> dict[str, Markup | None]:
+def sold(rush: ComparisonSource) -> dict[str, Markup | None]:
     """Sales over time by guard, all on the same axes."""
     records = {run.guard: rush.records[run.guard] for run in rush.comparison.runs if run.guard in rush.records}
     until_s = max(map(end_s, records.values()), default=0.0)
@@ -53,7 +53,7 @@ def took(record: Record) -> list[float]:
     return [answer.answered_ms - answer.sent_ms for answer in record.answers]
 
 
-def _distributions(rush: Rush, measured: Callable[[Record], list[float]]) -> Markup | None:
+def _distributions(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
     """Histograms by guard."""
     guards = [run.guard for run in rush.comparison.runs if run.guard in rush.records]
     spec = distributions({guard: measured(rush.records[guard]) for guard in guards})

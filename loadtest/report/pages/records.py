@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from loadtest.faults.runner import BY_NAME
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.vega import HALF, Markup, draw
 from loadtest.report.pages.sections import Inside
 from loadtest.report.render import render
-from loadtest.report.sources import Kept
+from loadtest.report.sources import RecordsSource
 from loadtest.results.record import Record
 
 _ALL_OPEN = 6  # records
@@ -46,11 +45,11 @@ class Played:
         return list(self.record.expectation["problems"]) if self.record.expectation else []
 
 
-def page(kept: Kept) -> str:
+def page(kept: RecordsSource) -> str:
     """The whole page."""
     played = [Played.of(record) for record in kept.records]
     return render(
-        "kept.html",
+        "records.html",
         {
             "source": kept,
             "sentence": sentence(played),
@@ -77,11 +76,11 @@ def chapters(played: list[Played]) -> list[dict[str, Any]]:
     found: dict[str, list[Played]] = {}
     for each in played:
         found.setdefault(each.record.scenario or "rush", []).append(each)
-    return [{"name": name, "what": _what(name), "played": each} for name, each in found.items()]
+    return [{"name": name, "what": _fault(each[0].record), "played": each} for name, each in found.items()]
 
 
-def _what(scenario: str) -> str:
-    return BY_NAME[scenario].what if scenario in BY_NAME else ""
+def _fault(record: Record) -> str:
+    return str((record.expectation or {}).get("fault", ""))
 
 
 def repeat(records: list[Record]) -> str:
@@ -90,6 +89,5 @@ def repeat(records: list[Record]) -> str:
         return "make demo"
     scenarios = dict.fromkeys(str(record.scenario) for record in records)
     guards = dict.fromkeys(record.guard for record in records)
-    every = set(scenarios) == set(BY_NAME)
-    words = ([] if every else list(scenarios)) + [f"--guard {guard}" for guard in guards]
+    words = [*scenarios, *(f"--guard {guard}" for guard in guards)]
     return f'make faults ARGS="{" ".join(words)}"'

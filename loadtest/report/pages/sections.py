@@ -9,7 +9,7 @@ from loadtest.report.charts.sold import end_s
 from loadtest.report.charts.timeline import timeline
 from loadtest.report.charts.vega import Markup, draw
 from loadtest.results.audit import Audit, audit
-from loadtest.results.record import Record, Section
+from loadtest.results.record import CriticalSection, Record
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Inside:
     record: Record
     found: Audit
     timeline: Markup | None
-    racing: list[Section]
+    racing: list[CriticalSection]
     race: Markup | None
 
     @classmethod

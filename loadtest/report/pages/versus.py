@@ -12,7 +12,7 @@ from loadtest.report.charts.vega import Markup, draw
 from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.comparison import took
 from loadtest.report.render import render
-from loadtest.report.sources import Bench, ReportError, Rush, Source
+from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Line:
 def page(a: Source, b: Source) -> str:
     """The whole page; raises ReportError if they cannot be compared."""
     waits: Markup | None = None
-    if isinstance(a, Rush) and isinstance(b, Rush):
+    if isinstance(a, ComparisonSource) and isinstance(b, ComparisonSource):
         lines, waits = _guards(a, b), _waits(a, b)
-    elif isinstance(a, Bench) and isinstance(b, Bench):
+    elif isinstance(a, BenchSource) and isinstance(b, BenchSource):
         lines = _cases(a, b)
     else:
         raise ReportError(f"{a.path} and {b.path} cannot be compared: two comparisons can be, or two benchmarks")
@@ -61,7 +61,7 @@ def sentence(lines: Sequence[Line]) -> str:
     return f"B took {low if low == high else f'{low} to {high}'} times as long as A."
 
 
-def _guards(a: Rush, b: Rush) -> list[Line]:
+def _guards(a: ComparisonSource, b: ComparisonSource) -> list[Line]:
     theirs = {run.guard: run for run in b.comparison.runs}
     return [
         Line(
@@ -78,7 +78,7 @@ def _guards(a: Rush, b: Rush) -> list[Line]:
     ]
 
 
-def _cases(a: Bench, b: Bench) -> list[Line]:
+def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
     theirs = {row.case: row for row in b.result.rows}
     return [
         Line(
@@ -103,7 +103,7 @@ def _ratios(lines: Sequence[Line]) -> Markup | None:
     return draw(strip(lanes, title="wall time of B as a multiple of A", line_at=1.0)) if lanes else None
 
 
-def _waits(a: Rush, b: Rush) -> Markup | None:
+def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
     """Times from click to answer, A above B for each guard that both have recorded."""
     both = [guard for guard in a.records if guard in b.records]
     ordered = [run.guard for run in a.comparison.runs if run.guard in both]

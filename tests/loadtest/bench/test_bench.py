@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from loadtest.bench import clients as crowd_module
-from loadtest.bench.clients import Click, Crowd, Unanswered
+from loadtest.bench import clients as clients_module
+from loadtest.bench.clients import Click, ClientPool, Unanswered
 from loadtest.bench.document import performance
 from loadtest.bench.limits import limits_grid
-from loadtest.bench.meters import Count
-from loadtest.bench.result import Case, Result, Row, Run
+from loadtest.bench.result import BenchResult, Case, Count, Round, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, parts
 from loadtest.bench.tables import COLUMNS, grids
@@ -81,9 +80,9 @@ def test_every_buyer_clicks_once_and_has_his_own_answer() -> None:
         for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
             connection.sendall(piece)
 
-    with server(in_pieces) as url, Crowd([url]) as crowd:
-        crowd.gather(30)
-        answers = crowd.burst(clicks(30))
+    with server(in_pieces) as url, ClientPool([url]) as clients:
+        clients.connect(30)
+        answers = clients.burst(clicks(30))
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(30)))
     assert {(answer.outcome, answer.instance, answer.held_ms) for answer in answers} == {(Outcome.SOLD, "a", 2)}
     assert all(answer.received >= answer.sent for answer in answers)
@@ -99,9 +98,9 @@ def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
         else:
             connection.shutdown(socket.SHUT_RDWR)
 
-    with server(hang_up) as url, Crowd([url]) as crowd:
-        crowd.gather(10)
-        answers = crowd.burst(clicks(10))
+    with server(hang_up) as url, ClientPool([url]) as clients:
+        clients.connect(10)
+        answers = clients.burst(clicks(10))
     assert {(answer.outcome, answer.in_doubt) for answer in answers} == {(Outcome.ERROR, True)}
 
 
@@ -119,10 +118,10 @@ def test_a_connection_that_closes_after_its_answer_is_not_a_second_answer() -> N
             last.wait(20)
             connection.sendall(http(SOLD))
 
-    with server(last_one_late) as url, Crowd([url]) as crowd, ThreadPoolExecutor(1) as thread:
-        crowd.gather(10)
-        burst = thread.submit(crowd.burst, clicks(10))
-        wait_until(lambda: sum(not connection.open for connection in crowd._connections) == 9)
+    with server(last_one_late) as url, ClientPool([url]) as clients, ThreadPoolExecutor(1) as thread:
+        clients.connect(10)
+        burst = thread.submit(clients.burst, clicks(10))
+        wait_until(lambda: sum(not connection.open for connection in clients._connections) == 9)
         last.set()
         answers = burst.result(20)
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
@@ -131,9 +130,13 @@ def test_a_connection_that_closes_after_its_answer_is_not_a_second_answer() -> N
 
 def test_who_is_never_answered_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is an error after the patience, and not a hang."""
-    monkeypatch.setattr(crowd_module, "PATIENCE_S", 0.2)
-    with server(lambda connection: None) as url, Crowd([url]) as crowd, pytest.raises(Unanswered, match="3 buyers"):
-        crowd.gather(3)
+    monkeypatch.setattr(clients_module, "PATIENCE_S", 0.2)
+    with (
+        server(lambda connection: None) as url,
+        ClientPool([url]) as clients,
+        pytest.raises(Unanswered, match="3 buyers"),
+    ):
+        clients.connect(3)
 
 
 def test_an_open_load_does_not_wait_for_answers() -> None:
@@ -151,8 +154,8 @@ def test_an_open_load_does_not_wait_for_answers() -> None:
         release.set()
 
     threading.Thread(target=open_the_gate, daemon=True).start()
-    with server(late) as url, Crowd([url]) as crowd:
-        answers = crowd.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
+    with server(late) as url, ClientPool([url]) as clients:
+        answers = clients.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
     assert len(answers) == 20
     sent = sorted(answer.sent for answer in answers)
     assert [round((at - sent[0]) * 200) for at in sent] == list(range(20))
@@ -161,20 +164,20 @@ def test_an_open_load_does_not_wait_for_answers() -> None:
 def test_an_open_load_connects_anew_where_the_server_closes() -> None:
     """A connection that the server will not keep is not used again."""
     closing = http(SOLD, head="Connection: close\r\n")
-    with server(lambda connection: connection.sendall(closing)) as url, Crowd([url]) as crowd:
-        answers = crowd.stream(lambda number: Click(str(number), "/"), rate=400, seconds=0.05)
+    with server(lambda connection: connection.sendall(closing)) as url, ClientPool([url]) as clients:
+        answers = clients.stream(lambda number: Click(str(number), "/"), rate=400, seconds=0.05)
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
-def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Run:
+def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Round:
     """One round that took `wall_s`."""
     answers = [Answer(str(n), Outcome.SOLD, "a", sent=0.0, received=wall_s) for n in range(clicks)]
-    return Run(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
+    return Round(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
 
 
-def result() -> Result:
+def result() -> BenchResult:
     """A result with some guards in every part."""
-    made = Result(
+    made = BenchResult(
         "2026-01-01T00:00:00+00:00",
         {"python": "3.12"},
         bounds={"http": 4000.0, "commits": 1000.0, "trips": 9000.0, "locust_ms": 0.6},
@@ -223,10 +226,10 @@ def test_a_result_can_be_kept(tmp_path: Path) -> None:
     """What is read is what was written; another JSON file is refused."""
     path = tmp_path / "kept" / "bench.json"
     result().write(path)
-    assert Result.read(path) == result()
+    assert BenchResult.read(path) == result()
     path.write_text("{}")
     with pytest.raises(ValueError, match="not stock-flash-sale/bench"):
-        Result.read(path)
+        BenchResult.read(path)
 
 
 def test_rounds_are_interleaved() -> None:
@@ -235,8 +238,8 @@ def test_rounds_are_interleaved() -> None:
     assert [(number, case.guard) for number, case in rush.schedule()] == [
         (number, guard) for number in (0, 1, 2) for guard in ("none", "etcd", "redis-lock")
     ]
-    (crowd,) = parts(["crowd"], ["none", "redis-lock"], 2)
-    assert [(number, case.guard) for number, case in crowd.schedule()] == [
+    (clients,) = parts(["crowd"], ["none", "redis-lock"], 2)
+    assert [(number, case.guard) for number, case in clients.schedule()] == [
         (0, "none"), (1, "none"), (1, "redis-lock"), (2, "none"),
     ]  # fmt: skip
 
@@ -267,7 +270,7 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     ]
     assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
     assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
-    assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
+    assert "- clients: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
     assert "- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: 5.0 x, missed. Whoever waits sleeps" in text
     assert "of 4 who wait somebody looks every 25.0 ms, so the lock is left free for about 0.2 s in all; for 1 " in text
     assert "20.0 x, reached. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
@@ -279,10 +282,10 @@ def test_one_round_has_no_spread() -> None:
     """A case that was measured once is not shown as one whose rounds were all alike."""
     made = result()
     made.rows.append(replace(made.part("crowd")[0], case=Case("crowd", "redis-lock", 4, 4), walls_s=[50.0]))
-    (crowd,) = (grid for grid in grids(made) if grid.name == "crowd")
-    spread = crowd.headings.index("min-max")
-    assert {row[0]: row[spread] for row in crowd.rows}["redis-lock"] == "one round"
-    assert {row[0]: row[spread] for row in crowd.rows}["none"] == "0.20-0.60"
+    (clients,) = (grid for grid in grids(made) if grid.name == "crowd")
+    spread = clients.headings.index("min-max")
+    assert {row[0]: row[spread] for row in clients.rows}["redis-lock"] == "one round"
+    assert {row[0]: row[spread] for row in clients.rows}["none"] == "0.20-0.60"
 
 
 def test_items_that_do_not_add_up_are_summed() -> None:
@@ -302,7 +305,7 @@ def test_the_document_begins_with_what_it_comes_to() -> None:
         for row in made.rows
     ]
     title, heading, costs, limit, short_cut = (
-        performance(made).split("## Rush")[0].replace("\n\n", "\n").split("\n")[:5]
+        performance(made).split("## ComparisonSource")[0].replace("\n\n", "\n").split("\n")[:5]
     )
     assert (title, heading) == ("# Performance", "## In short")
     fast = "`redis-lua` 0.50 (1.00), `etcd-batch` 0.75 (1.50), `none` 1.00 (2.00), `etcd-cohort` 1.50 (3.00)"
@@ -330,7 +333,7 @@ def test_the_lowest_limit_is_what_a_guard_is_held_against() -> None:
     assert rows["none"] == ["10", "-", "1600", "HTTP alone", "100 %"]
 
 
-def made_limits(made: Result) -> Sequence[Sequence[str]]:
+def made_limits(made: BenchResult) -> Sequence[Sequence[str]]:
     """The rows of the table of limits."""
     grid = limits_grid(made)
     assert grid is not None

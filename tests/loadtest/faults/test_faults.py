@@ -22,17 +22,16 @@ from hypothesis import strategies as st
 
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
-from loadtest.faults.context import VICTIM, Act, Untimely
+from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
 from loadtest.faults.injections import KINDS, LONGEST_S, plan
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.delayed_write import DelayedWrite
 from loadtest.faults.scenarios.pause_holder import PauseHolder
-from loadtest.faults.snapshot import Glance
-from loadtest.faults.testbed.local import LocalArena
-from loadtest.faults.testbed.protocols import Arena
-from loadtest.faults.trial import MOST_PLAYS, Performance, Screen
+from loadtest.faults.snapshot import Snapshot
+from loadtest.faults.testbed.local import LocalTestbed
+from loadtest.faults.trial import MOST_PLAYS, Screen, Trial
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
@@ -60,16 +59,16 @@ def running(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
     """A stack in which all tests of this module play, one after the other."""
-    with LocalArena(tmp_path_factory.mktemp("arena")) as arena:
-        yield arena
+    with LocalTestbed(tmp_path_factory.mktemp("testbed")) as testbed:
+        yield testbed
 
 
 class Deaf(Screen):
     """Nobody looks."""
 
-    def look(self, seen: Glance) -> None:
+    def look(self, seen: Snapshot) -> None:
         pass
 
     def event(self, text: str, at_ms: float) -> None:
@@ -83,13 +82,13 @@ class Nothing(Scenario):
     what = "nothing"
     unfenced = Expected.BREAKS
 
-    def play(self, act: Act) -> None:
-        act.let_sell(1)
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(1)
 
 
-def test_a_scenario_that_proves_nothing_fails(arena: Arena) -> None:
+def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
-    result, _ = Performance(Nothing(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    result, _ = Trial(Nothing(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
 
 
@@ -102,19 +101,19 @@ class Late(Nothing):
         self.times = times
         self.plays = 0
 
-    def play(self, act: Act) -> None:
+    def play(self, context: ScenarioContext) -> None:
         self.plays += 1
         if self.plays <= self.times:
-            raise Untimely("too late")
+            raise MistimedFault("too late")
 
 
 @pytest.mark.parametrize(
     ("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS - 1, MOST_PLAYS, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])]
 )
-def test_an_untimely_fault_is_played_again(arena: Arena, late: int, plays: int, found: list[str]) -> None:
-    """A fault that missed its moment shows nothing and is not judged; but not for ever."""
+def test_an_untimely_fault_is_played_again(testbed: LocalTestbed, late: int, plays: int, found: list[str]) -> None:
+    """A fault that error its moment shows nothing and is not judged; but not for ever."""
     scenario = Late(late)
-    result, _ = Performance(scenario, "etcd", arena, Deaf(), stock=5).run()
+    result, _ = Trial(scenario, "etcd", testbed, Deaf(), stock=5).run()
     assert (scenario.plays, list(result.problems)) == (plays, found)
 
 
@@ -126,41 +125,41 @@ class Latecomer(Nothing):
     def __init__(self) -> None:
         self.plays = 0
 
-    def play(self, act: Act) -> None:
+    def play(self, context: ScenarioContext) -> None:
         self.plays += 1
         if self.plays == 1:
-            act.wait_for("the end of the sale", lambda: act.lookout.orders == STOCK, timeout=40)
-        act.holder_inside(0, think_ms=2000)
+            context.wait_for("the end of the sale", lambda: context.monitor.orders == STOCK, timeout=40)
+        context.start_holder(0, think_ms=2000)
 
 
-def test_a_victim_that_came_too_late_is_not_waited_for(arena: Arena) -> None:
+def test_a_victim_that_came_too_late_is_not_waited_for(testbed: LocalTestbed) -> None:
     """Where all is sold before the victim is inside, as on a busy machine, that is not held against the guard."""
-    result, _ = Performance(Latecomer(), "etcd", arena, Deaf(), stock=STOCK).run()
+    result, _ = Trial(Latecomer(), "etcd", testbed, Deaf(), stock=STOCK).run()
     assert list(result.problems) == []
 
 
 def test_a_write_that_cannot_be_held_back_any_more_is_waited_for_again(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch
+    testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the line is cut only when the victim has written, as on a busy machine, there is another sale."""
-    inside, victims = Act.holder_inside, list[Act]()
+    inside, victims = ScenarioContext.start_holder, list[ScenarioContext]()
 
-    def slow_at_first(act: Act, shop: int, *, think_ms: int) -> Future[Answer]:
-        victims.append(act)
-        answer = inside(act, shop, think_ms=think_ms)
+    def slow_at_first(context: ScenarioContext, shop: int, *, think_ms: int) -> Future[Answer]:
+        victims.append(context)
+        answer = inside(context, shop, think_ms=think_ms)
         if len(victims) == 1:
             answer.result(30)
         return answer
 
-    monkeypatch.setattr(Act, "holder_inside", slow_at_first)
-    result, _ = Performance(DelayedWrite(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    monkeypatch.setattr(ScenarioContext, "start_holder", slow_at_first)
+    result, _ = Trial(DelayedWrite(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
     assert len(victims) >= 2
     assert result.as_expected, result.problems
 
 
-def test_a_frozen_holder_oversells(arena: Arena) -> None:
+def test_a_frozen_holder_oversells(testbed: LocalTestbed) -> None:
     """Without a fence its late write lands, is answered truthfully, and the record shows with whom it raced."""
-    result, record = Performance(PauseHolder(), "etcd-unfenced", arena, Deaf(), stock=STOCK).run()
+    result, record = Trial(PauseHolder(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
     assert result.as_expected, result.problems
     assert result.sold > STOCK
     section, *_ = (section for section in record.sections if section.buyer == VICTIM)
@@ -169,11 +168,13 @@ def test_a_frozen_holder_oversells(arena: Arena) -> None:
     assert [event.text for event in record.events][1] == "shop-a is frozen"
 
 
-def test_only_the_fence_refuses_a_late_write(arena: Arena) -> None:
+def test_only_the_fence_refuses_a_late_write(testbed: LocalTestbed) -> None:
     """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
-    result, record = Performance(DelayedWrite(), "etcd", arena, Deaf(), stock=STOCK).run()
+    result, record = Trial(DelayedWrite(), "etcd", testbed, Deaf(), stock=STOCK).run()
     assert result.as_expected, result.problems
-    assert record.expectation == {"expected": "EXACT", "as_expected": True, "problems": []}
+    assert record.expectation == {
+        "fault": DelayedWrite.what, "expected": "EXACT", "as_expected": True, "problems": [],
+    }  # fmt: skip
     first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
     assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
     assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1
@@ -298,5 +299,5 @@ def test_every_disturbance_comes_up() -> None:
     """Sooner or later each kind is planned, for both shops."""
     random = Random(1)
     planned = [each for _ in range(300) for each in plan(random)]
-    assert {each.disturbance for each in planned} == set(KINDS)
+    assert {each.injection for each in planned} == set(KINDS)
     assert {each.shop for each in planned} == {0, 1}

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from loadtest.faults.result import Result
+from loadtest.faults.result import TrialResult
 from loadtest.faults.scenario import Expected
-from loadtest.faults.screen import draw
-from loadtest.faults.snapshot import Glance, Lease, LeaseClock, Party
-from loadtest.faults.table import table
+from loadtest.faults.screen import draw, table
+from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
 
-ROW = Result("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"])
+ROW = TrialResult(
+    "pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"]
+)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -34,24 +35,26 @@ def test_the_table_says_what_is_not_as_expected(width: int) -> None:
     assert printed.isascii()
 
 
-def glance(**changes: Any) -> Glance:
+def snapshot(**changes: Any) -> Snapshot:
     """A sale in which shop-a has frozen while it held the lock."""
-    frozen = Party("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=3)
-    seen = Glance(1234.0, 288, 12, 300, None, [frozen, Party("shop-b", "", Lease(1.9, 2), waiters=7)], etcd=True)
+    frozen = Participant("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=3)
+    seen = Snapshot(
+        1234.0, 288, 12, 300, None, [frozen, Participant("shop-b", "", Lease(1.9, 2), waiters=7)], etcd=True
+    )
     return replace(seen, **changes)
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (glance(), ["288 left + 12 sold = 300", "lease 0.4 s  FROZEN  holds  3 wait", "lease 1.9 s  7 wait"]),
-        (glance(orders=35), ["288 left + 35 sold = 323"]),
-        (glance(stock=None, orders=None), ["Redis is away"]),
-        (glance(parties=[Party("shop-a", "dead")], etcd=False), ["DEAD", "etcd"]),
-        (glance(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"]),
+        (snapshot(), ["288 left + 12 sold = 300", "lease 0.4 s  FROZEN  holds  3 wait", "lease 1.9 s  7 wait"]),
+        (snapshot(orders=35), ["288 left + 35 sold = 323"]),
+        (snapshot(stock=None, orders=None), ["Redis is away"]),
+        (snapshot(participants=[Participant("shop-a", "dead")], etcd=False), ["DEAD", "etcd"]),
+        (snapshot(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"]),
     ],
 )
-def test_the_room_sees_what_happens(seen: Glance, words: list[str]) -> None:
+def test_the_room_sees_what_happens(seen: Snapshot, words: list[str]) -> None:
     """Sum, leases, holder and waiters, who is frozen or dead, what is away; in 80 columns."""
     screen = Console(file=io.StringIO(), width=80)
     screen.print(draw("pause-holder, etcd", seen))
@@ -59,14 +62,14 @@ def test_the_room_sees_what_happens(seen: Glance, words: list[str]) -> None:
     lines = screen.file.getvalue().splitlines()
     assert all(any(word in line for line in lines) for word in words)
     assert max(map(len, lines)) <= 80
-    assert len(lines) == 2 + len(seen.parties) + (seen.redis_lock is not None) + (not seen.etcd)
+    assert len(lines) == 2 + len(seen.participants) + (seen.redis_lock is not None) + (not seen.etcd)
 
 
 def test_who_holds_and_who_waits_is_seen() -> None:
     """The holder and the number of those behind; nothing is claimed of what cannot be seen."""
-    assert (glance().holder, glance().waiters) == ("shop-a", 10)
-    assert (glance(redis_lock=Lease(1, 2)).holder, glance(redis_lock=Lease(1, 2)).waiters) == ("redis-lock", None)
-    assert (glance(etcd=False, parties=[]).holder, glance(etcd=False, parties=[]).waiters) == (None, None)
+    assert (snapshot().holder, snapshot().waiters) == ("shop-a", 10)
+    assert (snapshot(redis_lock=Lease(1, 2)).holder, snapshot(redis_lock=Lease(1, 2)).waiters) == ("redis-lock", None)
+    assert (snapshot(etcd=False, participants=[]).holder, snapshot(etcd=False, participants=[]).waiters) == (None, None)
 
 
 @given(

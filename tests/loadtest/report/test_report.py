@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loadtest.bench.tables import grids
-from loadtest.cli.report import report, write
+from loadtest.cli.report import report
+from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.results.audit import audit

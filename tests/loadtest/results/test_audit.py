@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loadtest.results.audit import audit, longest_stall
 from loadtest.results.overlaps import MOST_KEPT, Overlaps, joined
-from loadtest.results.record import AnswerRow, LedgerRow, Record, Section
+from loadtest.results.record import AnswerRow, CriticalSection, LedgerRow, Record
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -30,9 +30,9 @@ def entry(number: int) -> LedgerRow:
     return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 
-def section(number: int, entered: float, left: float | None, **changes: object) -> Section:
+def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
     """The critical section of buyer `number`, who was sold an item in it."""
-    sold = Section(
+    sold = CriticalSection(
         order=f"order-{number}",
         buyer=f"buyer-{number}",
         instance=f"shop-{number % 2}",

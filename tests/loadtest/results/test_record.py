@@ -50,11 +50,11 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
     with file.open("a") as out:
         out.write(line("enter", 50, "new") + whole[:20])
         out.flush()
-        (visit,) = reader.poll()
-        assert (visit.order, visit.entered, visit.left) == ("new", 50, None)
+        (section,) = reader.poll()
+        assert (section.order, section.entered, section.left) == ("new", 50, None)
         out.write(whole[20:])
     reader.poll()
-    assert (visit.left, visit.read, visit.commit, visit.outcome) == (100, 70, 90, "sold")
+    assert (section.left, section.read, section.commit, section.outcome) == (100, 70, 90, "sold")
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
     assert [each.left for each in reader.poll()] == [100, None]
 
@@ -85,7 +85,7 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
         start,
         answers=[Answer("ada", Outcome.SOLD, "shop-a", "x", sent=1000.005, received=1000.035, status=200, token=7)],
         ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
-        visits=reader.poll(),
+        sections=reader.poll(),
     )
     (answer,), (entry,), (section,) = record.answers, record.ledger, record.sections
     assert (answer.sent_ms, answer.answered_ms, answer.status, answer.token) == (5.0, 35.0, 200, 7)
@@ -106,7 +106,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
         Start(0, 0.0),
         answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent=1.0, received=2.0)] * 3,
         ledger=[Order("x", "adä")],
-        visits=[],
+        sections=[],
     )
     record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]
     record.events = [Event(1.5, "shop-a is frozen")]

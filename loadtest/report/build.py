@@ -1,0 +1,45 @@
+"""Make the page of what was kept, and write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from loadtest.report.pages import benchmark, comparison, records, versus
+from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source, read
+
+PAGE = "index.html"
+VERSUS = "versus.html"  # the page of two, which may not take the place of the page of one
+
+
+def draw(directory: Path, screen: Console) -> None:
+    """Make the page of a report that was just written, and say where it is."""
+    with screen.status("drawing the report"):
+        page = write([directory])
+    screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
+
+
+def write(files: Sequence[Path], output: Path | None = None) -> Path:
+    """Make the page, and return where it was written; raises ReportError."""
+    sources = [read(file) for file in files]
+    directory = files[0] if files[0].is_dir() else files[0].parent
+    where = output or directory / (PAGE if len(files) == 1 else VERSUS)
+    drawn = page(sources)
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{where} cannot be written: {error.strerror}") from error
+    return where
+
+
+def page(sources: Sequence[Source]) -> str:
+    """The page of one source, or of two; raises ReportError."""
+    if len(sources) > 1:
+        return versus.page(*sources)
+    (source,) = sources
+    if isinstance(source, ComparisonSource):
+        return comparison.page(source)
+    return benchmark.page(source) if isinstance(source, BenchSource) else records.page(source)

@@ -270,7 +270,7 @@ def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
     ]
     assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
     assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
-    assert "- clients: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
+    assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
     assert "- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: 5.0 x, missed. Whoever waits sleeps" in text
     assert "of 4 who wait somebody looks every 25.0 ms, so the lock is left free for about 0.2 s in all; for 1 " in text
     assert "20.0 x, reached. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text

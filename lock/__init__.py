@@ -6,7 +6,6 @@
 ...         write_with(hold.token)
 """
 
-from lock.contender import Contender
 from lock.errors import (
     EtcdDenied,
     EtcdError,
@@ -25,6 +24,7 @@ from lock.errors import (
 from lock.etcd.client import Client, connect
 from lock.etcd.observer import Observer
 from lock.etcd.transport import Tls
+from lock.model import Contender
 from lock.recipes.cohort import CohortMutex, CohortToken, Turn
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold

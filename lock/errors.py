@@ -29,7 +29,7 @@ Every message says what happened, to which key, and what to do. A caller that se
 
 from __future__ import annotations
 
-from lock.contender import Contender
+from lock.model import Contender
 
 
 class LockError(Exception):

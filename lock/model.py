@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
 from typing import NamedTuple
+
+_OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
 
 
 class KeyValue(NamedTuple):
@@ -41,3 +50,68 @@ class LeaseStatus(NamedTuple):
 
     ttl: int
     granted_ttl: int
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One key of a queue.
+
+    Attributes:
+        key: its name in etcd.
+        token: its create revision: its place in the queue, and the fencing token once it holds.
+        lease_id: the lease it is bound to, 0 for none.
+        owner: the session's name, host, process and thread; for a key of another client, what little it tells. Of
+            what a stranger wrote it shows the beginning, and what is not printable as an escape, as `session` does.
+        session: the session's name alone, None for a key of another client.
+        queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
+        ttl_s: seconds until its lease ends if it is not renewed, None where etcd was not asked or did not say in time.
+    """
+
+    key: str
+    token: int
+    lease_id: int
+    owner: str
+    session: str | None = None
+    queued_s: float | None = None
+    ttl_s: int | None = None
+
+    @classmethod
+    def of(cls, kv: KeyValue, ttl_s: int | None = None) -> Contender:
+        """Who put a key into a queue, whichever client wrote it; `ttl_s` as asked for, if it was."""
+        try:
+            who = json.loads(kv.value)
+            owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
+            session = printable(_cut(str(who["session"])))
+            queued_s = max(time.time() - float(who["since"]), 0.0)
+            if not math.isfinite(queued_s):
+                raise ValueError("no time at all")
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # a stranger may write anything
+            value = kv.value.decode("utf-8", "replace")
+            owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)
+
+    def __str__(self) -> str:
+        left = "" if self.ttl_s is None else f" with {max(self.ttl_s, 0)} s of its TTL left"
+        return f"{self.owner}, key {self.key!r}, lease {self.lease_id:x}{left}"
+
+
+def identity(session: str) -> bytes:
+    """The value of a queue key: who put it there, from which host, process and thread, and when (JSON)."""
+    who = {
+        "session": session,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "thread": threading.current_thread().name,
+        "since": round(time.time(), 3),
+    }
+    return json.dumps(who).encode()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _OWNER_LENGTH else f"{text[:_OWNER_LENGTH]}..."
+
+
+def printable(text: str) -> str:
+    """What is safe to show on a terminal: a stranger may have written orders to it."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from lock.cli.exit_codes import errors_as_exit_codes
-from lock.cli.name import name_argument
-from lock.cli.options import Connection, connection_options
-from lock.contender import Contender, printable
+from lock.cli.options import Connection, connection_options, name_argument
+from lock.model import Contender, printable
 from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 

@@ -7,8 +7,7 @@ import contextlib
 import click
 
 from lock.cli.exit_codes import Exit, errors_as_exit_codes
-from lock.cli.name import name_argument
-from lock.cli.options import Connection, connection_options
+from lock.cli.options import Connection, connection_options, name_argument
 from lock.cli.signals import Signals, Stopped, await_event
 from lock.etcd.client import Client
 from lock.queue.names import queue_prefix

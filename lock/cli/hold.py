@@ -8,9 +8,7 @@ import click
 
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
-from lock.cli.name import name_argument
-from lock.cli.options import Connection, connection_options
-from lock.cli.seconds import Seconds
+from lock.cli.options import Connection, Seconds, connection_options, name_argument
 from lock.cli.signals import Signals, Stopped, await_event
 from lock.errors import LockTimeout
 from lock.etcd.client import Client

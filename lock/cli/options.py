@@ -1,17 +1,20 @@
-"""Where etcd is: options and environment variables under the names that etcdctl gives them."""
+"""What the subcommands share: NAME, times, and where etcd is, under the names that etcdctl gives it."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
+from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.observer import Observer
 from lock.etcd.transport import Tls
+from lock.queue.names import queue_prefix
 
 
 @dataclass(frozen=True)
@@ -88,3 +91,29 @@ def _login(user: str | None, password: str | None) -> tuple[str | None, str | No
     name, _, inline = user.partition(":")
     secret = inline or password
     return name, secret if secret is not None else click.prompt(f"Password of {name}", hide_input=True, err=True)
+
+
+class Seconds(click.FloatRange):
+    """Seconds, 0 or more, and never `nan`."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return seconds
+
+
+def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str:
+    try:
+        queue_prefix(name)
+    except InvalidName as error:
+        raise click.BadParameter(str(error)) from error
+    return name
+
+
+name_argument = click.argument("name", callback=_valid_name)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from lock.runtime.clock import now
 
-_GLANCE_S = 0.1
+_POLL_S = 0.1
 _CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -22,7 +22,7 @@ def await_event(event: threading.Event) -> None:
     The kernel may hand the second of two signals to another thread, and then nothing wakes the main thread, in which
     alone Python handles signals. So it wakes by itself now and then.
     """
-    while not event.wait(_GLANCE_S):
+    while not event.wait(_POLL_S):
         pass
 
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
-from lock.etcd.compare import Created
-from lock.etcd.endpoints import parse_endpoints
 from lock.etcd.observer import Observer
-from lock.etcd.stream import first_answer
-from lock.etcd.transport import Tls, Transport, rpc
-from lock.etcd.watch import Watch
+from lock.etcd.stream import Watch, first_answer
+from lock.etcd.transport import Tls, Transport, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 
 
@@ -55,6 +52,22 @@ def connect(
     login = Login(user, password) if user is not None and password is not None else None
     transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
     return Client(transport, namespace)
+
+
+class Created(NamedTuple):
+    """That a key was created at `revision` and not since: for a lock's key, that its owner still holds it.
+
+    `etcd3.Etcd3Client.transaction` takes it in `compare`; for a raw ``TxnRequest`` there is `build_message`.
+    """
+
+    key: bytes
+    revision: int
+
+    def build_message(self) -> Any:
+        """An ``etcdserverpb.Compare``."""
+        return rpc.Compare(
+            key=self.key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=self.revision
+        )
 
 
 class Client:

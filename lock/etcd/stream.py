@@ -16,6 +16,7 @@ import grpc
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.grpc_errors import CLOSED, out_of_reach, translate
 from lock.etcd.observer import Observer, tell
+from lock.model import Event, KeyValue
 from lock.runtime.clock import now
 
 
@@ -112,6 +113,33 @@ class Stream:
             yield response
         if not self._closed.is_set():
             raise EtcdUnavailable("etcd ended the stream")
+
+
+class Watch:
+    """Changes under one prefix, read by one thread and closed by any."""
+
+    def __init__(self, stream: Stream, decode: Callable[[Any], KeyValue]) -> None:
+        self._stream = stream
+        self._decode = decode
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Each batch of changes, until `close`; a batch never splits a revision.
+
+        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
+        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
+
+        Raises:
+            EtcdError: the watch is over, by a broken connection, a compaction or the server's decision: list again.
+        """
+        for response in self._stream:
+            yield [self._event(event) for event in response.events]
+
+    def close(self) -> None:
+        """End the watch; its reader stops."""
+        self._stream.close()
+
+    def _event(self, event: Any) -> Event:
+        return Event(event.type == event.DELETE, self._decode(event.kv))
 
 
 def _one_request(request: Any, over: threading.Event) -> Iterator[Any]:

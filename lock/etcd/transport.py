@@ -18,19 +18,19 @@ from typing import Any
 import grpc
 
 from lock.errors import EtcdUnavailable, ForkedError
-from lock.etcd import protobuf_compat as protobuf_bridge
+from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
 from lock.etcd.observer import Observer, tell
 from lock.etcd.stream import Stream
 from lock.runtime.clock import now
-from lock.runtime.interrupts import shielded
+from lock.runtime.interrupts import run_uninterrupted
 
-protobuf_bridge.install()
+protobuf_compat.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Endpoint", "Tls", "Transport", "rpc"]
+__all__ = ["Endpoint", "Tls", "Transport", "parse_endpoints", "rpc"]
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -45,6 +45,22 @@ _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then says so, instead of staying silent
+
+
+def parse_endpoints(text: str) -> list[str]:
+    """``HOST:PORT`` of each endpoint in a comma-separated list; a scheme in front is ignored.
+
+    Raises:
+        ValueError: the list is empty, or one is not ``HOST:PORT``.
+    """
+    addresses = [part.strip().rpartition("://")[2].rstrip("/") for part in text.split(",") if part.strip()]
+    if not addresses:
+        raise ValueError("no etcd endpoint given: name at least one, such as 127.0.0.1:2379")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65535:  # gRPC would wrap it around
+            raise ValueError(f"etcd endpoint {address!r} is not HOST:PORT, such as 127.0.0.1:2379")
+    return addresses
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,7 @@ class Transport:
         """
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        return shielded(lambda: self._call(select, request, deadline, unanswered))
+        return run_uninterrupted(lambda: self._call(select, request, deadline, unanswered))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
         """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from lock.contender import Contender
 from lock.errors import EtcdDenied, EtcdUnavailable
 from lock.etcd.client import Client
+from lock.model import Contender
 from lock.runtime.clock import now
 
 

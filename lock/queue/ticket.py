@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from lock.errors import LockError
-from lock.runtime.callbacks import Messenger
-from lock.runtime.interrupts import Bell, shielded
-from lock.runtime.loss import Loss
+from lock.runtime.callbacks import CallbackThread
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.lost_event import LostEvent
 
 
-class Ticket(Loss):
+class Ticket(LostEvent):
     """One key in a queue, from before it is written until it is deleted; `lost` when the key has to be taken for gone.
 
     Attributes:
@@ -22,12 +22,12 @@ class Ticket(Loss):
         in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
     """
 
-    def __init__(self, key: str, messenger: Messenger) -> None:
-        super().__init__(messenger)
+    def __init__(self, key: str, callbacks: CallbackThread) -> None:
+        super().__init__(callbacks)
         self.key = key
         self.written_at: int | None = None
         self.token: int | None = None
-        self.turn = Bell()
+        self.turn = InterruptSafeEvent()
         self.may_exist = False
         self.in_doubt = False
 
@@ -46,11 +46,11 @@ class Ticket(Loss):
 
     def grant(self, token: int) -> None:
         """Its turn has come, unless it has failed."""
-        shielded(partial(self._grant, token))  # perhaps from the release of another hold, which may be interrupted
+        run_uninterrupted(partial(self._grant, token))  # the release of another hold may call it, and be interrupted
 
     def cancel(self, failure: LockError) -> None:
         """It waits no more, unless its turn has come: a hold is never cancelled."""
-        shielded(partial(self._cancel, failure))
+        run_uninterrupted(partial(self._cancel, failure))
 
     def _grant(self, token: int) -> None:
         with self._lock:

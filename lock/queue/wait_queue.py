@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from lock.errors import EtcdError, LockError, LockLost
 from lock.etcd.client import Client
-from lock.etcd.watch import Watch
+from lock.etcd.stream import Watch
 from lock.model import Event, KeyValue, Snapshot
 from lock.queue.ticket import Ticket
 from lock.queue.view import QueueView
@@ -28,8 +28,8 @@ from lock.runtime.clock import now
 logger = logging.getLogger(__name__)
 
 _AUDIT_S = 5.0  # how often those who wait check the view against a list
-_GLANCE_S = 1.0
-_GLANCES_PER_S = 20.0  # of all who wait, where there are many
+_POLL_S = 1.0
+_POLLS_PER_S = 20.0  # of all who wait, where there are many
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -44,7 +44,7 @@ class WaitQueue:
         self.trouble: str | None = None  # why the view may be out of date
         self._client = client
         self._view = QueueView()
-        # Weak: an interrupt may come before whoever enlists a ticket knows that it did, and can strike it.
+        # Weak: an interrupt may come before the caller that adds a ticket knows that it did, and can remove it.
         self._tickets: WeakValueDictionary[str, Ticket] = WeakValueDictionary()
         self._watch: Watch | None = None
         self._failures = 0
@@ -58,12 +58,12 @@ class WaitQueue:
 
     # Tickets
 
-    def enlist(self, ticket: Ticket) -> None:
+    def add(self, ticket: Ticket) -> None:
         """Tell `ticket` from now on when its turn comes or its key goes; to be called before the key is written."""
         with self._lock:
             self._tickets[ticket.key] = ticket
 
-    def strike(self, ticket: Ticket) -> None:
+    def remove(self, ticket: Ticket) -> None:
         """Tell `ticket` nothing more; to be called before its key is deleted on purpose."""
         with self._lock:
             self._tickets.pop(ticket.key, None)
@@ -77,7 +77,7 @@ class WaitQueue:
         if gone:
             self._fail([ticket])
 
-    def give_up(self, key: str, create_revision: int) -> bool:
+    def hand_over(self, key: str, create_revision: int) -> bool:
         """A hold of this process is over: if the next one is ours as well, call it before the key is deleted.
 
         That is safe: as long as the key is there it is nobody else's turn, and then it is the next one's.
@@ -98,7 +98,7 @@ class WaitQueue:
         for ticket in tickets:
             ticket.cancel(failure())
 
-    def lose(self, failure: Callable[[], LockError]) -> None:
+    def fail_all(self, failure: Callable[[], LockError]) -> None:
         """Every ticket fails, at once."""
         with self._lock:
             tickets = list(self._tickets.values())
@@ -154,9 +154,9 @@ class WaitQueue:
         self.trouble = None
         return self._take(snapshot)
 
-    def glance_s(self) -> float:
+    def poll_interval(self) -> float:
         """Seconds a waiting thread may sleep until it looks whether an audit is due: the longer, the more there are."""
-        return min(max(_GLANCE_S, len(self._tickets) / _GLANCES_PER_S), _AUDIT_S)
+        return min(max(_POLL_S, len(self._tickets) / _POLLS_PER_S), _AUDIT_S)
 
     def idle_s(self) -> float:
         """Seconds for which nobody of this process has stood in this queue; 0.0 while somebody does."""
@@ -168,7 +168,7 @@ class WaitQueue:
     def close(self, failure: Callable[[], LockError]) -> None:
         """Stop following; every ticket fails. Does not wait for the thread: see `join`."""
         self._closed.set()
-        self.lose(failure)
+        self.fail_all(failure)
         with self._lock:
             watch = self._watch
             self._changed.notify_all()

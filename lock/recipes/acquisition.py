@@ -12,9 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
-from lock.contender import Contender
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, LockTimeout
-from lock.model import KeyValue
+from lock.model import Contender, KeyValue
 from lock.recipes.hold import Hold
 from lock.runtime.clock import now
 from lock.session.session import Session
@@ -53,7 +52,7 @@ class Acquisition(Generic[HoldT_co]):
         self._prefix = prefix
         self._started = now()
         self._ticket = session.new_ticket(prefix)
-        self._queue = session.enlist(prefix, self._ticket)
+        self._queue = session.add_ticket(prefix, self._ticket)
 
     def run(self, deadline: float) -> HoldT_co:
         """Queue, wait and hold; or withdraw and raise."""
@@ -69,16 +68,16 @@ class Acquisition(Generic[HoldT_co]):
         try:
             kv = self._write(partial(self._client.create_alone, self._prefix))
             if kv is None:
-                self._queue.strike(self._ticket)
+                self._queue.remove(self._ticket)
                 if self._ticket.in_doubt:
-                    self._session.sweep(self._ticket.key)
+                    self._session.delete_later(self._ticket.key)
                 return None
             self._queue.written(self._ticket, kv.create_revision)
             self._ticket.grant(kv.create_revision)
             self._ticket.check()  # lost or cancelled while the answer was out
             return self._hold(kv.create_revision)
         except LeaseNotFound:
-            self._queue.strike(self._ticket)
+            self._queue.remove(self._ticket)
             self._session.lease.gone()
             self._session.ensure()
             raise
@@ -118,7 +117,7 @@ class Acquisition(Generic[HoldT_co]):
             LockCancelled: the wait was cancelled.
         """
         turn = self._ticket.turn
-        while not turn.wait(max(min(deadline - now(), self._queue.glance_s()), 0.0)):
+        while not turn.wait(max(min(deadline - now(), self._queue.poll_interval()), 0.0)):
             self._session.ensure()
             if now() >= deadline:
                 self._queue.catch_up(self._ticket, timeout=_FAREWELL_S)
@@ -145,16 +144,16 @@ class Acquisition(Generic[HoldT_co]):
     def withdraw(self) -> None:
         """Delete the key, if it was or may have been written: quickly here, or else by the janitor."""
         ticket = self._ticket
-        strike = partial(self._queue.strike, ticket)
+        remove = partial(self._queue.remove, ticket)
         try:
-            strike()
+            remove()
             if ticket.may_exist:
                 self._session.delete(ticket.key, ticket.sure(ticket.created_at), timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, ticket.key, error)
         except BaseException:  # KeyboardInterrupt, perhaps the second one
             if ticket.may_exist:
-                self._session.sweep(ticket.key, ticket.sure(ticket.created_at), first=strike)
+                self._session.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
             raise
 
     def cancel(self) -> None:

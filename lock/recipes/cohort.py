@@ -21,13 +21,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from lock.contender import Contender
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
+from lock.model import Contender
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
 from lock.runtime.clock import deadline, now
-from lock.runtime.interrupts import Bell, aside, shielded
+from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
 from lock.session.session import Session
 
 
@@ -42,7 +42,7 @@ class _Waiter:
     """A thread that waits for its turn, or to be told to lead."""
 
     def __init__(self) -> None:
-        self.called = Bell()
+        self.called = InterruptSafeEvent()
         self.leads = False
         self.cancelled = False
         self.turn: Turn | None = None
@@ -103,13 +103,13 @@ class CohortMutex:
             waiter.called.wait(min(max(until - now(), 0.0), threading.TIMEOUT_MAX))
             return self._proceed(waiter, until)
         except BaseException:
-            shielded(lambda: self._leave(waiter))
+            run_uninterrupted(lambda: self._leave(waiter))
             raise
 
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
         self.session.client.check_process()
-        shielded(self._cancel)
+        run_uninterrupted(self._cancel)
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits over all processes; the threads of a process share its one key."""
@@ -128,7 +128,7 @@ class CohortMutex:
 
     def _watch_session(self) -> None:
         """The hold is lost. If the session is, too, whoever waits behind a turn is told before that has ended."""
-        self.session.lease.link(self._cancel)
+        self.session.lease.add_listener(self._cancel)
 
     def _proceed(self, waiter: _Waiter, until: float) -> Turn:
         with self._lock:
@@ -166,8 +166,8 @@ class CohortMutex:
             acquisition.join(until)
             self._outage = None
             hold = acquisition.wait(until)
-            hold.link(self._watch_session)
-            return shielded(lambda: self._first_turn(waiter, hold))
+            hold.add_listener(self._watch_session)
+            return run_uninterrupted(lambda: self._first_turn(waiter, hold))
         except LockTimeout:
             raise  # the key keeps its place for the next leader
         except BaseException as error:
@@ -291,12 +291,12 @@ class Turn(Releasable):
             LockLost: the hold was found lost when it was given back.
         """
         self._cohort.session.client.check_process()
-        shielded(lambda: self._cohort.end(self))
+        run_uninterrupted(lambda: self._cohort.end(self))
 
     def __del__(self) -> None:
         if getattr(self, "ended", True) or self._cohort.session.client.forked():
             return
-        aside(partial(_end, self))
+        run_detached(partial(_end, self))
         warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 

@@ -24,13 +24,13 @@ from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold
 from lock.runtime.clock import deadline
-from lock.runtime.interrupts import aside
+from lock.runtime.interrupts import run_detached
 from lock.session.session import Session
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_GLANCE_S = 1.0  # how often an observer looks whether an audit is due
+_POLL_S = 1.0  # how often an observer looks whether an audit is due
 
 
 class Leader(NamedTuple):
@@ -144,7 +144,7 @@ class Observation:
         while not self._closed:
             if self._client.closed():
                 raise EtcdUnavailable(CLOSED)
-            kv = self._queue.await_holder(self._seen, timeout=_GLANCE_S)
+            kv = self._queue.await_holder(self._seen, timeout=_POLL_S)
             if kv == self._seen:
                 self._queue.audit(timeout=self._client.timeout)
                 continue
@@ -170,7 +170,7 @@ class Observation:
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._client.forked():
             return
-        aside(partial(self._queue.close, _over))
+        run_detached(partial(self._queue.close, _over))
 
 
 def _over() -> LockCancelled:

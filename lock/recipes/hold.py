@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
-from lock.etcd.compare import Created
+from lock.etcd.client import Created
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import deadline, now
@@ -75,7 +75,7 @@ class Hold(Releasable):
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
-        self._alarm = None if max_hold is None else session.alarms.set(self._expires, self._expire)
+        self._timer = None if max_hold is None else session.timers.set(self._expires, self._expire)
         self._released = False
 
     def remaining(self) -> float:
@@ -95,7 +95,7 @@ class Hold(Releasable):
         """
         self._check_held()
         self._session.ensure()
-        if now() >= self._expires:  # whether or not the alarm has gone off in time
+        if now() >= self._expires:  # whether or not the timer has gone off in time
             self._expire()
         self._ticket.check()
 
@@ -116,9 +116,9 @@ class Hold(Releasable):
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
         self._ticket.on_lost(callback)
 
-    def link(self, listener: Callable[[], object]) -> None:
-        """For the recipes: see `Loss.link`."""
-        self._ticket.link(listener)
+    def add_listener(self, listener: Callable[[], object]) -> None:
+        """For the recipes: see `LostEvent.add_listener`."""
+        self._ticket.add_listener(listener)
 
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
@@ -135,13 +135,13 @@ class Hold(Releasable):
         self._released = True
         there = True
         try:
-            _leave(self._session, self._queue, self._ticket, self._alarm)
+            _leave(self._session, self._queue, self._ticket, self._timer)
             if not self._session.lost.is_set():  # else the key goes with the lease
                 there = self._delete()
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
         except BaseException:  # KeyboardInterrupt in the middle
-            self._sweep()
+            self._delete_later()
             raise
         self._session.lease.check()
         self._ticket.check()
@@ -153,9 +153,9 @@ class Hold(Releasable):
         revision = self._ticket.sure(self.token)
         if self._is_fence:
             there = self._session.delete(self.key, revision)
-            self._queue.give_up(self.key, self.token)
+            self._queue.hand_over(self.key, self.token)
             return there
-        next_is_ours = self._queue.give_up(self.key, self.token)
+        next_is_ours = self._queue.hand_over(self.key, self.token)
         return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
 
     def _check_held(self) -> None:
@@ -166,11 +166,11 @@ class Hold(Releasable):
         """Have the janitor release it, if it is not released; takes no lock."""
         if not self._released:
             self._released = True
-            self._sweep()
+            self._delete_later()
 
-    def _sweep(self) -> None:
-        leave = partial(_leave, self._session, self._queue, self._ticket, self._alarm)
-        self._session.sweep(self.key, self._ticket.sure(self.token), first=leave)
+    def _delete_later(self) -> None:
+        leave = partial(_leave, self._session, self._queue, self._ticket, self._timer)
+        self._session.delete_later(self.key, self._ticket.sure(self.token), first=leave)
 
     def __del__(self) -> None:
         if getattr(self, "_released", True) or self._session.client.forked():
@@ -182,14 +182,14 @@ class Hold(Releasable):
 # Not methods, for they would keep a hold alive that everybody else has dropped.
 
 
-def _leave(session: Session, queue: WaitQueue, ticket: Ticket, alarm: sched.Event | None) -> None:
+def _leave(session: Session, queue: WaitQueue, ticket: Ticket, timer: sched.Event | None) -> None:
     """Tell the hold nothing more."""
-    queue.strike(ticket)
-    if alarm is not None:
-        session.alarms.cancel(alarm)
+    queue.remove(ticket)
+    if timer is not None:
+        session.timers.cancel(timer)
 
 
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:
     """Give a hold up."""
     if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
-        session.sweep(ticket.key, ticket.sure(ticket.token))
+        session.delete_later(ticket.key, ticket.sure(ticket.token))

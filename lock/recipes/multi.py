@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
 
-from lock.contender import Contender
 from lock.errors import InvalidName, LockLost, NotHeld
-from lock.etcd.compare import Created
+from lock.etcd.client import Created
+from lock.model import Contender
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.mutex import Mutex
-from lock.runtime.callbacks import Messenger
+from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import deadline
-from lock.runtime.loss import Loss
+from lock.runtime.lost_event import LostEvent
 from lock.session.session import Session
 
 
@@ -82,7 +82,7 @@ class MultiLock:
     def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
         for hold in holds:
             hold.ensure()  # the first may be lost since
-        return MultiHold(holds, taken.pop_all(), self._session.messenger)
+        return MultiHold(holds, taken.pop_all(), self._session.callbacks)
 
 
 class _Attempt:
@@ -120,16 +120,16 @@ class MultiHold(Releasable):
         lost: a threading.Event, set as soon as it is known that one of them is lost.
     """
 
-    def __init__(self, holds: list[Hold], stack: ExitStack, messenger: Messenger) -> None:
+    def __init__(self, holds: list[Hold], stack: ExitStack, callbacks: CallbackThread) -> None:
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
         self._stack = stack
         self._released = False
-        self._loss = Loss(messenger)
-        self.lost = self._loss.lost
-        one_lost = partial(_one_lost, self._loss, ", ".join(self.tokens))
+        self._lost_event = LostEvent(callbacks)
+        self.lost = self._lost_event.lost
+        one_lost = partial(_one_lost, self._lost_event, ", ".join(self.tokens))
         for hold in holds:
-            hold.link(one_lost)
+            hold.add_listener(one_lost)
 
     def remaining(self) -> float:
         """Seconds for which all locks are surely ours; see `Hold.remaining`."""
@@ -146,7 +146,7 @@ class MultiHold(Releasable):
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the first of the locks is lost; at once if one is already."""
-        self._loss.on_lost(callback)
+        self._lost_event.on_lost(callback)
 
     def release(self) -> None:
         """Free all locks, the last first, even where some are lost.
@@ -165,7 +165,7 @@ class MultiHold(Releasable):
                 hold.drop()
 
 
-def _one_lost(loss: Loss, names: str) -> None:
+def _one_lost(loss: LostEvent, names: str) -> None:
     # Not a method: what the queue knows would then keep a hold alive that everybody else has dropped.
     loss.fail(LockLost(f"one of the locks {names} is lost"))
 

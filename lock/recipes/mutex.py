@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lock.contender import Contender
+from lock.model import Contender
 from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import Acquisition, HoldT_co

@@ -13,12 +13,12 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 
-class Messenger:
+class CallbackThread:
     """Makes calls one after the other, in a thread that begins with `start` and ends with `close`."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="lock-messenger", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
 
     def start(self) -> None:
         """Begin with the calls."""

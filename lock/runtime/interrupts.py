@@ -22,7 +22,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def shielded(call: Callable[[], T]) -> T:
+def run_uninterrupted(call: Callable[[], T]) -> T:
     """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, but nobody hears of that."""
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -34,31 +34,31 @@ def shielded(call: Callable[[], T]) -> T:
     return outcome.get().result()
 
 
-class Bell:
+class InterruptSafeEvent:
     """As `threading.Event`, for one waiting thread at a time: it waits in C, so that an interrupt breaks nothing."""
 
     def __init__(self) -> None:
-        self._rung = False
-        self._strokes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._is_set = False
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def set(self) -> None:
         """Wake who waits, now and from now on."""
-        self._rung = True
-        self._strokes.put(None)
+        self._is_set = True
+        self._wakeups.put(None)
 
     def is_set(self) -> bool:
         """Whether it was set."""
-        return self._rung
+        return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it is set, for `timeout` seconds at most; whether it is."""
-        if not self._rung:
+        if not self._is_set:
             with contextlib.suppress(queue.Empty):
-                self._strokes.get(timeout=timeout)
-        return self._rung
+                self._wakeups.get(timeout=timeout)
+        return self._is_set
 
 
-def aside(call: Callable[[], object]) -> None:
+def run_detached(call: Callable[[], object]) -> None:
     """Have `call` done, for ``__del__``: returns at once and takes no lock. Not done where the interpreter ends."""
     with contextlib.suppress(RuntimeError):  # it starts no threads any more
         _thread.start_new_thread(call, ())

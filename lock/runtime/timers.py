@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable
 
 from lock.runtime.clock import now
-from lock.runtime.interrupts import shielded
+from lock.runtime.interrupts import run_uninterrupted
 
 _JOIN_S = 1.0
-_SLEEP_S = 60.0  # no wait can be as long as an alarm may be away: math.inf, say
+_SLEEP_S = 60.0  # no wait can be as long as a timer may be away: math.inf, say
 
 
-class Alarms:
-    """A thread that sleeps until the next alarm; it starts with the first one. Thread-safe."""
+class Timers:
+    """A thread that sleeps until the next timer; it starts with the first one. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Event()
@@ -26,21 +26,21 @@ class Alarms:
 
     def set(self, when: float, action: Callable[[], object]) -> sched.Event:
         """Have `action` called at `when`, a time of `lock.runtime.clock`; it has to be quick and must not raise."""
-        alarm = self._scheduler.enterabs(when, 0, action)
-        shielded(self._wake)
-        return alarm
+        timer = self._scheduler.enterabs(when, 0, action)
+        run_uninterrupted(self._wake)
+        return timer
 
-    def cancel(self, alarm: sched.Event) -> None:
-        """Take an alarm back; fine where it has gone off."""
+    def cancel(self, timer: sched.Event) -> None:
+        """Take a timer back; fine where it has gone off."""
         with contextlib.suppress(ValueError):
-            self._scheduler.cancel(alarm)
+            self._scheduler.cancel(timer)
 
     def close(self) -> None:
-        """No alarm goes off any more."""
+        """No timer goes off any more."""
         with self._lock:
             self._closed = True
-        for alarm in self._scheduler.queue:
-            self.cancel(alarm)
+        for timer in self._scheduler.queue:
+            self.cancel(timer)
         self._changed.set()
         if self._thread is not None and threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_S)
@@ -48,7 +48,7 @@ class Alarms:
     def _wake(self) -> None:
         with self._lock:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="lock-alarms", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="lock-timers", daemon=True)
                 self._thread.start()
         self._changed.set()
 
@@ -59,6 +59,6 @@ class Alarms:
                 self._sleep(None)
 
     def _sleep(self, seconds: float | None) -> None:
-        """Until `seconds` are over or the alarms have changed; whoever calls this looks at them again."""
+        """Until `seconds` are over or the timers have changed; whoever calls this looks at them again."""
         self._changed.wait(None if seconds is None else min(seconds, _SLEEP_S))
         self._changed.clear()

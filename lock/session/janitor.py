@@ -34,7 +34,7 @@ _LOOKS = 300  # ten minutes in all
 
 
 @dataclass(eq=False)
-class _Litter:
+class _PendingDeletion:
     key: str
     create_revision: int | None
     first: Callable[[], object] | None = None
@@ -55,13 +55,13 @@ class Janitor:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._inbox: queue.SimpleQueue[_Litter | None] = queue.SimpleQueue()  # its put is safe even inside __del__
-        self._litter: list[_Litter] = []
+        self._inbox: queue.SimpleQueue[_PendingDeletion | None] = queue.SimpleQueue()  # put is safe in __del__
+        self._pending: list[_PendingDeletion] = []
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lock-janitor", daemon=True)
         self._thread.start()
 
-    def sweep(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
+    def delete_later(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
         """Have `key` deleted if it was created at `create_revision`.
 
         None: a write of it whose answer was lost may be under way, or two, and arrive late: an endpoint that was frozen
@@ -69,24 +69,24 @@ class Janitor:
 
         `first` is called before, in the janitor's thread. Takes no lock, so that it can be used in ``__del__``.
         """
-        self._inbox.put(_Litter(key, create_revision, first))
+        self._inbox.put(_PendingDeletion(key, create_revision, first))
 
     def delete(self, key: str, create_revision: int | None, *, timeout: float, waits_for_company: bool) -> bool:
-        """As `sweep`, but wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
+        """Delete a key and wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
 
         `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
 
         Raises:
             EtcdError: etcd did not confirm it; the janitor goes on trying.
         """
-        litter = _Litter(key, create_revision, waits_for_company=waits_for_company)
+        deletion = _PendingDeletion(key, create_revision, waits_for_company=waits_for_company)
         if waits_for_company:
-            litter.due += _COMPANY_S
-        self._inbox.put(litter)
+            deletion.due += _COMPANY_S
+        self._inbox.put(deletion)
         if self._closed.is_set():  # perhaps nobody has seen it
             raise _stopped(key)
         try:
-            outcome = litter.outcome.get(timeout=timeout)
+            outcome = deletion.outcome.get(timeout=timeout)
         except queue.Empty:
             raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted") from None
         if isinstance(outcome, EtcdError):
@@ -105,39 +105,39 @@ class Janitor:
             group = self._due()
             if group:
                 self._delete(group)
-        for litter in self._litter:
-            litter.tell(_stopped(litter.key))
+        for deletion in self._pending:
+            deletion.tell(_stopped(deletion.key))
 
     def _collect(self) -> None:
         """Wait until something is due, and take in whatever has come."""
-        pause = max(min(litter.due for litter in self._litter) - now(), 0.0) if self._litter else None
+        pause = max(min(deletion.due for deletion in self._pending) - now(), 0.0) if self._pending else None
         try:
-            litter = self._inbox.get(timeout=pause)
+            deletion = self._inbox.get(timeout=pause)
             while True:
-                if litter is None:
+                if deletion is None:
                     self._closed.set()
                 else:
-                    self._litter.append(litter)
-                litter = self._inbox.get_nowait()
+                    self._pending.append(deletion)
+                deletion = self._inbox.get_nowait()
         except queue.Empty:
             pass
 
-    def _due(self) -> list[_Litter]:
+    def _due(self) -> list[_PendingDeletion]:
         """Take out what goes next: what is due, the new before what is looked for again, and what waits for company."""
         moment = now()
-        due = sorted((each for each in self._litter if each.due <= moment), key=lambda each: each.looks, reverse=True)
-        waiting = [litter for litter in self._litter if litter.due > moment and litter.waits_for_company]
+        due = sorted((each for each in self._pending if each.due <= moment), key=lambda each: each.looks, reverse=True)
+        waiting = [deletion for deletion in self._pending if deletion.due > moment and deletion.waits_for_company]
         group = (due + waiting)[:_GROUP] if due else []
         taken = set(group)
-        self._litter = [litter for litter in self._litter if litter not in taken]
+        self._pending = [deletion for deletion in self._pending if deletion not in taken]
         return group
 
-    def _delete(self, group: list[_Litter]) -> None:
+    def _delete(self, group: list[_PendingDeletion]) -> None:
         in_doubt = threading.Event()  # an endpoint that did not answer may have deleted them for us
         try:
             _prepare(group)
             there = self._client.delete_several(
-                [(litter.key, litter.create_revision) for litter in group], unanswered=in_doubt.set
+                [(deletion.key, deletion.create_revision) for deletion in group], unanswered=in_doubt.set
             )
         except EtcdError as error:
             self._failed(group, error)
@@ -146,32 +146,32 @@ class Janitor:
             logger.exception("a deletion has failed")
             self._failed(group, EtcdError(f"a deletion has failed: {error!r}"))
             return
-        for litter, was_there in zip(group, there, strict=True):
-            litter.tell(was_there or in_doubt.is_set())
-            if litter.create_revision is None and litter.looks > 0:
-                litter.looks -= 1
-                self._again(litter, (now() // _LOOK_S + 1) * _LOOK_S)  # the same for all in doubt: they go together
+        for deletion, was_there in zip(group, there, strict=True):
+            deletion.tell(was_there or in_doubt.is_set())
+            if deletion.create_revision is None and deletion.looks > 0:
+                deletion.looks -= 1
+                self._again(deletion, (now() // _LOOK_S + 1) * _LOOK_S)  # the same for all in doubt: they go together
 
-    def _failed(self, group: list[_Litter], error: EtcdError) -> None:
+    def _failed(self, group: list[_PendingDeletion], error: EtcdError) -> None:
         if len(group) > 1 and not isinstance(error, EtcdUnavailable):
-            for litter in group:
-                self._delete([litter])
+            for deletion in group:
+                self._delete([deletion])
             return
-        logger.info("still to be deleted: %s: %s", ", ".join(litter.key for litter in group), error)
-        for litter in group:
-            litter.tell(error)
-            self._again(litter, now() + _RETRY_S)
+        logger.info("still to be deleted: %s: %s", ", ".join(deletion.key for deletion in group), error)
+        for deletion in group:
+            deletion.tell(error)
+            self._again(deletion, now() + _RETRY_S)
 
-    def _again(self, litter: _Litter, due: float) -> None:
-        litter.waits_for_company, litter.due = False, due
-        self._litter.append(litter)
+    def _again(self, deletion: _PendingDeletion, due: float) -> None:
+        deletion.waits_for_company, deletion.due = False, due
+        self._pending.append(deletion)
 
 
-def _prepare(group: list[_Litter]) -> None:
-    for litter in group:
-        if litter.first is not None:
-            litter.first()
-            litter.first = None
+def _prepare(group: list[_PendingDeletion]) -> None:
+    for deletion in group:
+        if deletion.first is not None:
+            deletion.first()
+            deletion.first = None
 
 
 def _stopped(key: str) -> EtcdUnavailable:

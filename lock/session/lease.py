@@ -16,17 +16,17 @@ from collections.abc import Callable
 
 from lock.errors import EtcdError, LeaseNotFound, SessionLost
 from lock.etcd.client import Client
-from lock.runtime.callbacks import Messenger
+from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import now
-from lock.runtime.loss import Loss
+from lock.runtime.lost_event import LostEvent
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.2
-_CHORES_S = 1.0  # also the longest sleep: a machine that was suspended learns soon after that its lease is over
+_MAINTENANCE_S = 1.0  # also the longest sleep: a machine that was suspended learns soon after that its lease is over
 
 
-class KeptLease(Loss):
+class KeptLease(LostEvent):
     """A lease, renewed by a thread of its own until it is lost or `stop` is called. Thread-safe.
 
     Args:
@@ -34,8 +34,8 @@ class KeptLease(Loss):
         ttl: seconds to ask for.
         taken_over: a lease to keep alive instead of a new one, or None.
         owner: who is named in the message when it is lost.
-        chores: called about every second, from the thread that renews.
-        messenger: calls the users' callbacks when it is lost.
+        maintenance: called about every second, from the thread that renews.
+        callbacks: calls the users' callbacks when it is lost.
 
     Attributes:
         id: the lease in etcd.
@@ -52,10 +52,10 @@ class KeptLease(Loss):
         taken_over: int | None,
         *,
         owner: str,
-        chores: Callable[[], None],
-        messenger: Messenger,
+        maintenance: Callable[[], None],
+        callbacks: CallbackThread,
     ) -> None:
-        super().__init__(messenger)
+        super().__init__(callbacks)
         sent = now()
         if taken_over is None:
             self.id, self.ttl = client.grant(ttl)
@@ -66,9 +66,9 @@ class KeptLease(Loss):
         self._deadline = sent + self.ttl
         self._client = client
         self._owner = owner
-        self._chores = chores
+        self._maintenance = maintenance
         self._stopping = threading.Event()
-        self._look = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._keep_alive, name="lock-lease", daemon=True)
 
     def start(self) -> None:
@@ -86,9 +86,9 @@ class KeptLease(Loss):
             self._run_out()
         self.check()
 
-    def look(self) -> None:
+    def renew_soon(self) -> None:
         """Have the thread renew it now: there is a sign that it may be gone."""
-        self._look.set()
+        self._wake.set()
 
     def verify(self) -> float:
         """Renew it now; lose it if it is gone or its time is over. Seconds until it should be renewed again."""
@@ -113,7 +113,7 @@ class KeptLease(Loss):
             if self._stopping.is_set():
                 return False
             self._stopping.set()
-        self._look.set()
+        self._wake.set()
         self.fail(self._failure(reason))
         return True
 
@@ -132,20 +132,20 @@ class KeptLease(Loss):
     def _keep_alive(self) -> None:
         due = now() + self.ttl / 3
         while not self.lost.is_set():
-            wanted = self._look.wait(max(min(_CHORES_S, due - now(), self.remaining()), 0.0))
+            wanted = self._wake.wait(max(min(_MAINTENANCE_S, due - now(), self.remaining()), 0.0))
             if wanted:  # what comes after a wait that ran out is for the next round
-                self._look.clear()
+                self._wake.clear()
             if self._stopping.is_set():
                 return
-            self._do_chores()
+            self._maintain()
             if wanted or now() >= due or self.remaining() <= 0.0:
                 pause = self.verify()
                 due = now() + pause
         self._give_back()
 
-    def _do_chores(self) -> None:
+    def _maintain(self) -> None:
         try:
-            self._chores()
+            self._maintenance()
         except Exception:
             logger.exception("what is done from time to time beside renewing lease %x has failed", self.id)
 

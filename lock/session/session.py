@@ -15,14 +15,14 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from lock.contender import identity
 from lock.errors import LockCancelled, LockError, SessionLost
 from lock.etcd.client import Client
+from lock.model import identity
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
-from lock.runtime.callbacks import Messenger
-from lock.runtime.interrupts import shielded
-from lock.runtime.timers import Alarms
+from lock.runtime.callbacks import CallbackThread
+from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
 from lock.session.lease import KeptLease
 
@@ -61,9 +61,9 @@ class Session:
             raise ValueError(f"ttl is a whole number of seconds, 1 or more; got {ttl!r}")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.messenger = Messenger()
+        self.callbacks = CallbackThread()
         self.lease = KeptLease(
-            client, ttl, lease_id, owner=self.name, chores=self._close_idle_queues, messenger=self.messenger
+            client, ttl, lease_id, owner=self.name, maintenance=self._close_idle_queues, callbacks=self.callbacks
         )
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
@@ -72,10 +72,10 @@ class Session:
         self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
         self._lock = threading.Lock()
         self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
-        self.alarms = Alarms()
+        self.timers = Timers()
         self._janitor = Janitor(client)
-        self.messenger.start()
-        self.lease.link(self._close_queues)
+        self.callbacks.start()
+        self.lease.add_listener(self._close_queues)
         _open.add(self)
         self.lease.start()
 
@@ -126,9 +126,9 @@ class Session:
         Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
         10756).
         """
-        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", self.messenger)
+        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", self.callbacks)
 
-    def enlist(self, prefix: str, ticket: Ticket) -> WaitQueue:
+    def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it.
 
         Raises:
@@ -138,8 +138,8 @@ class Session:
         self.ensure()
         if self.draining:
             raise self._cancelled()
-        ticket.link(self.lease.look)  # a key that is gone may mean that the lease is
-        queue = shielded(lambda: self._join_queue(prefix, ticket))
+        ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
+        queue = run_uninterrupted(lambda: self._join_queue(prefix, ticket))
         if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
             queue.close(self._lost_again)
         if self.draining:
@@ -152,7 +152,7 @@ class Session:
             if is_new:
                 self._queues[prefix] = WaitQueue(self.client, prefix)
             queue = self._queues[prefix]
-            queue.enlist(ticket)
+            queue.add(ticket)
         if is_new:
             self._close_idle_queues()
         return queue
@@ -161,9 +161,11 @@ class Session:
         """What stands in a key of this session and thread."""
         return identity(self.name)
 
-    def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
-        """Have the janitor call `first` and delete a key (see `Janitor.sweep`); returns at once, and takes no lock."""
-        self._janitor.sweep(key, create_revision, first)
+    def delete_later(
+        self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
+    ) -> None:
+        """Have the janitor call `first` and delete a key; returns at once, and takes no lock. See `Janitor`."""
+        self._janitor.delete_later(key, create_revision, first)
 
     def delete(
         self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
@@ -178,12 +180,12 @@ class Session:
 
     def _end(self, reason: str, *, revokes: bool) -> None:
         self.client.check_process()
-        shielded(lambda: self._end_once(reason, revokes))
+        run_uninterrupted(lambda: self._end_once(reason, revokes))
 
     def _end_once(self, reason: str, revokes: bool) -> None:
         with self._ending:  # who closes it again, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):
-                self.alarms.close()
+                self.timers.close()
                 self._janitor.close()
                 if revokes:
                     self.lease.revoke()
@@ -205,7 +207,7 @@ class Session:
     def _close_queues(self) -> None:
         queues = self._followed()
         for queue in queues:
-            queue.lose(self._lost_again)
+            queue.fail_all(self._lost_again)
         for queue in queues:  # which may take its time
             queue.close(self._lost_again)
 
@@ -221,7 +223,7 @@ class Session:
         for queue in self._followed():
             queue.join(self.client.timeout)
         self.lease.join(self.client.timeout)
-        self.messenger.close(self.client.timeout)
+        self.callbacks.close(self.client.timeout)
 
 
 @atexit.register

@@ -20,7 +20,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold
-from lock.runtime.callbacks import Messenger
+from lock.runtime.callbacks import CallbackThread
 
 PREFIX = "shop/"
 PATIENCE_S = 10.0
@@ -233,7 +233,7 @@ class Process:
         self.client = ModelClient(etcd)
         self.lease_id = etcd.grant()
         self.name = f"process {self.lease_id}"
-        self.litter: list[tuple[str, int | None]] = []
+        self.pending: list[tuple[str, int | None]] = []
         self.tickets: list[Ticket] = []
         self.waits: list[Acquisition[Hold]] = []
         self.holds: list[Hold] = []
@@ -241,7 +241,7 @@ class Process:
         self.lost = threading.Event()
         self.given_up: set[tuple[str, int]] = set()  # key and token of holds that are over
         self.deaf: set[str] = set()  # keys whose DELETE was never told since the last list
-        self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, look=lambda: None)
+        self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, renew_soon=lambda: None)
         self._serial = itertools.count(1)
         self.queue = WaitQueue(self.client, PREFIX)  # type: ignore[arg-type]
         self.settle()
@@ -250,13 +250,13 @@ class Process:
 
     def new_ticket(self, prefix: str) -> Ticket:
         """A ticket with a key of its own."""
-        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", Messenger()))
+        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread()))
         return self.tickets[-1]
 
-    def enlist(self, prefix: str, ticket: Ticket) -> WaitQueue:
+    def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The one queue."""
         self.ensure()
-        self.queue.enlist(ticket)
+        self.queue.add(ticket)
         return self.queue
 
     def ensure(self) -> None:
@@ -277,23 +277,25 @@ class Process:
     ) -> bool:
         """Have the janitor delete a key; company comes when it next goes over its list."""
         if waits_for_company:
-            self.litter.append((key, create_revision))
+            self.pending.append((key, create_revision))
             return True
         try:
             in_doubt = threading.Event()
             return self.client.delete(key, create_revision, unanswered=in_doubt.set) or in_doubt.is_set()
         except EtcdUnavailable:
-            self.litter.append((key, create_revision))
+            self.pending.append((key, create_revision))
             raise
         finally:
             if create_revision is None:
-                self.litter.append((key, None))
+                self.pending.append((key, None))
 
-    def sweep(self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None) -> None:
+    def delete_later(
+        self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
+    ) -> None:
         """Leave a key to the janitor."""
         if first is not None:
             first()
-        self.litter.append((key, create_revision))
+        self.pending.append((key, create_revision))
 
     # What is true of it
 
@@ -367,11 +369,11 @@ class Process:
 
     def sweep_up(self) -> None:
         """The janitor goes once over its list; what is in doubt stays on it."""
-        litter, self.litter = self.litter, []
-        for key, create_revision in litter:
+        pending, self.pending = self.pending, []
+        for key, create_revision in pending:
             self.etcd.delete(key, create_revision)
             if create_revision is None:
-                self.litter.append((key, None))
+                self.pending.append((key, None))
 
     def lose(self) -> None:
         """The local deadline is over, or etcd says that the lease is gone."""
@@ -384,4 +386,4 @@ class Process:
         self.queue.close(lambda: SessionLost("lost"))
         self.client.closing.clear()
         self.queue.join(PATIENCE_S)
-        self.litter.clear()
+        self.pending.clear()

@@ -74,7 +74,7 @@ def test_what_was_refused_leaves_nothing_to_look_for(
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
-        monkeypatch.setattr(session, "sweep", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session, "delete_later", lambda key, *_, **__: swept.append(key))
         with pytest.raises(EtcdDenied):
             attempt(Mutex(session, "elsewhere/a"))
         assert swept == []

@@ -11,7 +11,7 @@ import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
-from lock.etcd.endpoints import parse_endpoints
+from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
 from tests.support.waiting import wait_until
 

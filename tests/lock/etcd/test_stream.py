@@ -13,7 +13,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
-from lock.etcd.watch import Watch
+from lock.etcd.stream import Watch
 from tests.support.lock import WAIT_S, in_thread, metric
 from tests.support.waiting import wait_until
 

@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lock import Contender
-from lock.contender import identity
-from lock.model import KeyValue
+from lock.model import KeyValue, identity
 
 
 def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:

@@ -89,7 +89,7 @@ class Crowd(RuleBasedStateMachine):
 
     @precondition(lambda self: any(self.waits()))
     @rule(some=SOME, fate=MAY_FAIL, cancelled=st.booleans())
-    def give_up(self, some: int, fate: Fate, cancelled: bool) -> None:
+    def hand_over(self, some: int, fate: Fate, cancelled: bool) -> None:
         process, acquisition = choose(list(self.waits()), some)
         process.client.fate = fate
         granted = acquisition._ticket.token is not None and acquisition._ticket.failure is None
@@ -188,9 +188,9 @@ class Crowd(RuleBasedStateMachine):
         """Also of a process that has crashed."""
         arrive(choose([process for process in self.everybody() if process.client.late], some))
 
-    @precondition(lambda self: any(process.litter for process in self.processes))
+    @precondition(lambda self: any(process.pending for process in self.processes))
     @rule()
-    def sweep(self) -> None:
+    def delete_later(self) -> None:
         for process in self.processes:
             process.sweep_up()
 
@@ -340,7 +340,7 @@ class Crowd(RuleBasedStateMachine):
             hold.release()
         except LockLost:
             assert hold.lost.is_set() or not self.etcd.has(hold.key, hold.token)
-        assert hold.key not in self.etcd.keys or hold.key in [key for key, _ in process.litter]
+        assert hold.key not in self.etcd.keys or hold.key in [key for key, _ in process.pending]
 
     def begin_anew(self, process: Process) -> None:
         """A lost session: nobody goes on waiting, and every hold knows; and there is a new one."""

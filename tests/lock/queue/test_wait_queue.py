@@ -15,7 +15,7 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, Hold, LockLost, Mutex, Session, connect
-from lock.etcd.watch import Watch
+from lock.etcd.stream import Watch
 from lock.model import Event, KeyValue, Snapshot
 from lock.queue import wait_queue
 from lock.runtime.clock import now
@@ -320,7 +320,7 @@ def test_a_key_that_came_and_went_before_the_list(client: Client, session: Sessi
     kv = client.create(ticket.key, b"", session.lease_id)
     assert kv is not None
     client.delete(kv.key, None)
-    queue = session.enlist(f"{name}/", ticket)
+    queue = session.add_ticket(f"{name}/", ticket)
     wait_until(lambda: queue._view.revision >= kv.create_revision)
     assert not ticket.lost.is_set()
     queue.written(ticket, kv.create_revision)
@@ -332,7 +332,7 @@ def test_a_holder_whose_write_was_not_acknowledged_learns_that_its_key_is_gone(
 ) -> None:
     """Its turn came by the watch, before any answer; the key's deletion is in no event, only in the next list."""
     ticket = session.new_ticket(f"{name}/")
-    queue = session.enlist(f"{name}/", ticket)
+    queue = session.add_ticket(f"{name}/", ticket)
     kv = client.create(ticket.key, b"", session.lease_id)
     assert kv is not None
     assert ticket.turn.wait(WAIT_S)
@@ -503,7 +503,7 @@ def test_a_queue_with_a_holder_is_followed_however_long(
 def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:
     """Who has seen the holder sleeps until it is another one, the time is over, or the queue is closed."""
     with Session(client, ttl=600) as session:
-        queue = session.enlist(f"{name}/", session.new_ticket(f"{name}/"))
+        queue = session.add_ticket(f"{name}/", session.new_ticket(f"{name}/"))
         seen = queue.await_holder(None, timeout=WAIT_S)
         assert seen is not None
         assert seen.key == hold.key

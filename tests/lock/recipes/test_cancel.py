@@ -98,7 +98,7 @@ def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
     wait_until(lambda: not keys(client, "cancel/try"))
 
 
-@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "strike")])
+@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "remove")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch, place: type, step: str
 ) -> None:

@@ -299,7 +299,7 @@ def test_whoever_finds_the_session_lost_before_all_others_is_told(client: Client
         assert turn.lost.wait(WAIT_S)
         with pytest.raises(LockLost):
             turn.release()
-        session.lease._chores = lambda: (frozen.set(), thawed.wait(2 * WAIT_S))
+        session.lease._maintenance = lambda: (frozen.set(), thawed.wait(2 * WAIT_S))
         assert frozen.wait(WAIT_S)
         session.lease._deadline = now()
         finding = in_thread(mutex.acquire)

@@ -31,11 +31,11 @@ def test_a_hold_that_lasts_too_long_gives_itself_up(client: Client, session: Ses
     assert keys(client, "max-hold/long") == []
 
 
-def test_ensure_does_not_rely_on_the_alarm(session: Session, name: str) -> None:
+def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
     """Its thread may be late on a busy machine, or have been frozen with the process: the time is looked at as well."""
     hold = Mutex(session, name, max_hold=0.2).acquire(timeout=WAIT_S)
-    assert hold._alarm is not None
-    session.alarms.cancel(hold._alarm)
+    assert hold._timer is not None
+    session.timers.cancel(hold._timer)
     assert not hold.lost.wait(0.3)
     assert hold.remaining() == 0.0
     with pytest.raises(HoldExpired):
@@ -57,19 +57,19 @@ def test_expiry_is_told_to_listeners_and_is_a_kind_of_loss(session: Session) -> 
 
 
 def test_a_hold_released_in_time_is_not_touched(client: Client, session: Session) -> None:
-    """The alarm of a hold that was released does nothing to the next hold, and does not stay behind."""
+    """The timer of a hold that was released does nothing to the next hold, and does not stay behind."""
     mutex = Mutex(session, "max-hold/in-time", max_hold=WAIT_S)
     for _ in range(20):
         with mutex.acquire(timeout=WAIT_S) as hold:
             hold.ensure()
-    assert session.alarms._scheduler.empty()
+    assert session.timers._scheduler.empty()
 
 
 def test_many_holds_share_one_thread(client: Client, session: Session) -> None:
-    """Several holds with max_hold at once have one alarm thread, and all give themselves up."""
+    """Several holds with max_hold at once have one timer thread, and all give themselves up."""
     holds = [Mutex(session, f"max-hold/many/{number}", max_hold=1.0).try_acquire() for number in range(5)]
-    alarms = [thread for thread in threading.enumerate() if thread.name == "lock-alarms"]
-    assert len(alarms) == 1
+    timers = [thread for thread in threading.enumerate() if thread.name == "lock-timers"]
+    assert len(timers) == 1
     for hold in holds:
         assert hold is not None
         assert hold.lost.wait(WAIT_S)
@@ -89,11 +89,11 @@ def test_a_max_hold_that_is_far_away_disturbs_no_other(session: Session, name: s
         long.ensure()
 
 
-def test_the_alarm_ends_with_the_session(client: Client) -> None:
-    """Closing the session ends the alarm's thread, though a hold with max_hold is still there."""
+def test_the_timer_ends_with_the_session(client: Client) -> None:
+    """Closing the session ends the timer's thread, though a hold with max_hold is still there."""
     with Session(client, ttl=5) as session:
         hold = Mutex(session, "max-hold/session", max_hold=WAIT_S).acquire(timeout=WAIT_S)
-        thread = session.alarms._thread
+        thread = session.timers._thread
         assert thread is not None
     assert not thread.is_alive()
     with pytest.raises(LockLost):

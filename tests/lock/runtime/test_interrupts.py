@@ -29,7 +29,7 @@ from lock import (
     Turn,
 )
 from lock.runtime.clock import now
-from lock.runtime.timers import Alarms
+from lock.runtime.timers import Timers
 from tests.support.lock import WAIT_S, in_thread, keys, lock_threads
 from tests.support.waiting import wait_until
 
@@ -67,7 +67,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     for number in itertools.count(1):
         mutex = make(session, f"{name}/{number}")
         hold = mutex.acquire(timeout=WAIT_S)
-        session.alarms.set(now() + 0.01, hold.release)
+        session.timers.set(now() + 0.01, hold.release)
         more = interrupted(partial(lock_and_release, mutex), at=number, inside=(LIBRARY, EVENTS))
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
         if not more:
@@ -122,14 +122,14 @@ def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another
     assert number > 2
 
 
-def test_an_interrupt_at_any_call_of_setting_an_alarm_costs_no_other() -> None:
+def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
     """However far the first one has come, the second goes off, and the thread ends."""
     for number in itertools.count(1):
-        alarms, rung = Alarms(), threading.Event()
-        more = interrupted(partial(alarms.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
-        alarms.set(now(), rung.set)
+        timers, rung = Timers(), threading.Event()
+        more = interrupted(partial(timers.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
+        timers.set(now(), rung.set)
         assert rung.wait(WAIT_S)
-        alarms.close()
+        timers.close()
         if not more:
             break
     assert number > 1

@@ -21,7 +21,7 @@ from lock.model import KeyValue
 from lock.queue.names import LONGEST
 from lock.runtime import clock
 from lock.session import janitor
-from lock.session.janitor import Janitor, _Litter
+from lock.session.janitor import Janitor, _PendingDeletion
 from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, lock_until, out_of_threads, queue_up
 from tests.support.waiting import wait_until
 
@@ -78,7 +78,7 @@ def test_a_repeated_write_that_arrives_after_the_first_was_deleted(
     """Two writes of one key may be under way. That the first was deleted does not mean that the second never comes."""
     key = far_session.new_ticket(f"{name}/").key
     client.create(key, b"", far_session.lease_id)
-    far_session.sweep(key)
+    far_session.delete_later(key)
     wait_until(is_gone(client, name))
     client.create(key, b"", far_session.lease_id)
     wait_until(is_gone(client, name))
@@ -90,7 +90,7 @@ def test_a_write_that_arrives_however_late_blocks_nobody_for_long(
     """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
     monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
     key = session.new_ticket(f"{name}/").key
-    session.sweep(key)
+    session.delete_later(key)
     for _ in range(6):
         client.create(key, b"", session.lease_id)
         wait_until(is_gone(client, name), timeout=0.2 + AT_ONCE_S)
@@ -110,7 +110,7 @@ def test_keys_in_doubt_are_looked_for_together(
 
     monkeypatch.setattr(client, "delete_several", counted)
     for number in range(5):
-        session.sweep(f"{name}/{number}")
+        session.delete_later(f"{name}/{number}")
         wait_until(lambda number=number: len(groups) > number)
     wait_until(lambda: groups[-3:] == [5, 5, 5])
 
@@ -119,15 +119,16 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
     """Other deletions use up none of their looks; and a key that is known to be deleted is not looked for."""
     stopped = Janitor(client)
     stopped.close()
-    now, later = _Litter(f"{name}/now", 1), _Litter(f"{name}/later", None, due=clock.now() + 60.0, looks=1)
-    stopped._litter = [now, later]
+    now = _PendingDeletion(f"{name}/now", 1)
+    later = _PendingDeletion(f"{name}/later", None, due=clock.now() + 60.0, looks=1)
+    stopped._pending = [now, later]
     assert stopped._due() == [now]
     stopped._delete([now])
-    assert stopped._litter == [later]
+    assert stopped._pending == [later]
     for left in ([later], []):
-        stopped._litter = []
+        stopped._pending = []
         stopped._delete([later])
-        assert stopped._litter == left
+        assert stopped._pending == left
 
 
 def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -178,8 +179,8 @@ def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session,
         if failures:
             raise failures.pop()
 
-    session.sweep(f"{name}/0", first=fail_twice)
-    session.sweep(f"{name}/1")
+    session.delete_later(f"{name}/0", first=fail_twice)
+    session.delete_later(f"{name}/1")
     wait_until(is_gone(client, name))
     assert not failures
 
@@ -254,7 +255,7 @@ def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Clien
         proxy.refuse()
         for kv in kvs:
             assert kv is not None
-            janitor.sweep(kv.key, kv.create_revision)
+            janitor.delete_later(kv.key, kv.create_revision)
         proxy.start()
         wait_until(is_gone(client, name))
         janitor.close()
@@ -264,7 +265,7 @@ def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Clien
 def busy(session: Session) -> Iterator[None]:
     """Its janitor is held up: what it is asked for meanwhile goes together."""
     begun, go_on = threading.Event(), threading.Event()
-    session.sweep("janitor/none", 1, first=lambda: begun.set() or go_on.wait(WAIT_S))
+    session.delete_later("janitor/none", 1, first=lambda: begun.set() or go_on.wait(WAIT_S))
     assert begun.wait(WAIT_S)
     try:
         yield
@@ -311,7 +312,7 @@ def test_a_group_is_no_larger_than_etcd_takes(etcd: Etcd, client: Client, name: 
         kvs = make_keys(client, session, name, 300)
         with busy(session):
             for kv in kvs:
-                session.sweep(kv.key, kv.create_revision)
+                session.delete_later(kv.key, kv.create_revision)
         wait_until(is_gone(client, name))
     assert calls["Txn"] <= 6
 
@@ -322,7 +323,7 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
     waiting = in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
-    wait_until(lambda: session._janitor._litter)
+    wait_until(lambda: session._janitor._pending)
     session.close()
     with pytest.raises(EtcdUnavailable, match="was closed"):
         waiting.result(WAIT_S)
@@ -352,10 +353,10 @@ def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session
     """A key of the same name with another create revision is somebody else's."""
     kv = client.create(f"{name}/a", b"", session.lease_id)
     assert kv is not None
-    session.sweep(kv.key, kv.create_revision - 1)
+    session.delete_later(kv.key, kv.create_revision - 1)
     last = client.create(f"{name}/b", b"", session.lease_id)
     assert last is not None
-    session.sweep(last.key, last.create_revision)
+    session.delete_later(last.key, last.create_revision)
     wait_until(lambda: keys(client, name) == [kv.key])
 
 

@@ -95,20 +95,20 @@ def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
     etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 0.01)
     calls: Counter[str] = Counter()
     with (
         connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
         Session(client, ttl=600) as session,
     ):
-        chores: list[float] = []
-        monkeypatch.setattr(session.lease, "_chores", lambda: chores.append(session.remaining()))
-        wait_until(lambda: len(chores) > 20)
+        runs: list[float] = []
+        monkeypatch.setattr(session.lease, "_maintenance", lambda: runs.append(session.remaining()))
+        wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1}
-        session.lease.look()
+        session.lease.renew_soon()
         wait_until(lambda: calls["LeaseKeepAlive"])
-        chores.clear()
-        wait_until(lambda: len(chores) > 20)
+        runs.clear()
+        wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
 
 
@@ -123,13 +123,13 @@ class LookedForTooLate(threading.Event):
 
 def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken by the round after, not cleared with the one that had not seen it."""
-    monkeypatch.setattr(kept_lease, "_CHORES_S", 0.01)
+    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 0.01)
     calls: Counter[str] = Counter()
     with (
         connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
         Session(client, ttl=600) as session,
     ):
-        session.lease._look = LookedForTooLate()
+        session.lease._wake = LookedForTooLate()
         wait_until(lambda: calls["LeaseKeepAlive"])
 
 
@@ -141,7 +141,7 @@ def test_a_renewal_that_is_not_answered_is_soon_repeated(
     lease = far_session.lease
     before = lease._deadline
     proxy.stall()
-    lease.look()
+    lease.renew_soon()
     wait_until(lambda: "was not renewed" in caplog.text)
     proxy.resume()
     wait_until(lambda: lease._deadline > before)
@@ -157,7 +157,7 @@ def test_a_renewal_has_the_clients_timeout(proxy: Proxy, far: Client) -> None:
 
 def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have slept."""
-    monkeypatch.setattr(kept_lease, "_CHORES_S", 60.0)
+    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 60.0)
     with Session(client, ttl=600):
         assert "lock-lease" in lock_threads()
     wait_until(lambda: "lock-lease" not in lock_threads())
@@ -168,7 +168,7 @@ def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: st
     with Session(client, ttl=600) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         session.lease._deadline = 0.0
-        assert hold.lost.wait(kept_lease._CHORES_S + AT_ONCE_S)
+        assert hold.lost.wait(kept_lease._MAINTENANCE_S + AT_ONCE_S)
         with pytest.raises(SessionLost, match="kept alive"):
             hold.release()
 
@@ -275,7 +275,7 @@ def test_a_lost_lease_is_given_back(
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.refuse()
         session.lease.gone()
-        session.lease.look()
+        session.lease.renew_soon()
         assert hold.lost.is_set()
         wait_until(lambda: "was not revoked" in caplog.text)
         assert keys(client, name) == [hold.key]

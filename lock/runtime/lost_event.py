@@ -7,38 +7,38 @@ from collections.abc import Callable
 from functools import partial
 
 from lock.errors import LockError
-from lock.runtime.callbacks import Messenger, call
-from lock.runtime.interrupts import shielded
+from lock.runtime.callbacks import CallbackThread, call
+from lock.runtime.interrupts import run_uninterrupted
 
 
-class Loss:
+class LostEvent:
     """Whether something is lost, and why. Thread-safe.
 
     Args:
-        messenger: calls the users' callbacks.
+        callbacks: calls the users' callbacks.
 
     Attributes:
         lost: set when it is lost.
         failure: why, else None; the first reason stands.
     """
 
-    def __init__(self, messenger: Messenger) -> None:
+    def __init__(self, callbacks: CallbackThread) -> None:
         self.lost = threading.Event()
         self.failure: LockError | None = None
         self._listeners: list[Callable[[], object]] = []
-        self._messenger = messenger
+        self._callbacks = callbacks
         self._lock = threading.Lock()
 
     def fail(self, failure: LockError) -> bool:
         """It is lost; whether this was the first reason."""
-        return shielded(partial(self._fail, failure))
+        return run_uninterrupted(partial(self._fail, failure))
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
-        if not self._listen(partial(self._messenger.send, callback)):
+        if not self._listen(partial(self._callbacks.send, callback)):
             call(callback)
 
-    def link(self, listener: Callable[[], object]) -> None:
+    def add_listener(self, listener: Callable[[], object]) -> None:
         """Call `listener`, which is quick and does not raise, the moment it is lost; once, if given twice."""
         if not self._listen(listener):
             listener()

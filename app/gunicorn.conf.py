@@ -87,7 +87,7 @@ def post_worker_init(worker: Any) -> None:
     def drain() -> None:
         made.drain()
         time.sleep(max(worker.cfg.graceful_timeout - 2, 0))
-        made.coordination.close()
+        made.sessions.close()
 
     def stop_and_drain(signum: int, frame: Any) -> None:
         # In a thread, because a signal handler must not wait for locks.

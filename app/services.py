@@ -11,14 +11,14 @@ from flask import Flask
 from app.config.settings import Settings
 from app.guards import Tools, make_guards
 from app.guards.cart import Carts
-from app.locking.etcd_sessions import Coordination
+from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.purchase import CART
 from app.sales.redis_client import connect, warm_up
 from app.sales.refusals import ShuttingDown
 from app.sales.sale import Sale
 from app.telemetry.metrics import Metrics
-from app.telemetry.section_log import witness
+from app.telemetry.section_log import section_listener
 from app.web.health import Health
 from app.web.routes import Shop
 from lock import LockError
@@ -32,7 +32,7 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         # One to spare: a purchase that watches needs a second one if it has to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
-        self.coordination = Coordination(
+        self.sessions = EtcdSessions(
             settings.etcd_endpoints,
             f"flash-sale/{settings.sale}",
             ttl=settings.lease_ttl,
@@ -43,35 +43,35 @@ class Services:
             Tools(
                 sale=sale,
                 inventories={item: Inventory(sale, instance=settings.instance, item=item) for item in sale.keys_of},
-                coordination=self.coordination,
+                sessions=self.sessions,
                 lock_timeout=settings.lock_timeout,
                 lease_ttl=settings.lease_ttl,
             )
         )
-        carts = Carts(sale, self.coordination, instance=settings.instance, lock_timeout=settings.lock_timeout)
+        carts = Carts(sale, self.sessions, instance=settings.instance, lock_timeout=settings.lock_timeout)
         self.metrics = Metrics(settings.instance, [*guards, CART])
-        self.witness = witness(settings.section_log, instance=settings.instance)
-        self.shop = Shop(settings, sale, self.coordination, guards, carts, self.metrics, self.witness)
-        self.health = Health(settings.redis_url, self.coordination)
+        self.listener = section_listener(settings.section_log, instance=settings.instance)
+        self.shop = Shop(settings, sale, self.sessions, guards, carts, self.metrics, self.listener)
+        self.health = Health(settings.redis_url, self.sessions)
 
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase; whoever is away is tried again then."""
         try:
             warm_up(self.redis)
-            self.coordination.session()
+            self.sessions.session()
         except (redis.RedisError, LockError, ShuttingDown) as error:
             logger.warning("not ready yet: %s", error)
 
     def drain(self) -> None:
         """Send everybody away who waits for his turn; whoever has it goes on."""
-        self.coordination.drain()
+        self.sessions.drain()
 
     def close(self) -> None:
         """Revoke the lease and hang up."""
-        self.coordination.close()
+        self.sessions.close()
         self.health.close()
         self.redis.close()
-        self.witness.close()
+        self.listener.close()
 
 
 def init_app(app: Flask, settings: Settings | None = None) -> Services:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from redis.client import Pipeline
 
-from app.locking.etcd_sessions import Coordination
+from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase, Receipt
 from app.sales.sale import Sale
@@ -36,7 +36,7 @@ class Tools:
 
     sale: Sale
     inventories: Mapping[str, Inventory]
-    coordination: Coordination
+    sessions: EtcdSessions
     lock_timeout: float
     lease_ttl: int
 

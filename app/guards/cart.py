@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterable
 
-from app.locking.etcd_sessions import Coordination
+from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
@@ -34,9 +34,9 @@ class Carts:
         lock_timeout: seconds to wait for all locks together.
     """
 
-    def __init__(self, sale: Sale, coordination: Coordination, *, instance: str, lock_timeout: float) -> None:
+    def __init__(self, sale: Sale, sessions: EtcdSessions, *, instance: str, lock_timeout: float) -> None:
         self._sale = sale
-        self._coordination = coordination
+        self._sessions = sessions
         self._instance = instance
         self._lock_timeout = lock_timeout
         self._script = sale.load("cart")
@@ -47,12 +47,12 @@ class Carts:
         Raises one of `app.sales.refusals.EXPECTED` where that is not possible, or `KeyReused`.
         """
         items = purchase.item.split(_BETWEEN)
-        hold = self._coordination.multi(items).acquire(timeout=self._lock_timeout)
+        hold = self._sessions.multi(items).acquire(timeout=self._lock_timeout)
         try:
-            with purchase.inside():
+            with purchase.critical_section():
                 time.sleep(purchase.hold_s)
                 hold.ensure()
-                return self._commit(purchase, {item: hold.tokens[self._coordination.name(item)] for item in items})
+                return self._commit(purchase, {item: hold.tokens[self._sessions.name(item)] for item in items})
         finally:
             release(hold, purchase)
 

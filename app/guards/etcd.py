@@ -15,4 +15,4 @@ class EtcdGuard(FencedGuard):
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
 
     def mutex(self, item: str) -> Mutex:
-        return self.tools.coordination.shared_mutex(item)
+        return self.tools.sessions.shared_mutex(item)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.guards.base import Promise, Tools
 from app.guards.group_commit import Line, Member
-from app.guards.short_cut import ShortCutGuard
+from app.guards.short_cut import SoldOutGuard
 from app.locking.holding import Held, release
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
@@ -17,7 +17,7 @@ MOST_AT_ONCE = 128
 _VERDICT_S = 1.0  # how much longer than his own time a buyer waits to hear why his leader got no lock
 
 
-class EtcdBatchGuard(ShortCutGuard):
+class EtcdBatchGuard(SoldOutGuard):
     """Buyers of one group share a critical section and its token; each has an order and an outcome of its own.
 
     The section lasts as long as the longest think time in the group: its buyers think at the same time. A group has at
@@ -43,7 +43,7 @@ class EtcdBatchGuard(ShortCutGuard):
         line = self._lines[purchase.item]
         line.join(member)
         if not member.wait(_VERDICT_S) and line.leave(member):
-            name = self.tools.coordination.name(purchase.item)
+            name = self.tools.sessions.name(purchase.item)
             raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
         if member.leads:
             self._lead(line, member)
@@ -51,7 +51,7 @@ class EtcdBatchGuard(ShortCutGuard):
 
     def _lead(self, line: Line, leader: Member) -> None:
         try:
-            turn = self.tools.coordination.cohort(leader.purchase.item).acquire(timeout=leader.remaining())
+            turn = self.tools.sessions.cohort(leader.purchase.item).acquire(timeout=leader.remaining())
         except LockTimeout:
             line.leave(leader)  # the next one has a little more time
             raise

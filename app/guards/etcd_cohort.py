@@ -19,4 +19,4 @@ class EtcdCohortGuard(FencedGuard):
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
 
     def mutex(self, item: str) -> CohortMutex:
-        return self.tools.coordination.cohort(item)
+        return self.tools.sessions.cohort(item)

@@ -15,5 +15,5 @@ class EtcdUnfencedGuard(Guard):
     description = "An etcd mutex without fencing: exact until a holder is paused for longer than its lease."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        with holding(self.tools.coordination.mutex(purchase.item), purchase, timeout=self.tools.lock_timeout):
+        with holding(self.tools.sessions.mutex(purchase.item), purchase, timeout=self.tools.lock_timeout):
             return read_modify_write(self.inventory(purchase), purchase)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Protocol
 
-from app.guards.short_cut import ShortCutGuard
+from app.guards.short_cut import SoldOutGuard
 from app.locking.holding import Acquirable, Held, holding
 from app.sales.purchase import Outcome, Purchase, Receipt
 
@@ -16,7 +16,7 @@ class Cancellable(Acquirable[Held], Protocol):
     def cancel(self) -> None: ...
 
 
-class FencedGuard(ShortCutGuard):
+class FencedGuard(SoldOutGuard):
     """Read and write carry the fencing token: whoever outlives his hold is refused by Redis.
 
     Who finds the item sold out wakes everybody of this instance who waits for it: they need no lock to be told so.

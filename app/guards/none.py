@@ -14,5 +14,5 @@ class NoGuard(Guard):
     description = "No lock at all: two buyers read the same stock and both get the item. It oversells."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        with purchase.inside():
+        with purchase.critical_section():
             return read_modify_write(self.inventory(purchase), purchase)

@@ -21,7 +21,7 @@ class EndableLock(Lock):
 
     def __init__(self, tools: Tools, key: str) -> None:
         super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=tools.lock_timeout)
-        self._check_open = tools.coordination.check_open
+        self._check_open = tools.sessions.check_open
 
     def do_acquire(self, token: str) -> bool:
         self._check_open()
@@ -40,7 +40,7 @@ class RedisLockGuard(Guard):
         if not lock.acquire():
             raise GaveUp(f"the Redis lock {lock.name!r} was not free within {lock.blocking_timeout:g} s")
         try:
-            with purchase.inside():
+            with purchase.critical_section():
                 return read_modify_write(self.inventory(purchase), purchase)
         finally:
             _release(lock, purchase)

@@ -15,5 +15,5 @@ class RedisLuaGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         purchase.think()
-        with purchase.inside():
+        with purchase.critical_section():
             return self.inventory(purchase).sell(purchase)

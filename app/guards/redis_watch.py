@@ -25,8 +25,8 @@ class RedisWatchGuard(Guard):
         deadline = time.monotonic() + self.tools.lock_timeout
         pause = 0.001
         while True:
-            self.tools.coordination.check_open()
-            with self.inventory(purchase).watching() as pipe, purchase.inside():
+            self.tools.sessions.check_open()
+            with self.inventory(purchase).watching() as pipe, purchase.critical_section():
                 try:
                     return read_modify_write(self.inventory(purchase), purchase, pipe)
                 except WatchError:

@@ -11,7 +11,7 @@ from app.sales.purchase import Purchase, Receipt
 from lock import LockCancelled
 
 
-class ShortCutGuard(Guard):
+class SoldOutGuard(Guard):
     """Needs no lock to say that an item is sold out which was seen so under the lock: see `app.sales.sold_out`.
 
     Whoever waits for the lock may be woken to be told so; who was woken for nothing waits again, in the time he has.
@@ -28,7 +28,7 @@ class ShortCutGuard(Guard):
     def buy(self, purchase: Purchase) -> Receipt:
         inventory, until = self.inventory(purchase), time.monotonic() + self.tools.lock_timeout
         while True:
-            sold_out = inventory.short_cut.take(purchase)
+            sold_out = inventory.sold_out_check.take(purchase)
             if sold_out is not None:
                 return sold_out
             with suppress(LockCancelled):  # if it was because the instance shuts down, there is no session any more

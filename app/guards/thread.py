@@ -27,7 +27,7 @@ class ThreadGuard(Guard):
         lock = self._locks[purchase.item]
         self._acquire(lock)
         try:
-            with purchase.inside():
+            with purchase.critical_section():
                 return read_modify_write(self.inventory(purchase), purchase)
         finally:
             lock.release()
@@ -35,7 +35,7 @@ class ThreadGuard(Guard):
     def _acquire(self, lock: threading.Lock) -> None:
         until = time.monotonic() + self.tools.lock_timeout
         while True:
-            self.tools.coordination.check_open()
+            self.tools.sessions.check_open()
             left = until - time.monotonic()
             if lock.acquire(timeout=max(min(left, SLICE_S), 0.0)):
                 return

@@ -26,7 +26,7 @@ RPC_TIMEOUT = 2.0
 AnyMutex = TypeVar("AnyMutex", Mutex, CohortMutex)
 
 
-class Coordination:
+class EtcdSessions:
     """Gives out the mutexes of the sale, one for each item.
 
     Args:

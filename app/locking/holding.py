@@ -47,7 +47,7 @@ def holding(mutex: Acquirable[HeldT_co], purchase: Purchase, *, timeout: float) 
     """
     hold = mutex.acquire(timeout=timeout)
     try:
-        with purchase.inside(token=hold.token):
+        with purchase.critical_section(token=hold.token):
             yield hold
     finally:
         release(hold, purchase)

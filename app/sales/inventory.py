@@ -29,7 +29,7 @@ from app.sales.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.sales.refusals import KeyReused, SaleReset
 from app.sales.sale import Sale
 from app.sales.script_results import decided, fenced_off, replayed, sending, settled
-from app.sales.sold_out import ShortCut
+from app.sales.sold_out import SoldOutCheck
 from app.sales.tokens import fence_text
 
 
@@ -55,7 +55,7 @@ class Inventory:
         self._fenced_write = sale.script("fenced_write", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
         self._fenced_group = sale.script("fenced_group", k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers)
         self._sell = sale.script("sell", k.stock, k.lucky, k.orders, k.generation, k.answers)
-        self.short_cut = ShortCut(sale, instance=instance, item=item)
+        self.sold_out_check = SoldOutCheck(sale, instance=instance, item=item)
 
     def read(self, purchase: Purchase, pipe: Pipeline | None = None) -> Reading:
         """The plain read, through a pipeline that watches where one is given.
@@ -138,7 +138,7 @@ class Inventory:
         if status == "open":
             return Reading(stock=int(found[0]), generation=found[1])
         if status == "sold_out":
-            self.short_cut.open(asked, found[0])
+            self.sold_out_check.open(asked, found[0])
         return Reading(settled(purchase, status, found[0]))
 
     def fenced_write(self, purchase: Purchase, reading: Reading) -> Receipt:
@@ -186,7 +186,7 @@ class Inventory:
             return self.fenced_group(purchases)
         left = dict(zip(found[::2], found[1::2], strict=True)).get("sold_out")
         if left is not None:
-            self.short_cut.open(asked, left)
+            self.sold_out_check.open(asked, left)
         return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
 
     def sell(self, purchase: Purchase) -> Receipt:

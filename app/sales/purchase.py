@@ -62,8 +62,8 @@ class Receipt:
     in_doubt: bool = False
 
 
-class Witness:
-    """Whoever wants to know about critical sections; this one does not. See `app.telemetry.section_log`."""
+class SectionListener:
+    """Is told of critical sections; this one ignores it. See `app.telemetry.section_log`."""
 
     def entered(self, purchase: Purchase) -> None:
         """A critical section has begun."""
@@ -91,7 +91,7 @@ class Purchase:
         decided: what came of the critical section, if it came to a decision.
         arrived, began: when the request had come, and when a thread began to work on it, in seconds of
             `time.monotonic`.
-        witness: is told of the critical section.
+        listener: is told of the critical section.
     """
 
     buyer: str
@@ -107,14 +107,14 @@ class Purchase:
     read_at: int | None = None
     commit_at: int | None = None
     decided: Receipt | None = None
-    witness: Witness = field(default_factory=Witness, repr=False)
+    listener: SectionListener = field(default_factory=SectionListener, repr=False)
     arrived: float = field(default_factory=arrived)
     began: float = field(default_factory=time.monotonic)
     entered: float | None = None
     left: float | None = None
 
     @contextmanager
-    def inside(self, *, token: Token | None = None) -> Iterator[None]:
+    def critical_section(self, *, token: Token | None = None) -> Iterator[None]:
         """The critical section, once or again: all the time before it was waiting.
 
         Letting the lock go is not part of it, so leave this first.
@@ -133,12 +133,12 @@ class Purchase:
         """The critical section begins; `leave` has to follow."""
         self.entered, self.token = time.monotonic(), token
         self.read_at = self.commit_at = self.decided = None
-        self.witness.entered(self)
+        self.listener.entered(self)
 
     def leave(self, error: BaseException | None) -> None:
         """The critical section is over, by `error` if there is one."""
         self.left = time.monotonic()
-        self.witness.left(self, error)
+        self.listener.left(self, error)
 
     @property
     def waited_s(self) -> float:

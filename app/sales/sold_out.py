@@ -29,7 +29,7 @@ class Look:
     stock: int
 
 
-class ShortCut:
+class SoldOutCheck:
     """What this process has seen of one item; open from the first look under the lock for as long as it is true."""
 
     def __init__(self, sale: Sale, *, instance: str, item: str) -> None:

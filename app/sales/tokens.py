@@ -20,7 +20,7 @@ _BEFORE_A_TURN = "."
 def fence_text(token: Token | None) -> str:
     """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53."""
     if token is None:
-        raise ValueError("a fenced purchase needs a token: enter it with purchase.inside(token=...)")
+        raise ValueError("a fenced purchase needs a token: enter it with purchase.critical_section(token=...)")
     if isinstance(token, CohortToken):
         return f"{token.create_revision:020d}{_BEFORE_A_TURN}{token.turn:010d}"
     return f"{token:020d}"

@@ -23,7 +23,7 @@ import threading
 from pathlib import Path
 
 from app.clock import now_ns
-from app.sales.purchase import Purchase, Witness
+from app.sales.purchase import Purchase, SectionListener
 from app.sales.refusals import refusal_of
 
 logger = logging.getLogger(__name__)
@@ -33,12 +33,12 @@ FULL = {"event": "full"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def witness(directory: Path | None, *, instance: str) -> Witness:
+def section_listener(directory: Path | None, *, instance: str) -> SectionListener:
     """Whoever writes down what `instance` does, if there is a `directory` for it."""
-    return Witness() if directory is None else SectionLog(directory, instance=instance)
+    return SectionListener() if directory is None else SectionLog(directory, instance=instance)
 
 
-class SectionLog(Witness):
+class SectionLog(SectionListener):
     """The records of one process; the file is opened when the first line is written. Thread-safe.
 
     Args:

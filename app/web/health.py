@@ -7,7 +7,7 @@ from collections.abc import Callable
 import redis
 from flask import Flask, Response
 
-from app.locking.etcd_sessions import Coordination
+from app.locking.etcd_sessions import EtcdSessions
 from app.sales.redis_client import connect
 from app.web.responses import answer, problem
 from lock import EtcdError
@@ -21,17 +21,17 @@ class Health:
     Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
     """
 
-    def __init__(self, redis_url: str, coordination: Coordination) -> None:
+    def __init__(self, redis_url: str, sessions: EtcdSessions) -> None:
         # A client of its own: the shop's is patient for longer, and its connections are for buyers.
         self._redis = connect(redis_url, connections=2, timeout=TIMEOUT)
-        self._coordination = coordination
+        self._sessions = sessions
 
     def livez(self) -> Response:
         return answer({"status": "alive"})
 
     def readyz(self) -> Response:
         states = {
-            "etcd": _state(lambda: self._coordination.ping(timeout=TIMEOUT)),
+            "etcd": _state(lambda: self._sessions.ping(timeout=TIMEOUT)),
             "redis": _state(self._write_nothing),
         }
         away = [name for name, state in states.items() if state != "ok"]

@@ -20,8 +20,8 @@ from werkzeug.exceptions import UnprocessableEntity
 from app.config.settings import MOST_ITEMS, Settings
 from app.guards import DEFAULT, Guard
 from app.guards.cart import Carts, cart_of
-from app.locking.etcd_sessions import Coordination
-from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, Witness
+from app.locking.etcd_sessions import EtcdSessions
+from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, SectionListener
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.sale import Sale
 from app.telemetry.metrics import Metrics
@@ -44,19 +44,19 @@ class Shop:
         self,
         settings: Settings,
         sale: Sale,
-        coordination: Coordination,
+        sessions: EtcdSessions,
         guards: dict[str, Guard],
         carts: Carts,
         metrics: Metrics,
-        witness: Witness,
+        listener: SectionListener,
     ) -> None:
         self._settings = settings
         self._sale = sale
-        self._coordination = coordination
+        self._sessions = sessions
         self._guards = guards
         self._carts = carts
         self._metrics = metrics
-        self._witness = witness
+        self._listener = listener
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
@@ -89,7 +89,7 @@ class Shop:
             item=item,
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
-            witness=self._witness,
+            listener=self._listener,
         )
 
     def _item(self, asked: Parameters) -> str:
@@ -142,9 +142,9 @@ class Shop:
                 "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
-            for contender in self._coordination.contenders(item)
+            for contender in self._sessions.contenders(item)
         ]
-        name = self._coordination.name(item)
+        name = self._sessions.name(item)
         return answer({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
 
 

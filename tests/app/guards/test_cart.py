@@ -164,7 +164,7 @@ def test_a_cart_waits_for_each_of_its_locks(
 ) -> None:
     """While somebody holds one of the locks, the cart gets lock_timeout and nothing; the other locks are free again."""
     app = create_app(dataclasses.replace(settings, lock_timeout=1.0))
-    services.of(app).coordination.session()  # or its making would count
+    services.of(app).sessions.session()  # or its making would count
     with Mutex(stranger, f"flash-sale/{settings.sale}:3").acquire(timeout=20):
         answer = buy(app.test_client(), 1, 3)
         assert (answer.status_code, answer.get_json()["outcome"]) == (503, "lock_timeout")

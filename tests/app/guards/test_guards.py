@@ -96,7 +96,7 @@ def test_a_thread_lock_does_not_guard_two(app: Flask, other: Flask, sale: Sale) 
 def test_an_etcd_timeout_names_the_holder(settings: Settings, stranger: Mutex) -> None:
     """Who waits too long for the mutex is told who holds it; nothing is sold."""
     app = create_app(dataclasses.replace(settings, lock_timeout=1.0))
-    services.of(app).coordination.session()  # or its making would count
+    services.of(app).sessions.session()  # or its making would count
     with stranger.acquire(timeout=20):
         answer = app.test_client().post("/stock/reduce?guard=etcd")
     orders = app.test_client().get("/stock").get_json()["orders"]

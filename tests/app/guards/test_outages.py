@@ -49,7 +49,7 @@ def sells(app: Flask, guard: str) -> bool:
 def test_nobody_takes_an_outage_for_a_queue(settings: Settings, fresh_etcd: Etcd, guard: str) -> None:
     """Of many who wait while etcd is frozen, everybody is told that it does not answer, not that others were first."""
     app = create_app(dataclasses.replace(settings, etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0))
-    services.of(app).coordination.session()
+    services.of(app).sessions.session()
     fresh_etcd.pause()
     with ThreadPoolExecutor(8) as threads:
         answers = threads.map(lambda _: app.test_client().post(f"/stock/reduce?guard={guard}").get_json(), range(8))
@@ -62,7 +62,7 @@ def test_nobody_takes_an_outage_for_a_queue(settings: Settings, fresh_etcd: Etcd
 def test_etcd_away_longer_than_the_lease(app: Flask, fresh_etcd: Etcd, away: str) -> None:
     """While etcd is stopped or frozen nothing is sold under the mutex; once it is back, sales go on."""
     browser = app.test_client()
-    session = services.of(app).coordination.session()
+    session = services.of(app).sessions.session()
     getattr(fresh_etcd, away)()
     assert refused(app, "etcd")
     wait_until(session.lost.is_set)

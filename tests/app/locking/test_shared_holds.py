@@ -83,7 +83,7 @@ def buy(app: Flask, guard: str, *, key: str | None = None, **query: Any) -> Answ
 def waiting(app: Flask, guard: str) -> int:
     """Buyers of this instance who wait for the lock or for others who do."""
     made = services.of(app)
-    cohort = made.coordination._cohorts.get(DEFAULT_ITEM)
+    cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
     in_cohort = len(cohort._waiters) if cohort else 0
     in_line = len(made.shop._guards["etcd-batch"]._lines[DEFAULT_ITEM]._waiting)  # type: ignore[attr-defined]
     return in_line if guard == "etcd-batch" else in_cohort
@@ -195,7 +195,7 @@ def test_nobody_waits_longer_than_the_time_allows(
 ) -> None:
     """Buyers who wait in vain get lock_timeout, not one after the other, and leave neither key nor place."""
     impatient = make(instance="shop-b", lock_timeout=1.0)
-    services.of(impatient).coordination.session()  # or its making would count
+    services.of(impatient).sessions.session()  # or its making would count
     with stranger.acquire(timeout=WAIT_S):
         buyers = [crowd.submit(buy, impatient, guard) for _ in range(6)]
         answers = [buyer.result(WAIT_S) for buyer in buyers]
@@ -215,7 +215,7 @@ def test_a_leader_who_gives_up_passes_the_lead_on(
     crowd: ThreadPoolExecutor, app: Flask, stranger: Mutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the first in line loses patience, those behind him, who have more of it, get the lock."""
-    cohort = services.of(app).coordination.cohort()
+    cohort = services.of(app).sessions.cohort()
     lined_up = threading.Event()
 
     def impatient(*, timeout: float) -> Turn:
@@ -266,7 +266,7 @@ def test_a_drain_does_not_wait_for_the_one_who_holds(
 ) -> None:
     """Who waits behind a buyer of the same instance is sent away while that one still thinks; that one buys."""
     holder = crowd.submit(buy, app, guard)
-    wait_until(lambda: services.of(app).coordination.contenders() and waiting(app, guard) == 0)
+    wait_until(lambda: services.of(app).sessions.contenders() and waiting(app, guard) == 0)
     buyers = queue_up_all(crowd, app, guard, 4)
     services.of(app).drain()
     assert {buyer.result(WAIT_S)["outcome"] for buyer in buyers} == {"unavailable"}
@@ -284,7 +284,7 @@ def test_a_lost_session_is_lost_for_all(
     crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, may_write: threading.Event, guard: str
 ) -> None:
     """If the lease is revoked while one thinks and others wait, nothing is written under it, and then sales go on."""
-    session = services.of(app).coordination.session()
+    session = services.of(app).sessions.session()
     holder = crowd.submit(buy, app, guard)
     wait_until(lambda: stranger.contenders() and waiting(app, guard) == 0)
     buyers = queue_up_all(crowd, app, guard, 3)
@@ -304,7 +304,7 @@ def test_a_lost_session_is_lost_for_all(
 def test_an_etcd_that_is_away_is_away_for_all(crowd: ThreadPoolExecutor, make: Make, fresh_etcd: Etcd) -> None:
     """Buyers in line share the failure of their leader: they do not wait out one deadline of etcd after the other."""
     app = make(etcd_endpoints=fresh_etcd.endpoint)
-    services.of(app).coordination.ping(timeout=5)
+    services.of(app).sessions.ping(timeout=5)
     fresh_etcd.pause()
     answers = list(crowd.map(lambda number: buy(app, "etcd-batch", buyer=number), range(12)))
     fresh_etcd.resume()
@@ -372,7 +372,7 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
     """
     monkeypatch.setattr(etcd_batch, "MOST_AT_ONCE", 1)
     other = make(instance="shop-b")
-    services.of(other).coordination.session()
+    services.of(other).sessions.session()
     sale.reset(100)
     stop = threading.Event()
 
@@ -385,7 +385,7 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
     try:
         wait_until(lambda: len(ledger(sale)) > 3)
         asked = crowd.submit(buy, other, guard, buyer="from afar")
-        wait_until(lambda: len(services.of(other).coordination.contenders()) > 1 or asked.done())
+        wait_until(lambda: len(services.of(other).sessions.contenders()) > 1 or asked.done())
         before = len(ledger(sale))
         answer = asked.result(WAIT_S)
     finally:

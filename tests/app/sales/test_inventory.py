@@ -189,7 +189,7 @@ def test_half_a_sale_is_not_sold_out(sale: Sale, inventory: Inventory) -> None:
     assert fenced(inventory, Purchase("ada", "etcd")).outcome is Outcome.SOLD_OUT
     sale.reset(1)
     half_a_sale(sale, inventory)
-    assert inventory.short_cut.take(Purchase("bob", "etcd")) is None
+    assert inventory.sold_out_check.take(Purchase("bob", "etcd")) is None
     assert fenced(inventory, Purchase("bob", "etcd")).stock == 9
 
 

@@ -203,7 +203,7 @@ def test_a_whole_cohort_is_woken_when_it_is_sold_out(
     crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
 ) -> None:
     """With the last item gone, a cohort neither takes turns to be told so nor queues in etcd again."""
-    cohort = services.of(app).coordination.cohort()
+    cohort = services.of(app).sessions.cohort()
     sale.reset(1)
     with stranger.acquire(timeout=WAIT_S):
         buyers = [crowd.submit(buy, app.test_client(), "etcd-cohort") for _ in range(8)]
@@ -221,17 +221,17 @@ def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
     inventory = Inventory(sale, instance="shop-a")
     before, keyed = Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
     clicked = time.monotonic()
-    assert inventory.short_cut.take(before) is None, "nobody has looked yet"
+    assert inventory.sold_out_check.take(before) is None, "nobody has looked yet"
     looking = Purchase("bob", "etcd", token=1)
     assert inventory.fenced_read(looking).receipt is not None
     sale.client.set(sale.keys.stock, 5)
-    told = inventory.short_cut.take(before)
+    told = inventory.sold_out_check.take(before)
     assert told is not None
     assert (told.outcome, told.stock, told.token) == (Outcome.SOLD_OUT, 0, None)
     with arrived_at(clicked):  # and only now a thread has time for him
-        assert inventory.short_cut.take(Purchase("fay", "etcd")) is not None
-    assert inventory.short_cut.take(keyed) is None
-    assert inventory.short_cut.take(Purchase("dan", "etcd")) is None
+        assert inventory.sold_out_check.take(Purchase("fay", "etcd")) is not None
+    assert inventory.sold_out_check.take(keyed) is None
+    assert inventory.sold_out_check.take(Purchase("dan", "etcd")) is None
 
 
 def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
@@ -240,8 +240,8 @@ def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
     inventory = Inventory(sale, instance="shop-a")
     inventory.fenced_read(Purchase("bob", "etcd", token=1))
     before, asks = Purchase("ada", "etcd"), Purchase("eve", "etcd")
-    assert inventory.short_cut.take(asks) is not None
-    assert inventory.short_cut.take(before) is not None
+    assert inventory.sold_out_check.take(asks) is not None
+    assert inventory.sold_out_check.take(before) is not None
     assert (asks.read_at is None, before.read_at is None) == (False, True)
 
 
@@ -250,7 +250,7 @@ def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
     [
         lambda inventory: inventory.fenced_read(Purchase("ada", "etcd", token=2)),
         lambda inventory: inventory.fenced_group([Purchase("ada", "etcd-batch", token=2)]),
-        lambda inventory: inventory.short_cut.take(Purchase("ada", "etcd")),
+        lambda inventory: inventory.sold_out_check.take(Purchase("ada", "etcd")),
     ],
     ids=["read", "group", "short cut"],
 )
@@ -263,7 +263,7 @@ def test_a_look_is_as_old_as_its_question(sale: Sale, look: Callable[[Inventory]
         look(inventory)
     sale.reset(5)
     (late,) = clicks
-    assert inventory.short_cut.take(late) is None
+    assert inventory.sold_out_check.take(late) is None
 
 
 def test_who_brings_no_key_is_nobodys_retry(sale: Sale) -> None:
@@ -271,7 +271,7 @@ def test_who_brings_no_key_is_nobodys_retry(sale: Sale) -> None:
     sale.reset(0)
     inventory = Inventory(sale, instance="shop-a")
     inventory.fenced_read(Purchase("bob", "etcd", token=1))
-    told = [inventory.short_cut.take(Purchase(buyer, "etcd")) for buyer in ("ada", "eve")]
+    told = [inventory.sold_out_check.take(Purchase(buyer, "etcd")) for buyer in ("ada", "eve")]
     assert [receipt is not None and not receipt.replayed for receipt in told] == [True, True]
 
 
@@ -298,7 +298,7 @@ def test_a_retry_under_the_lock_leaves_the_look_of_others(
     again = retry(inventory)
     assert isinstance(again, Receipt)
     assert again.order == first.order
-    assert inventory.short_cut.take(before) is not None
+    assert inventory.sold_out_check.take(before) is not None
 
 
 def test_who_waits_is_woken_when_it_is_sold_out(
@@ -321,7 +321,7 @@ def test_who_was_woken_for_nothing_queues_again(
 ) -> None:
     """A delivery between the wake-up and the look is not missed: who was woken buys, in the time that he still has."""
     guard = services.of(app).shop._guards["etcd"]
-    inventory, mutex = guard.tools.inventories["1"], guard.tools.coordination.shared_mutex()
+    inventory, mutex = guard.tools.inventories["1"], guard.tools.sessions.shared_mutex()
     acquire, timeouts, waited_s = mutex.acquire, [], 0.2
 
     def noted(*, timeout: float) -> Hold:
@@ -333,7 +333,7 @@ def test_who_was_woken_for_nothing_queues_again(
         waiting = queue_up(crowd, app.test_client(), "etcd", behind=stranger)
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
-        inventory.short_cut.open(0.0, "0")  # as if somebody had seen it just before the delivery
+        inventory.sold_out_check.open(0.0, "0")  # as if somebody had seen it just before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert waiting.result(WAIT_S) == "sold"

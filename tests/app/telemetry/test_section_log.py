@@ -133,7 +133,7 @@ def test_a_full_file_says_so(tmp_path: Path) -> None:
     """What does not fit any more is left out, visibly, and the sale goes on."""
     section_log = SectionLog(tmp_path, instance="a", largest=1500)
     for _ in range(20):
-        with Purchase("ada", "none", witness=section_log).inside():
+        with Purchase("ada", "none", listener=section_log).critical_section():
             pass
     section_log.close()
     (file,) = tmp_path.iterdir()
@@ -149,6 +149,6 @@ def test_a_disk_that_fails_does_not_stop_the_sale(tmp_path: Path, caplog: pytest
     (tmp_path / "taken").write_text("")
     section_log = SectionLog(tmp_path / "taken", instance="a")
     for _ in range(3):
-        with Purchase("ada", "none", witness=section_log).inside():
+        with Purchase("ada", "none", listener=section_log).critical_section():
             pass
     assert [record.message[:26] for record in caplog.records] == ["the section log ends here:"]

@@ -152,7 +152,7 @@ def test_lock_shows_holder_and_waiters_in_order(app, browser: FlaskClient, setti
         "waiters": [],
         "instance": "shop-a",
     }
-    mutex = services.of(app).coordination.mutex()
+    mutex = services.of(app).sessions.mutex()
     with mutex.acquire(timeout=5) as hold:
         holder = browser.get("/lock").get_json()["holder"]
     assert (holder["instance"], holder["token"], holder["key"]) == ("shop-a", hold.token, hold.key)

@@ -48,8 +48,8 @@ def write(path: Path, *lines: dict[str, Any]) -> None:
 def test_what_an_instance_records_is_read(tmp_path: Path) -> None:
     """A section is seen when it begins, open, and again when it is over, with its outcome."""
     tail, section_log = SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
-    purchase = Purchase(buyer="ada", guard="etcd", witness=section_log)
-    with purchase.inside(token=7):
+    purchase = Purchase(buyer="ada", guard="etcd", listener=section_log)
+    with purchase.critical_section(token=7):
         (begun,) = tail.poll()
         assert (begun.buyer, begun.token, begun.instance, begun.left) == ("ada", 7, "shop-a", None)
         purchase.decided = Receipt(Outcome.SOLD, "etcd")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """The shop as a WSGI application; connects to etcd and Redis when they are first needed.
+    """Create the shop as a WSGI application; it connects to etcd and Redis at their first use.
 
     Args:
         settings: those of the environment if None.
@@ -19,21 +19,19 @@ def create_app(settings: Settings | None = None) -> Flask:
     Raises:
         SettingsError: the environment cannot be used.
     """
-    # Imported here, because gunicorn's master reads app.settings: it must not load gRPC before it forks, nor Prometheus
+    # Imported here, because gunicorn's master reads app.config: it must not load gRPC before it forks, nor Prometheus
     # before its directory is set.
     from flask import Flask
 
     from app import services
     from app.telemetry import metrics
-    from app.web import error_handlers as errors
-    from app.web import health
-    from app.web import routes as shop
+    from app.web import access, error_handlers, health, routes
 
     app = Flask("app", static_folder=None)
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # or OPTIONS would be the one answer without the instance's name
-    errors.init_app(app)
+    error_handlers.init_app(app)
     made = services.init_app(app, settings)
-    shop.init_app(app, made.shop)
+    access.init_app(app, names=made.host_names, setting="FLASHSALE_NAMES")
+    routes.init_app(app, made.shop)
     health.init_app(app, made.health)
     metrics.init_app(app, made.metrics)
     return app

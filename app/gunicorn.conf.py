@@ -36,6 +36,7 @@ backlog = 4096  # a rush knocks all at once
 keepalive = 60  # seconds; who looks at the page for a while clicks without connecting again
 timeout = 0  # or the master may kill a worker that has just been thawed, before it can say that it lives
 graceful_timeout = 8  # Compose kills after 10
+forwarded_allow_ips = ""  # no client says where it comes from, or with SCRIPT_NAME what the path is
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk

@@ -38,6 +38,7 @@ class Services:
             ttl=settings.lease_ttl,
             instance=settings.instance,
         )
+        self.host_names = frozenset({*settings.names, settings.host})
         sale = Sale(self.redis, settings.sale, stock=settings.stock, items=settings.items)
         guards = make_guards(
             Tools(

@@ -30,11 +30,10 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.settings import BoardSettings
     from app.board.sources.locust import Locust
     from app.board.sources.stack_client import StackControl
-    from app.board.web import controls, pages
-    from app.board.web import security as access
+    from app.board.web import controls, pages, security
     from app.board.web.controls import Controls
     from app.board.web.pages import Pages
-    from app.web import error_handlers as errors
+    from app.web import error_handlers
     from app.web.params import LARGEST_BODY
 
     settings = settings or BoardSettings.from_environment()
@@ -42,10 +41,10 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     locust = Locust(settings.locust)
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)
-    app.config.update(INSTANCE="board", PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=LARGEST_BODY)
+    app.config.update(INSTANCE="board", MAX_CONTENT_LENGTH=LARGEST_BODY)
     app.extensions["sampler"] = sampler
-    errors.init_app(app, addresses="Try the board's page at /.")
-    access.init_app(app, names=frozenset({*settings.names, settings.host}))
+    error_handlers.init_app(app, addresses="Try the board's page at /.")
+    security.init_app(app, names=frozenset({*settings.names, settings.host}))
     pages.init_app(app, Pages(settings, sampler))
     controls.init_app(app, Controls(settings, stack=stack, locust=locust))
     return app

@@ -59,7 +59,7 @@ class BoardSettings:
             shop=shop,
             host=read("BOARD_HOST", address, shop.host),
             port=read("BOARD_PORT", whole(1, 65535), cls.port),
-            names=read("BOARD_NAMES", host_names, ()),
+            names=read("BOARD_NAMES", host_names, shop.names),
             instances=read("INSTANCES", http_urls, INSTANCES),
             locust=read("LOCUST", http_urls, LOCUST)[0],
             locust_command=read("LOCUST_COMMAND", str, cls.locust_command),

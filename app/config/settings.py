@@ -12,6 +12,7 @@ from app.config.environment import (
     SettingsError,
     address,
     endpoints,
+    host_names,
     identifier,
     is_loopback,
     label,
@@ -32,6 +33,7 @@ class Settings:
 
     Attributes:
         instance: the name in every answer and log line.
+        names: host names under which the shop may be asked for, besides ``localhost`` and plain addresses.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
@@ -43,6 +45,7 @@ class Settings:
     redis_url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
     host: str = "127.0.0.1"
     port: int = 8080
+    names: tuple[str, ...] = ()
     instance: str = "127.0.0.1:8080"
     sale: str = "demo"
     stock: int = 300
@@ -74,6 +77,7 @@ class Settings:
             redis_url=read("REDIS_URL", redis_url, cls.redis_url),
             host=host,
             port=port,
+            names=read("NAMES", host_names, ()),
             instance=read("INSTANCE", label, f"{host}:{port}"),
             sale=read("SALE", identifier, cls.sale),
             stock=read("STOCK", whole(0, MOST_ITEMS), cls.stock),

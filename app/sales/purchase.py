@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from app.arrival import arrived
 from app.clock import now_ns
 from app.sales.tokens import Token, Tokens
 
@@ -89,8 +88,7 @@ class Purchase:
         read_s, commit_s: seconds that the critical section's read and its write took.
         read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
         decided: what came of the critical section, if it came to a decision.
-        arrived, began: when the request had come, and when a thread began to work on it, in seconds of
-            `time.monotonic`.
+        began: when a thread began to work on it, in seconds of `time.monotonic`.
         listener: is told of the critical section.
     """
 
@@ -108,7 +106,6 @@ class Purchase:
     commit_at: int | None = None
     decided: Receipt | None = None
     listener: SectionListener = field(default_factory=SectionListener, repr=False)
-    arrived: float = field(default_factory=arrived)
     began: float = field(default_factory=time.monotonic)
     entered: float | None = None
     left: float | None = None

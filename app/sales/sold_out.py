@@ -47,7 +47,7 @@ class SoldOutCheck:
         seen = self._last
         if seen is None:
             return None
-        if purchase.arrived < seen.asked and not purchase.key:
+        if purchase.began < seen.asked and not purchase.key:
             return decided(purchase, Outcome.SOLD_OUT, seen.stock)
         asked = time.monotonic()
         with purchase.timing("read"):

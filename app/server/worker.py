@@ -1,30 +1,21 @@
-"""gunicorn's threaded worker, which also knows how many requests wait for one of its threads, and since when."""
+"""gunicorn's threaded worker, with a thread pool that counts what it has in hand."""
 
 from __future__ import annotations
 
-import re
-import socket
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from gunicorn.workers.gthread import TConn  # type: ignore[import-untyped]
-
-from app.arrival import arrived_at
-from app.server.sockets import PatientWorker
-
-_PEEK = 4096  # bytes; a browser's click has less than half of it
-_BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding):([^\r]*)", re.IGNORECASE)
+from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
 
 class CountingPool(ThreadPoolExecutor):
-    """Counts what it has in hand.
+    """A thread pool that counts its jobs.
 
     Attributes:
-        threads: how many jobs it works on at once.
-        busy: jobs that a thread works on.
+        threads: the most jobs at once.
+        busy: jobs in a thread.
         queued: jobs that wait for a thread.
     """
 
@@ -37,7 +28,7 @@ class CountingPool(ThreadPoolExecutor):
         self._start_all()
 
     def _start_all(self) -> None:
-        """Start all threads now: in a rush, each start would delay the requests that are being worked on."""
+        """Start all threads now: in a rush, each start would delay the requests in progress."""
         all_there = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
             super().submit(all_there.wait)
@@ -60,40 +51,10 @@ class CountingPool(ThreadPoolExecutor):
             self.busy += busy
 
 
-class CountingWorker(PatientWorker):
-    """The worker whose thread pool counts, and which knows when a request came that found its connection open.
-
-    What was sent behind another request is not seen when it comes: when it arrived is unknown.
-    """
+class CountingWorker(ThreadWorker):  # type: ignore[misc]
+    """The worker whose thread pool counts."""
 
     tpool: CountingPool
 
     def get_thread_pool(self) -> CountingPool:
         return CountingPool(self.cfg.threads)
-
-    def on_client_socket_readable(self, conn: TConn, client: Any) -> None:
-        conn.arrived = time.monotonic() if self._whole_request_waits(client) else None
-        super().on_client_socket_readable(conn, client)
-
-    def _whole_request_waits(self, client: socket.socket) -> bool:
-        if self.cfg.is_ssl:  # nobody can look into it from here
-            return False
-        try:
-            return is_whole_request(client.recv(_PEEK, socket.MSG_PEEK))
-        except OSError:
-            return False
-
-    def handle_request(self, req: Any, conn: TConn) -> Any:
-        moment, conn.arrived = getattr(conn, "arrived", None), None
-        with arrived_at(moment):
-            return super().handle_request(req, conn)
-
-
-def is_whole_request(data: bytes) -> bool:
-    """Whether it begins with a request that has no body, or an empty one, and all of that request is there.
-
-    What comes before a request (an empty line may) or of it (half a head, a head without its body) is no sign that
-    anybody has asked for anything.
-    """
-    head, end, _ = data.partition(b"\r\n\r\n")
-    return bool(end) and all(length.strip() == b"0" for length in _BODY.findall(head))

@@ -1,4 +1,4 @@
-"""Whatever goes wrong is answered as a problem (RFC 9457); nothing ever answers in HTML."""
+"""Every error is answered as a problem (RFC 9457), and the framework answers nothing by itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.sales.refusals import AWAY, sentence
 from app.web.params import LARGEST_BODY
-from app.web.responses import problem
+from app.web.responses import problem_response
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,13 @@ LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
-    """Answer every error as a problem; `addresses` are offered to whoever asks for one that does not exist."""
+    """Answer every error as a problem; a 404 offers `addresses`.
+
+    Call it before routes are added.
+    """
+    app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host that the client names
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.after_request(_read_away)
     app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
@@ -37,29 +43,32 @@ def _http_error(error: HTTPException) -> Response:
     detail = error.description or ""
     if detail == type(error).description:
         detail = current_app.config["ADVICE"].get(status, detail)
-    if isinstance(error, RequestEntityTooLarge):
-        _read_away()
     if isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
-    response = problem(status, detail)
+    response = problem_response(status, detail)
     for name, value in error.get_headers():
         if name != "Content-Type":  # of a page in HTML
             response.headers[name] = value
     return response
 
 
-def _read_away() -> None:
-    """Receive the rest of a body: a client that is still sending sees a broken connection instead of the answer."""
+def _read_away(response: Response) -> Response:
+    """Receive the rest of the body before the response leaves.
+
+    A client that is still sending would see a broken connection instead of the response. After the response, gunicorn
+    would read the rest itself, and send a second response if a chunk in it is bad.
+    """
     body, received = request.environ["wsgi.input"], 0
     with suppress(OSError, ParseException):  # it may stop sending, or send nonsense
         while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
             received += len(chunk)
+    return response
 
 
 def _away(error: Exception) -> Response:
-    return problem(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
+    return problem_response(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
 
 
 def _defect(error: Exception) -> Response:
     logger.exception("%s %s failed", request.method, request.path)
-    return problem(500, "That is a defect of the shop, not of your request: the log of this instance says more.")
+    return problem_response(500, "This is a defect of the shop, not of your request: see the log of this instance.")

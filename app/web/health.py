@@ -9,7 +9,7 @@ from flask import Flask, Response
 
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.redis_client import connect
-from app.web.responses import answer, problem
+from app.web.responses import json_response, problem_response
 from lock import EtcdError
 
 TIMEOUT = 1.0
@@ -27,7 +27,7 @@ class Health:
         self._sessions = sessions
 
     def livez(self) -> Response:
-        return answer({"status": "alive"})
+        return json_response({"status": "alive"})
 
     def readyz(self) -> Response:
         states = {
@@ -36,8 +36,8 @@ class Health:
         }
         away = [name for name, state in states.items() if state != "ok"]
         if not away:
-            return answer({"status": "ready", **states})
-        return problem(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
+            return json_response({"status": "ready", **states})
+        return problem_response(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
 
     def _write_nothing(self) -> None:
         """Replace what is not there, in a script: Redis refuses that where it would refuse a purchase."""

@@ -1,4 +1,4 @@
-"""Answers: JSON that names the instance, and problems (RFC 9457) that say what to do."""
+"""Responses: JSON that names the instance, and problems (RFC 9457) that say what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RETRY_AFTER_S = 1
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def answer(members: Mapping[str, Any], *, status: int = 200, content_type: str = "application/json") -> Response:
+def json_response(members: Mapping[str, Any], *, status: int = 200, content_type: str = "application/json") -> Response:
     """`members` and the name of this instance, as JSON."""
     body = {**members, "instance": current_app.config["INSTANCE"]}
     response = Response(_encode(body), status=status, content_type=content_type)
@@ -21,7 +21,7 @@ def answer(members: Mapping[str, Any], *, status: int = 200, content_type: str =
     return response
 
 
-def problem(status: int, detail: str, *, kind: str | None = None, **members: Any) -> Response:
+def problem_response(status: int, detail: str, *, kind: str | None = None, **members: Any) -> Response:
     """An ``application/problem+json``; a 503 also says when to come back.
 
     The member ``instance`` is the name of the shop's instance, as in every answer.
@@ -35,7 +35,7 @@ def problem(status: int, detail: str, *, kind: str | None = None, **members: Any
     title = HTTPStatus(status).phrase if kind is None else kind.replace("_", " ").capitalize()
     about = "about:blank" if kind is None else f"urn:stock-flash-sale:problem:{kind}"
     document = {"type": about, "title": title, "status": status, "detail": detail, **members}
-    response = answer(document, status=status, content_type="application/problem+json")
+    response = json_response(document, status=status, content_type="application/problem+json")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response

@@ -12,9 +12,9 @@ from app.config.settings import MOST_ITEMS
 from app.guards import GUARDS
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from app.web.admin import require_admin
+from app.web.access import require_admin
 from app.web.params import Parameters
-from app.web.responses import answer, problem
+from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
 
 MOST_BUYERS = 10_000
@@ -41,7 +41,7 @@ class Controls:
         except AWAY:
             pass  # and so is whoever could send a rush
         self._sale.reset(stock)
-        return answer({"done": f"The sale begins again with a stock of {stock}."})
+        return json_response({"done": f"The sale begins again with a stock of {stock}."})
 
     def rush(self) -> Response:
         """``POST /control/rush``: let Locust send the buyers."""
@@ -58,8 +58,8 @@ class Controls:
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
         except AWAY as error:
-            return problem(503, f"Locust does not answer at {self._locust.url} ({error}).", kind="locust_away")
-        return answer({"done": f"The buyers come, under {' and then '.join(guards)}."})
+            return problem_response(503, f"Locust does not answer at {self._locust.url} ({error}).", kind="locust_away")
+        return json_response({"done": f"The buyers come, under {' and then '.join(guards)}."})
 
     def instance(self) -> Response:
         """``POST /control/instance``: freeze, thaw, kill or start one of the local stack's instances."""
@@ -69,11 +69,11 @@ class Controls:
         if self._stack is None or not self._settings.on_loopback:
             raise NotFound("Only a board that was started with its stack on this machine can do that: make up.")
         try:
-            return answer({"done": self._stack.act(action, name)})
+            return json_response({"done": self._stack.act(action, name)})
         except StackRefused as refused:
             raise Conflict(str(refused)) from refused
         except (OSError, ValueError) as error:
-            return problem(503, f"The stack does not answer ({error}).", kind="stack_away")
+            return problem_response(503, f"The stack does not answer ({error}).", kind="stack_away")
 
     def _authorize(self) -> None:
         require_admin(

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, request, send_from_directory
-from werkzeug.exceptions import NotFound
+from werkzeug.exceptions import NotFound, PreconditionFailed
 
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
 from app.guards import DEFAULT, GUARDS
-from app.web.responses import answer, problem
+from app.web.responses import json_response, problem_response
 
 STATIC = Path(__file__).parents[1] / "static"
 MOST_REPORTS = 10
@@ -31,7 +31,7 @@ class Pages:
 
     def static(self, name: str) -> Response:
         """``GET /static/...``: a browser asks each time whether it still has the newest."""
-        return send_from_directory(STATIC, name, max_age=0)
+        return _file(STATIC, name)
 
     def setup(self) -> Response:
         """``GET /setup``: what the page has to know of this board."""
@@ -40,7 +40,7 @@ class Pages:
         guards: list[dict[str, Any]] = [
             {"name": guard.name, "promise": guard.promise.value, "description": guard.description} for guard in GUARDS
         ]
-        return answer(
+        return json_response(
             {
                 "guards": guards,
                 "default": DEFAULT,
@@ -71,7 +71,7 @@ class Pages:
         try:
             stream = self._sampler.feed.view(request.headers.get("Last-Event-ID"))
         except TooManyViewers as full:
-            return problem(503, f"{full}: FLASHSALE_BOARD_VIEWERS allows more.", kind="too_many_viewers")
+            return problem_response(503, f"{full}: FLASHSALE_BOARD_VIEWERS allows more.", kind="too_many_viewers")
         response = Response(stream, content_type="text/event-stream")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Accel-Buffering"] = "no"  # nginx would collect events before it sends them on
@@ -82,17 +82,25 @@ class Pages:
         record = self._sampler.record(guard)
         if record is None:
             raise NotFound(f"There was no run under {guard!a:.80} since the board began.")
-        return answer(record)
+        return json_response(record)
 
     def recorded(self, name: str) -> Response:
         """``GET /records/...``: a recorded run."""
         if self._settings.reports is None or not name.endswith(".json"):
             raise NotFound("There are no recorded runs here: FLASHSALE_REPORTS names their directory.")
-        return send_from_directory(self._settings.reports.resolve(), name, max_age=0)
+        return _file(self._settings.reports.resolve(), name)
 
     def livez(self) -> Response:
         """``GET /livez``."""
-        return answer({"status": "alive", "viewers": self._sampler.feed.viewers})
+        return json_response({"status": "alive", "viewers": self._sampler.feed.viewers})
+
+
+def _file(directory: Path, name: str) -> Response:
+    response = send_from_directory(directory, name, max_age=0)
+    if response.status_code == PreconditionFailed.code:  # which werkzeug sends with the file as its body
+        response.close()
+        raise PreconditionFailed
+    return response
 
 
 def init_app(app: Flask, pages: Pages) -> None:

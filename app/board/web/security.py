@@ -11,7 +11,8 @@ from collections.abc import Container
 from flask import Flask, Response, request
 from werkzeug.exceptions import UnsupportedMediaType
 
-from app.web.access import require_known_host, require_own_page
+from app.web import access
+from app.web.access import require_own_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -21,15 +22,15 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-OPEN_TO_LINKS = frozenset({"/", "/livez"})
+OPEN_TO_LINKS = access.PROBES | {"/"}
 
 
 def init_app(app: Flask, *, names: Container[str]) -> None:
     """Check every request; `names` are those under which the board may be asked for."""
+    access.init_app(app, names=names, setting="FLASHSALE_BOARD_NAMES")
 
     @app.before_request
     def check() -> None:
-        require_known_host(names, advice="add the name to FLASHSALE_BOARD_NAMES")
         if request.path not in OPEN_TO_LINKS:
             require_own_page()
             require_json()

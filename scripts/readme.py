@@ -21,9 +21,10 @@ sys.path.insert(0, str(ROOT))
 
 from app.guards import GUARDS, Promise  # noqa: E402
 from loadtest.faults.screen import draw  # noqa: E402
-from loadtest.faults.snapshot import Glance, Lease, Party  # noqa: E402
+from loadtest.faults.snapshot import Snapshot, Lease, Participant  # noqa: E402
 
 README = ROOT / "README.md"
+README_ZH = ROOT / "README.zh-CN.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
@@ -54,25 +55,25 @@ def run(command: str, *arguments: str) -> str:
 
 def picture() -> str:
     """What the terminal shows while a fault is played: two moments of one pause."""
-    before = Glance(
+    before = Snapshot(
         2400.0,
         251,
         49,
         300,
         None,
         [
-            Party("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=10),
-            Party("shop-b", "", Lease(1.6, 2), waiters=20),
+            Participant("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=10),
+            Participant("shop-b", "", Lease(1.6, 2), waiters=20),
         ],
         etcd=True,
     )
-    after = Glance(
+    after = Snapshot(
         4500.0,
         242,
         83,
         300,
         None,
-        [Party("shop-a", "", Lease(1.9, 2), waiters=19), Party("shop-b", "", Lease(1.4, 2), holds=True, waiters=16)],
+        [Participant("shop-a", "", Lease(1.9, 2), waiters=19), Participant("shop-b", "", Lease(1.4, 2), holds=True, waiters=16)],
         etcd=True,
     )
     screen = Console(file=io.StringIO(), width=80)
@@ -84,6 +85,7 @@ def picture() -> str:
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"demo": partial(run, "demo")},
+    README_ZH: {"demo": lambda: part("demo", README.read_text(encoding="utf-8"))},
     GUARDS_PAGE: {"guards": guards},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),

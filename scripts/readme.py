@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from app.guards import GUARDS, Promise  # noqa: E402
 from loadtest.faults.screen import draw  # noqa: E402
-from loadtest.faults.snapshot import Snapshot, Lease, Participant  # noqa: E402
+from loadtest.faults.snapshot import Lease, Participant, Snapshot  # noqa: E402
 
 README = ROOT / "README.md"
 README_ZH = ROOT / "README.zh-CN.md"
@@ -73,7 +73,10 @@ def picture() -> str:
         83,
         300,
         None,
-        [Participant("shop-a", "", Lease(1.9, 2), waiters=19), Participant("shop-b", "", Lease(1.4, 2), holds=True, waiters=16)],
+        [
+            Participant("shop-a", "", Lease(1.9, 2), waiters=19),
+            Participant("shop-b", "", Lease(1.4, 2), holds=True, waiters=16),
+        ],
         etcd=True,
     )
     screen = Console(file=io.StringIO(), width=80)

@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo faults up bench bench-lock bench-viewers test test-slow test-shaken test-browser lint format \
-	requirements readme show docker-test clean setup-loadtest setup-dev setup-browser
+	requirements readme show docs docker-test clean setup-loadtest setup-dev setup-browser
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -54,6 +54,9 @@ format: setup-dev ## Format the code and mend what ruff can mend
 
 readme: setup-dev ## Run the demo and write the outputs that README.md shows
 	@$(RUN) scripts/readme.py $(ARGS)
+
+docs: setup-dev ## Build the documents as a site that opens from disk: site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
 show: setup-browser ## Photograph board, report and Locust's page in real runs, for README.md and docs (needs Chromium)
 	@$(RUN) -m scripts.show $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +33,7 @@ class Parameters:
             one value.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
         RequestTimeout: the body breaks off.
-        UnsupportedMediaType: there is a body, and it is not said to be JSON.
+        UnsupportedMediaType: the body is not declared as JSON.
     """
 
     def __init__(self, request: Request, *names: str) -> None:
@@ -95,7 +96,7 @@ def _body(request: Request) -> dict[str, Any]:
     if not data:
         return {}
     if not request.is_json:
-        raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")
+        raise UnsupportedMediaType(_instead(request, data))
     try:
         members = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError):
@@ -103,6 +104,15 @@ def _body(request: Request) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise BadRequest('The body is not a JSON object: send one such as {"stock": 300}, or no body at all.')
     return members
+
+
+def _instead(request: Request, data: bytes) -> str:
+    """What to do instead of sending `data` as a form, which is what ``curl -d`` does."""
+    advice = "Send the body as JSON, with the header 'Content-Type: application/json'"
+    query = data.decode("ascii", "replace")
+    if not re.fullmatch(r"[\w=&.,%+-]{1,200}", query, re.ASCII):  # or it could end the quotation marks
+        return f"{advice}."
+    return f"{advice}; or without a body: curl -X POST '{request.base_url}?{query}'"
 
 
 def _received(request: Request) -> bytes:

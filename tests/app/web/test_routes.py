@@ -243,8 +243,18 @@ def test_a_bad_idempotency_key_is_a_bad_request(browser: FlaskClient, key: str) 
     assert "Idempotency-Key" in answer.get_json()["detail"]
 
 
-def test_a_body_that_is_not_said_to_be_json_is_refused(browser: FlaskClient) -> None:
-    """A form is a 415 that names the header to send."""
+def test_a_form_is_answered_with_the_line_to_type(browser: FlaskClient) -> None:
+    """``curl -d stock=3`` gets a 415 with a command that does what was meant."""
     answer = browser.post("/stock/reset", data={"stock": "3"})
     assert answer.status_code == 415
-    assert "Content-Type: application/json" in answer.get_json()["detail"]
+    command = answer.get_json()["detail"].partition(": curl -X POST ")[2]
+    assert command == "'http://localhost/stock/reset?stock=3'"
+    assert browser.post(command.strip("'")).get_json()["stock"] == 3
+
+
+@pytest.mark.parametrize("body", ['{"stock": 3}', "stock='; reboot'", "ä=1", "x" * 201])
+def test_another_body_is_told_to_be_json(browser: FlaskClient, body: str) -> None:
+    """What is no form, or could end a shell's quotation marks, is not repeated."""
+    answer = browser.post("/stock/reset", data=body.encode(), content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 415
+    assert answer.get_json()["detail"] == "Send the body as JSON, with the header 'Content-Type: application/json'."

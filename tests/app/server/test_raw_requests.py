@@ -1,0 +1,107 @@
+"""Requests that no proper client sends, on raw sockets, to shop and board as gunicorn runs them."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.stack.apps import Board
+from loadtest.stack.process import Process
+from loadtest.stack.stack import Instance
+
+PROBLEM = "application/problem+json"
+POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(params=["shop", "board"])
+def server(request: pytest.FixtureRequest, tmp_path: Path, env: dict[str, str]) -> Iterator[Process]:
+    """A running instance of the shop, or the board."""
+    with Instance(tmp_path, env=env) if request.param == "shop" else Board(tmp_path, env=env) as server:
+        yield server
+
+
+def exchange(server: Process, request: str) -> tuple[int, dict[str, str], Any]:
+    """Send all of `request` and no more; return status, headers and body of the only response."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(request.encode("latin-1"))
+        client.shutdown(socket.SHUT_WR)
+        with client.makefile("rb") as stream:
+            head, _, body = stream.read().partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    assert int(headers["content-length"]) == len(body), body
+    return int(status.split()[1]), headers, json.loads(body) if "json" in headers["content-type"] else body
+
+
+@pytest.mark.parametrize("host", ["localhost", "evil.example"])
+def test_a_doubled_slash_is_not_redirected(server: Process, host: str) -> None:
+    """No response has a Location, which werkzeug would build from the client's Host."""
+    for request in (
+        "POST /stock//reduce",
+        "GET /stock//",
+        "GET /records//x",
+        "GET //evil.example/..",
+        "GET /static//a",
+    ):
+        status, headers, _ = exchange(server, f"{request} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n")
+        assert status in ((403,) if host == "evil.example" else (404, 405, 415))
+        assert headers["content-type"] == PROBLEM
+        assert "location" not in headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "SCRIPT_NAME: /elsewhere",
+        "SCRIPT_NAME: /livez",
+        "X-Forwarded-Proto: https\r\nX-Forwarded-Ssl: off",
+        "X-Forwarded-Host: evil.example\r\nX-Forwarded-Prefix: /elsewhere",
+        "PATH_INFO: /elsewhere",
+    ],
+)
+def test_forwarded_headers_are_ignored(server: Process, headers: str) -> None:
+    """The client's word for path, scheme or host changes nothing."""
+    status, _, document = exchange(server, f"GET /livez HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n")
+    assert (status, document["status"]) == (200, "alive")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{"],
+    ids=["size", "second", "end", "cut"],
+)
+def test_bad_chunks_get_one_response(server: Process, body: str) -> None:
+    """A body that no route reads is read before the response, so a bad chunk causes no second response."""
+    status, headers, document = exchange(server, POST.format("/nope") + "Transfer-Encoding: chunked\r\n\r\n" + body)
+    assert (status, headers["content-type"], document["status"]) == (404, PROBLEM, 404)
+
+
+def test_a_body_that_does_not_come_is_a_problem(instance: Instance) -> None:
+    """A body that breaks off, has bad chunks or is too long sells nothing, and the response says so."""
+    begun = {
+        "Content-Length: 10\r\n\r\n": 408,
+        "Content-Length: 10\r\n\r\n{": 408,
+        "Transfer-Encoding: chunked\r\n\r\nff\r\n{": 408,
+        "Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + "x" * 20_000: 413,
+        "Transfer-Encoding: chunked\r\n\r\nno size\r\n": 400,
+        "Transfer-Encoding: chunked\r\n\r\n5000\r\n" + "x" * 0x5000 + "no end": 413,
+    }
+    for body, expected in begun.items():
+        status, headers, document = exchange(instance, POST.format("/stock/reduce") + body)
+        assert (status, headers["content-type"], document["instance"]) == (expected, PROBLEM, instance.name)
+    assert "Traceback" not in instance.log.read_text()
+    assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
+
+
+def test_a_failed_precondition_comes_without_the_file(tmp_path: Path, env: dict[str, str]) -> None:
+    """A 412 for If-Match, and a 416 for Range, are problems; the file stays where it is."""
+    with Board(tmp_path, env=env) as board:
+        for header, expected in (('If-Match: "other"', 412), ("Range: bytes=99999999-", 416)):
+            request = f"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
+            status, headers, document = exchange(board, request)
+            assert (status, headers["content-type"], document["status"]) == (expected, PROBLEM, expected)

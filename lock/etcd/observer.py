@@ -25,5 +25,5 @@ def tell(observer: Observer | None, request: Any, response: Any, seconds: float)
     call = request.DESCRIPTOR.name.removesuffix("Request")
     try:
         observer(call, request, response, seconds)
-    except Exception:
+    except BaseException:  # SystemExit as well
         logger.exception("an observer of etcd's answers failed at %s", call)

@@ -1,6 +1,6 @@
 """Calls what users asked to be called: from one thread, so that nothing of the lock's own waits for it.
 
-Error handling: a callback that raises is logged, and the next one is called.
+Error handling: whatever a callback raises, SystemExit too, is logged, and the next one is called.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class CallbackThread:
 
     def _work(self) -> None:
         for callback in iter(self._calls.get, None):
-            call(callback)
+            call(callback, BaseException)  # SystemExit would end this thread: no later callback would ever run
 
 
-def call(callback: Callable[[], object]) -> None:
-    """Call what a user wrote, whatever it does."""
+def call(callback: Callable[[], object], logged: type[BaseException] = Exception) -> None:
+    """Call what a user wrote, and log what it raises of this type."""
     try:
         callback()
-    except Exception:
+    except logged:
         logger.exception("a callback for a loss failed")

@@ -21,10 +21,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_listed: dict[int, object] = getattr(threading, "_active", {})  # by `threading.enumerate`
+
 
 def run_uninterrupted(call: Callable[[], T]) -> T:
     """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, but nobody hears of that."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         return call()
     outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway
     try:
@@ -61,13 +63,20 @@ class InterruptSafeEvent:
 def run_detached(call: Callable[[], object]) -> None:
     """Have `call` done, for ``__del__``: returns at once and takes no lock. Not done where the interpreter ends."""
     with contextlib.suppress(RuntimeError):  # it starts no threads any more
-        _thread.start_new_thread(call, ())
+        _thread.start_new_thread(_do, (call,))
 
 
 def _run(call: Callable[[], T], outcome: queue.SimpleQueue[Future[T]]) -> None:
     future: Future[T] = Future()
     try:
-        future.set_result(call())
+        future.set_result(_do(call))
     except BaseException as error:
         future.set_exception(error)
     outcome.put(future)
+
+
+def _do(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    finally:  # gRPC and logging ask for `current_thread`, which before Python 3.13 lists such a thread for ever
+        _listed.pop(threading.get_ident(), None)

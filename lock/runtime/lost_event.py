@@ -34,7 +34,13 @@ class LostEvent:
         return run_uninterrupted(partial(self._fail, failure))
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
+        """Have a user's `callback` called once when it is lost; at once and from here if it is already.
+
+        Raises:
+            TypeError: `callback` cannot be called.
+        """
+        if not callable(callback):
+            raise TypeError(f"on_lost takes a function without arguments, such as event.set; got {callback!r}")
         if not self._listen(partial(self._callbacks.send, callback)):
             call(callback)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from lock import Client, MultiLock, Mutex, Session, SessionLost
+from loadtest.stack.servers import Etcd
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, SessionLost, connect
 from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, queue_up
 from tests.support.waiting import wait_until
 
@@ -65,6 +67,35 @@ def test_a_watch_that_takes_its_time_to_close_delays_nobodys_loss(
         monkeypatch.undo()
         gate.set()
         ending.result(WAIT_S)
+
+
+def test_a_callback_may_end_with_anything(client: Client, name: str) -> None:
+    """SystemExit ends that callback and no other; what cannot be called is refused when it is given."""
+    with Session(client, ttl=60) as session:
+        hold, told = Mutex(session, name).acquire(timeout=WAIT_S), threading.Event()
+        for on_lost in (hold.on_lost, session.on_lost):
+            with pytest.raises(TypeError, match="function"):
+                on_lost(None)  # type: ignore[arg-type]
+        hold.on_lost(sys.exit)
+        session.on_lost(told.set)
+        session.lease.gone()
+        assert told.wait(WAIT_S)
+
+
+def test_an_observer_may_end_with_anything(etcd: Etcd, name: str) -> None:
+    """What it raises ends neither the call nor the thread that renews the lease."""
+    with connect(etcd.endpoint, observer=lambda *_: sys.exit()) as client, Session(client, ttl=1) as session:
+        with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+            assert not hold.lost.wait(session.ttl + AT_ONCE_S)
+
+
+def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
+    """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
+    before = set(threading.enumerate())
+    with connect(etcd.endpoint) as client, Session(client) as session:
+        with CohortMutex(session, name).acquire(timeout=WAIT_S), Election(session, f"{name}/e").observe():
+            pass
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 def test_a_session_ends_after_its_callbacks(client: Client, name: str) -> None:

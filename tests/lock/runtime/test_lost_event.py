@@ -84,17 +84,24 @@ def test_a_callback_may_end_with_anything(client: Client, name: str) -> None:
 
 def test_an_observer_may_end_with_anything(etcd: Etcd, name: str) -> None:
     """What it raises ends neither the call nor the thread that renews the lease."""
-    with connect(etcd.endpoint, observer=lambda *_: sys.exit()) as client, Session(client, ttl=1) as session:
-        with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-            assert not hold.lost.wait(session.ttl + AT_ONCE_S)
+    with (
+        connect(etcd.endpoint, observer=lambda *_: sys.exit()) as client,
+        Session(client, ttl=1) as session,
+        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
+    ):
+        assert not hold.lost.wait(session.ttl + AT_ONCE_S)
 
 
 def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
     """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
     before = set(threading.enumerate())
-    with connect(etcd.endpoint) as client, Session(client) as session:
-        with CohortMutex(session, name).acquire(timeout=WAIT_S), Election(session, f"{name}/e").observe():
-            pass
+    with (
+        connect(etcd.endpoint) as client,
+        Session(client) as session,
+        CohortMutex(session, name).acquire(timeout=WAIT_S),
+        Election(session, f"{name}/e").observe(),
+    ):
+        pass
     wait_until(lambda: set(threading.enumerate()) <= before)
 
 

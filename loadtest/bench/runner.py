@@ -30,7 +30,7 @@ class Bench:
     @classmethod
     def on(cls, stack: Stack) -> Bench:
         """For a stack that is up."""
-        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, admin_token="")
+        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
         return cls(stack, Meter(stack), sale)
 
     def run(self, case: Case) -> Round:

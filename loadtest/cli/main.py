@@ -19,6 +19,7 @@ from loadtest.cli.up import up
 from loadtest.report.sources import ReportError
 from loadtest.results.folders import ReportsError
 from loadtest.stack.process import ServerError
+from loadtest.target.shops import SaleError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,7 +38,7 @@ def run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (ServerError, ReportsError, ReportError) as error:
+    except (ServerError, ReportsError, ReportError, SaleError, OSError) as error:  # OSError: as of a full disk
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None

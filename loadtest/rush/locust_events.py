@@ -16,6 +16,7 @@ from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
 from loadtest.rush.conductor import Conductor, Plan
 from loadtest.rush.locust_page import VerdictTab
+from loadtest.rush.page_access import protect
 from loadtest.rush.progress import Terminal
 from loadtest.stack.ports import is_occupied
 from loadtest.target.shops import SaleError, hosts_of
@@ -30,6 +31,7 @@ class LocustHooks:
     def __init__(self, events: Any, buyer_pool: BuyerPool) -> None:
         self._pool = buyer_pool
         self._environment: Any = None
+        self._trusted: list[str] = []  # hosts that were configured at the start, not typed into the page's form
         self._conductor: Conductor | None = None
         self._terminal = Terminal()
         self._comparing: gevent.Greenlet | None = None
@@ -41,25 +43,29 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        if environment.host and not isinstance(runner, WorkerRunner):
-            self._insist_on_addresses(environment.host)
+        if environment.parsed_options.report:  # has it all, so the screen does without Locust's own tables
+            logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
+        if not isinstance(runner, WorkerRunner):
+            self._trusted = self._require_addresses(environment)
         if not isinstance(runner, MasterRunner):
             self._pool.listen(runner)
         if not isinstance(runner, WorkerRunner):
             self._conductor = Conductor(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui and self._conductor:
-            self._insist_on_port(environment.parsed_options.web_port)
+            self._require_port(environment.parsed_options.web_port)
+            protect(environment.web_ui.app)
             VerdictTab(environment, self._conductor)
 
-    def _insist_on_addresses(self, hosts: str) -> None:
+    def _require_addresses(self, environment: Any) -> list[str]:
         """Locust itself would say in sixty lines that its users cannot be made, and go on for ever."""
+        (buyer,) = environment.user_classes
         try:
-            hosts_of(hosts)
+            return hosts_of(environment.host or buyer.host)
         except SaleError as error:
             self._give_up(str(error))
 
-    def _insist_on_port(self, port: int) -> None:
+    def _require_port(self, port: int) -> None:
         """Locust itself would say in forty lines that its page cannot be shown."""
         if is_occupied(port):
             self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
@@ -111,7 +117,7 @@ class LocustHooks:
     def _plan(self) -> Plan:
         options = self._environment.parsed_options
         (buyer,) = self._environment.user_classes
-        return Plan(options.guards, options.stock, options.hold_ms, hosts=hosts_of(buyer.host))
+        return Plan(options.guards, options.stock, options.hold_ms, hosts=hosts_of(buyer.host), trusted=self._trusted)
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.

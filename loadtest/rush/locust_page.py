@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,10 @@ class VerdictTab:
         template_args["extended_csv_files"] = [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}]
 
     def _refuse(self) -> Response | None:
-        """A form whose buyers would not know where to go; Locust's page shows why, as with what it refuses itself."""
+        """Refuse a form that cannot be read; Locust's page shows why, as with what it refuses itself."""
         try:
-            if request.path == "/swarm" and request.form.get("host"):
-                hosts_of(request.form["host"])
+            if request.path == "/swarm":
+                _check_form(request.form)
         except SaleError as error:
             return jsonify(success=False, message=str(error), host=self._environment.host)
         return None
@@ -120,3 +121,14 @@ class VerdictTab:
             html = get_hub().threadpool.apply(page, (kept,))
             drawn = self._drawn = comparison, len(comparison.runs), html
         return Response(drawn[2], content_type="text/html")
+
+
+def _check_form(form: Mapping[str, str]) -> None:
+    """Raise SaleError for what Locust would take without looking."""
+    if form.get("host"):
+        hosts_of(form["host"])
+    for name in ("stock", "hold_ms"):
+        try:
+            int(form.get(name, 0))
+        except ValueError:
+            raise SaleError(f"{name} is {form[name]!r}: give a whole number.") from None

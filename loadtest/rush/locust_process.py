@@ -55,7 +55,7 @@ def run_rush(
         NoComparison: there is no complete comparison.
         BrokenPipeError: nor is there anybody who would read it.
     """
-    with _running(_locust(options, hosts, report), env or {}) as locust:
+    with _running(_locust(options, hosts, report), env or {}, log=report / "locust.log") as locust:
         code = locust.wait()
     try:
         comparison = Comparison.read(report / COMPARISON)
@@ -83,18 +83,16 @@ def _locust(options: RushOptions, hosts: Sequence[str], report: Path) -> list[st
         "--stock": options.stock,
         "--hold-ms": options.hold_ms,
         "--report": (report / COMPARISON).resolve(),
-        "--json-file": (report / "statistics").resolve(),  # also keeps Locust's own tables off the screen
-        "--logfile": (report / "locust.log").resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]
     return [sys.executable, "-m", "locust", "--headless", *flat, "--guards", *options.guards]
 
 
 @contextlib.contextmanager
-def _running(command: list[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _running(command: list[str], env: Mapping[str, str], *, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that is stopped when its time is over, and that does not outlive this one."""
     with ThreadPoolExecutor(1) as thread:  # for the reason that `Process.launch` has
-        process = thread.submit(_spawn, command, env).result()
+        process = thread.submit(_spawn, command, env, log).result()
     try:
         yield process
     finally:
@@ -106,10 +104,16 @@ def _running(command: list[str], env: Mapping[str, str]) -> Iterator[subprocess.
         guardian.forget("group", process.pid)
 
 
-def _spawn(command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    # A session of its own, so that the guardian can end it; no input, because Locust would listen to the keyboard.
-    process = subprocess.Popen(
-        command, cwd=REPOSITORY, env={**os.environ, **env}, stdin=subprocess.DEVNULL, start_new_session=True
-    )
+def _spawn(command: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    # Its own session, so that the guardian can end it; no input, because Locust would listen to the keyboard.
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
     guardian.watch("group", process.pid)
     return process

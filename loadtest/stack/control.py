@@ -2,8 +2,8 @@
 
 The board's side is app/board/sources/stack_client.py.
 
-The stack owns the processes, so it is the stack that acts: a process id handed to somebody else may be another
-process by the time it is used. The socket is a file in a directory that only its own user can enter.
+The stack owns the processes, so the stack acts: a process id that was handed on may name another process by the time
+it is used. The socket is a file in a directory that only its own user can enter.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Question(socketserver.StreamRequestHandler):
         try:
             answer = self.server.answer(json.loads(self.rfile.readline(LONGEST_LINE)))
         except (ValueError, AttributeError):
-            answer = {"error": "This is no question."}
+            answer = {"error": "This is not a question."}
         with contextlib.suppress(OSError):  # the board waits no longer
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
@@ -94,11 +94,13 @@ def _freeze(process: Process) -> str:
 
 
 def _thaw(process: Process) -> str:
+    process.require_running()
     process.resume()
     return "goes on (SIGCONT)"
 
 
 def _kill(process: Process) -> str:
+    process.require_running()
     process.kill()
     return "was killed (SIGKILL)"
 

@@ -21,29 +21,64 @@ from pathlib import Path
 _REMOVE_TIMEOUT_S = 5.0
 _FAREWELL_S = 1.0
 _lock = threading.Lock()
-_guardians: dict[int, subprocess.Popen[bytes]] = {}  # by process id: a forked child needs one of its own
+_guardians: dict[int, _Guardian] = {}  # by process id: a forked child needs its own
 
 
 def watch(kind: str, target: int | str | Path) -> None:
     """Clean `target` up when this process ends: kind "group" (a process group id), "directory", "project" (Compose)."""
-    _tell(f"watch {kind} {target}")
+    _tell("watch", kind, target)
 
 
 def forget(kind: str, target: int | str | Path) -> None:
     """Take `target` back from the guardian: it is gone already."""
-    _tell(f"forget {kind} {target}")
+    _tell("forget", kind, target)
 
 
-def _tell(line: str) -> None:
+def _tell(order: str, kind: str, target: int | str | Path) -> None:
     with _lock:
-        guardian = _guardians.get(os.getpid()) or _start_guardian()
-        assert guardian.stdin is not None
-        guardian.stdin.write(f"{line}\n".encode())
+        if os.getpid() not in _guardians:
+            _guardians[os.getpid()] = _Guardian()
+        _guardians[os.getpid()].tell(order, f"{kind} {target}")
 
 
-def _start_guardian() -> subprocess.Popen[bytes]:
-    # A session of its own: Ctrl-C and the closing of the terminal do not reach it.
-    _guardians[os.getpid()] = guardian = subprocess.Popen(
+@atexit.register
+def _dismiss() -> None:
+    if guardian := _guardians.pop(os.getpid(), None):
+        guardian.dismiss()
+
+
+class _Guardian:
+    """The guardian of this process, with a copy of its list, from which a killed guardian is replaced."""
+
+    def __init__(self) -> None:
+        self._watched: set[str] = set()
+        self._process = _spawn()
+
+    def tell(self, order: str, entry: str) -> None:
+        """Watch or forget an entry."""
+        (self._watched.add if order == "watch" else self._watched.discard)(entry)
+        try:
+            self._write(f"{order} {entry}\n")
+        except BrokenPipeError:
+            self._process.wait()
+            self._process = _spawn()
+            self._write("".join(f"watch {each}\n" for each in self._watched))
+
+    def _write(self, lines: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(lines.encode())
+
+    def dismiss(self) -> None:
+        """At a regular end: close the pipe, and wait until the guardian has cleaned up."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a forked child holds the pipe, too
+            self._process.wait(_FAREWELL_S)
+
+
+def _spawn() -> subprocess.Popen[bytes]:
+    # Its own session: Ctrl-C and the closing of the terminal do not reach it.
+    return subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
         bufsize=0,
         stdin=subprocess.PIPE,
@@ -51,17 +86,6 @@ def _start_guardian() -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    return guardian
-
-
-@atexit.register
-def _dismiss() -> None:
-    """At a regular end: let it see the pipe close, and wait until it has cleaned up."""
-    guardian = _guardians.pop(os.getpid(), None)
-    if guardian is not None and guardian.stdin is not None:
-        guardian.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # a forked child holds the pipe, too
-            guardian.wait(_FAREWELL_S)
 
 
 def main() -> None:

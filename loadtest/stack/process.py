@@ -112,6 +112,11 @@ class Process(Lifetime):
     def running(self) -> bool:
         return self._popen is not None and self._popen.poll() is None
 
+    def require_running(self) -> None:
+        """Raise ServerError if it does not run."""
+        if not self.running:
+            raise ServerError(f"{self.name} does not run: start it first")
+
     def start(self, *, timeout: float = 30.0) -> None:
         """Launch and wait until ready, at most `timeout` seconds; raises PortOccupied or StartFailed."""
         self.launch()
@@ -139,7 +144,7 @@ class Process(Lifetime):
                 env=self.environment(),
                 start_new_session=True,
             )
-        self._group = self._popen.pid
+        self._group, self.frozen = self._popen.pid, False
         guardian.watch("group", self._group)
 
     def wait_ready(self, *, timeout: float = 30.0) -> None:
@@ -192,7 +197,11 @@ class Process(Lifetime):
         """Freeze it and all its children (SIGSTOP), as a long garbage collection or a suspended laptop would.
 
         Returns when they stand still, or after 0.8 s: on a busy machine they go on for some ms after the signal.
+
+        Raises:
+            ServerError: it does not run.
         """
+        self.require_running()
         self._signal_group(signal.SIGSTOP)
         self.frozen = True
         deadline = time.monotonic() + _FREEZE_S

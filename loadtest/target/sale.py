@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -43,14 +43,23 @@ class Sale:
         redis_url: where its ledger is.
         etcd: HOST:PORT of an etcd member; it is only asked for its version.
         name: its id.
-        admin_token: for `reset`, where the instances ask for one.
+        admin_token, trusted: as `Shops` takes them.
 
     Attributes:
         shops: the instances.
     """
 
-    def __init__(self, hosts: Sequence[str], *, redis_url: str, etcd: str, name: str, admin_token: str) -> None:
-        self.shops = Shops(hosts, admin_token=admin_token)
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        *,
+        redis_url: str,
+        etcd: str,
+        name: str,
+        admin_token: str = "",
+        trusted: Container[str] | None = None,
+    ) -> None:
+        self.shops = Shops(hosts, admin_token=admin_token, trusted=trusted)
         self._etcd = etcd
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
         self._prefix = key_prefix(name)
@@ -58,7 +67,7 @@ class Sale:
         self._generation: str | None = None
 
     @classmethod
-    def from_environment(cls, hosts: Sequence[str]) -> Sale:
+    def from_environment(cls, hosts: Sequence[str], *, trusted: Container[str]) -> Sale:
         """The sale that ``FLASHSALE_*`` describes, with the shop's defaults."""
         return cls(
             hosts,
@@ -66,6 +75,7 @@ class Sale:
             etcd=(os.environ.get("FLASHSALE_ETCD_ENDPOINTS") or "127.0.0.1:2379").split(",")[0].split("//")[-1],
             name=os.environ.get("FLASHSALE_SALE") or "demo",
             admin_token=os.environ.get("FLASHSALE_ADMIN_TOKEN") or COMPOSE_TOKEN,
+            trusted=trusted,
         )
 
     def promises(self) -> dict[str, str]:
@@ -74,7 +84,7 @@ class Sale:
 
     def reset(self, stock: int) -> None:
         """Begin again with `stock` items and an empty ledger; raises SaleError."""
-        self.shops.ask("POST", "/stock/reset", {"stock": stock})
+        self.shops.reset(stock)
         _, _, self._generation = self._read()
 
     def ledger(self) -> tuple[list[Order], int]:

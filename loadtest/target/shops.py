@@ -8,7 +8,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +20,8 @@ LOOK_S = 0.2
 # Longer than anybody may think inside, a minute: even where all wait for one lock, somebody is done within this time.
 STALL_TIMEOUT_S = 80.0
 _ADDRESSES = "each as http://HOST:PORT, separated by commas"
+RESET = "/stock/reset"
+_JSON = {"Content-Type": "application/json"}
 UNANSWERED = (OSError, ValueError, HTTPException)
 _IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
 
@@ -33,19 +35,26 @@ class Shops:
 
     Args:
         hosts: their base URLs.
-        admin_token: where they ask for one.
+        admin_token: sent with a reset alone, and only to `trusted`.
+        trusted: the base URLs that may be told the token; all of `hosts` if not given.
     """
 
-    def __init__(self, hosts: Sequence[str], *, admin_token: str) -> None:
+    def __init__(self, hosts: Sequence[str], *, admin_token: str = "", trusted: Container[str] | None = None) -> None:
         self._hosts = hosts
-        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {admin_token}"}
+        self._admin_token = admin_token
+        self._trusted = hosts if trusted is None else trusted
+
+    def reset(self, stock: int) -> None:
+        """Open the sale anew with `stock` items; raises SaleError."""
+        self.ask("POST", RESET, {"stock": stock})
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
         for host in self._hosts:
+            headers = self._headers(host) if path == RESET else _JSON
             try:
-                return get_json(urllib.request.Request(host + path, data, self._headers, method=method))
+                return get_json(urllib.request.Request(host + path, data, headers, method=method))
             except urllib.error.HTTPError as error:
                 with error:
                     told = detail_of(error.read()) or f"{error.code} {error.reason}"
@@ -56,6 +65,12 @@ class Shops:
             f"No shop answers at {' or '.join(self._hosts)}: start it with make up or docker compose up --wait, "
             f"or name its addresses with --host, {_ADDRESSES}."
         )
+
+    def _headers(self, host: str) -> dict[str, str]:
+        """Of a reset: the token is for hosts that were configured, not for one that was typed into a form."""
+        if not self._admin_token or host not in self._trusted:
+            return _JSON
+        return {**_JSON, "Authorization": f"Bearer {self._admin_token}"}
 
     def wait_until_idle(self, wait: Callable[[int], None], *, timeout: float = STALL_TIMEOUT_S) -> None:
         """Return when no instance has a purchase in progress: it would sell from the next stock.
@@ -114,11 +129,19 @@ def _is_address(url: str) -> bool:
         return False
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """A redirect is an answer: following it would hand headers to another host."""
+
+
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
+
+
 def get_json(request: urllib.request.Request | str) -> Any:
-    """What is at this address; raises one of `UNANSWERED`."""
+    """What is at this address, without proxies or redirects; raises one of `UNANSWERED`."""
     return json.loads(_get(request))
 
 
 def _get(request: urllib.request.Request | str) -> bytes:
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+    with _direct.open(request, timeout=TIMEOUT_S) as response:
         return bytes(response.read())

@@ -19,7 +19,7 @@ class Sales:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo", admin_token="")
+        self._sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name="demo")
         self._threads = ThreadPoolExecutor(1)
         self._rush: Future[None] | None = None
         self.answers: list[Answer] = []

@@ -87,6 +87,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signa
 
 STARTS_BUYERS = """
 import os, signal, sys
+from pathlib import Path
 from loadtest.rush import locust_process
 from loadtest.stack import guardian
 watch = guardian.watch
@@ -97,7 +98,7 @@ def interrupted(kind, target):
     watch(kind, target)
 
 guardian.watch = interrupted
-with locust_process._running([sys.executable, "-c", "import signal; signal.pause()"], {}):
+with locust_process._running([sys.executable, "-c", "import signal; signal.pause()"], {}, log=Path(os.devnull)):
     pass
 """
 

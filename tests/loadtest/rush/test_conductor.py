@@ -163,7 +163,7 @@ class Stickler(BaseHTTPRequestHandler):
 
 def test_a_purchase_that_is_refused_for_its_form_ends_the_rush(stack: Stack, tmp_path: Path) -> None:
     """What the shop says of it is the one line, and no guard is blamed."""
-    Shops(stack.urls, admin_token="").ask("POST", "/stock/reset", {})
+    Shops(stack.urls).ask("POST", "/stock/reset", {})
     with ThreadingHTTPServer(("127.0.0.1", 0), Stickler) as shop:
         threading.Thread(target=shop.serve_forever, args=(0.05,), daemon=True).start()
         url = f"http://127.0.0.1:{shop.server_port}"
@@ -200,7 +200,7 @@ def the_error(rush: Finished) -> str:
 
 def test_a_stranger_who_buys_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
     """No guard is blamed for somebody else's purchase: the same words on the screen and in the file, exit code 2."""
-    shops = Shops(stack.urls, admin_token="")
+    shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
     words = "disturbed by somebody else's purchases: no verdict"
     assert (rush.runs()["etcd"].verdict, rush.code) == (words, 2)
@@ -212,7 +212,7 @@ def test_a_stranger_who_buys_in_the_rush_leaves_no_verdict(stack: Stack, tmp_pat
 
 def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_path: Path) -> None:
     """Whether the board did it or another rush: no guard is blamed, and the line says what happened."""
-    shops = Shops(stack.urls, admin_token="")
+    shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reset", {}))
     assert the_error(rush) == (
         "Error: The sale was reset during the rush; start again and let nobody else use this stack meanwhile."

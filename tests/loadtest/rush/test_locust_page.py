@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -79,12 +82,87 @@ def test_why_there_is_no_comparison_is_told_where_it_is_missed(stack: Stack) -> 
         assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
 
 
-def test_a_form_without_addresses_is_refused(stack: Stack) -> None:
+def test_a_form_that_cannot_be_read_is_refused(stack: Stack) -> None:
     """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
     with page(environment(stack)) as shown:
-        answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, host=",")
-        assert (answer["success"], shown.is_idle()) == (False, True)
-        assert answer["message"].startswith("',' are no addresses of shops: give each as http://HOST:PORT")
+        for field, why in (
+            ({"host": ","}, "',' are no addresses of shops: give each as http://HOST:PORT"),
+            ({"stock": "abc"}, "stock is 'abc': give a whole number."),
+            ({"hold_ms": "1.5"}, "hold_ms is '1.5': give a whole number."),
+        ):
+            answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, **field)
+            assert (answer["success"], shown.is_idle()) == (False, True)
+            assert answer["message"].startswith(why)
+
+
+class Attacker(HTTPServer):
+    """A web server that keeps the headers of what it is asked, and offers one guard."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), AttackersPage)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.asked: list[tuple[str, str | None]] = []
+
+
+class AttackersPage(BaseHTTPRequestHandler):
+    """Answers everything as a shop would."""
+
+    server: Attacker
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers["Authorization"]))
+        guards = json.dumps({"guards": [{"name": "none", "promise": "none"}]})
+        told = b"flashsale_purchases_in_progress 0.0\n" if self.path == "/metrics" else guards.encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(told)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def attacker() -> Iterator[Attacker]:
+    """A server that wants the admin token."""
+    with Attacker() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_other_sites_cannot_use_the_page(stack: Stack, attacker: Attacker) -> None:
+    """No route answers a page of another site or an unknown host name, and no rush is started."""
+    with page(environment(stack)) as shown:
+        foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+        form = f"user_count=1&spawn_rate=1&guards=none&host={attacker.url}".encode()
+        for headers, path, data in (
+            (foreign, "/swarm", form),
+            (foreign, "/stop", None),
+            ({"Host": "evil.example"}, "/comparison.json", None),
+            ({"Host": "evil.example"}, "/stats/requests", None),
+            ({"Host": "evil.example"}, "/", None),
+        ):
+            request = urllib.request.Request(shown.url + path, data, headers)
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(request, timeout=10)
+        assert shown.is_idle()
+        assert attacker.asked == []
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_the_admin_token_is_for_resets_of_configured_hosts(stack: Stack, attacker: Attacker, configured: bool) -> None:
+    """A host that was typed into the form never learns it; a configured one is told it with the reset alone."""
+    env = environment(stack, FLASHSALE_ADMIN_TOKEN="s3cret")
+    form = {"user_count": 1, "spawn_rate": 1, "guards": "none", "stock": 5, "hold_ms": 0}
+    with page({**env, "LOCUST_HOST": attacker.url} if configured else env) as shown:
+        shown.post("/swarm", **form, **({} if configured else {"host": attacker.url}))
+        wait_until(lambda: "/stock/reset" in dict(attacker.asked), timeout=60)
+    tokens = {path: token for path, token in attacker.asked if token}
+    assert tokens == ({"/stock/reset": "Bearer s3cret"} if configured else {})
 
 
 def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
@@ -92,7 +170,7 @@ def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
     with page(environment(stack)) as shown:
         shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
         wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-        Shops(stack.urls, admin_token="").ask("POST", "/stock/reduce?guard=redis-lua")
+        Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
         wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
         wait_until(shown.is_idle, timeout=100)
         (row,) = verdicts(shown)

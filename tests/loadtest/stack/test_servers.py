@@ -231,6 +231,35 @@ def test_nothing_outlives_a_killed_parent() -> None:
     assert not Path(directory).exists()
 
 
+WITHOUT_GUARDIAN = """
+import psutil, sys
+from loadtest.stack.process import scratch_directory
+from loadtest.stack.servers import Redis
+with scratch_directory() as directory, Redis(directory) as first:
+    (guardian,) = [each for each in psutil.Process().children() if each.pid != first.pid]
+    guardian.kill()
+    guardian.wait()
+    with Redis(directory, name="second") as second:
+        print(directory, first.pid, second.pid, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_killed_guardian_is_replaced(end: signal.Signals) -> None:
+    """Ctrl-C stops everything without it, and after kill -9 of the parent a new one knows what there was before."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", WITHOUT_GUARDIAN], **pipes) as parent:  # type: ignore[call-overload]
+        directory = parent.stdout.readline().split()[0]
+        children = psutil.Process(parent.pid).children(recursive=True)
+        parent.send_signal(end)
+        parent.wait(30)
+        assert parent.stderr.read().endswith("KeyboardInterrupt\n" if end == signal.SIGINT else "")
+    assert len(children) >= 3
+    wait_until(lambda: all(map(has_ended, children)))
+    wait_until(lambda: not Path(directory).exists())
+
+
 IMPATIENT_PARENT = """
 import sys, time
 from loadtest.stack.process import scratch_directory

@@ -49,7 +49,7 @@ def click(urls: list[str]) -> Iterator[None]:
 def test_purchases_in_progress_are_waited_for(urls: list[str]) -> None:
     """Somebody is told how many there are, and afterwards there are none."""
     told: list[int] = []
-    Shops(urls, admin_token="").wait_until_idle(told.append)
+    Shops(urls).wait_until_idle(told.append)
     assert set(told) == {1}
     assert in_progress(urls[1]) == 0
 
@@ -58,7 +58,7 @@ def test_purchases_in_progress_are_waited_for(urls: list[str]) -> None:
 def test_the_wait_has_an_end(urls: list[str]) -> None:
     """It names the instance that is busy still, with what is in progress there, and what to do."""
     with pytest.raises(SaleError, match=rf"ended for 0 s at {urls[1]} \(1\): wait until they are over, or restart"):
-        Shops(urls, admin_token="").wait_until_idle(lambda _: None, timeout=0)
+        Shops(urls).wait_until_idle(lambda _: None, timeout=0)
 
 
 def test_it_is_waited_as_long_as_purchases_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_it_is_waited_as_long_as_purchases_end(monkeypatch: pytest.MonkeyPatch) 
     told: list[int] = []
     counts = iter([3, 2, 1, 0])
     monkeypatch.setattr(shops, "in_progress", lambda _: next(counts))
-    Shops(["a"], admin_token="").wait_until_idle(told.append, timeout=0)
+    Shops(["a"]).wait_until_idle(told.append, timeout=0)
     assert told == [3, 2, 1]
 
 
@@ -74,4 +74,4 @@ def test_an_instance_without_answer_is_named(urls: list[str]) -> None:
     """One that is not there is not idle."""
     missing = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SaleError, match=rf"The shop at {missing} does not answer .*: start it, or leave it out"):
-        Shops([*urls, missing], admin_token="").wait_until_idle(lambda _: None)
+        Shops([*urls, missing]).wait_until_idle(lambda _: None)

@@ -26,7 +26,7 @@ from loadtest.terminal.console import console
 
 @click.command()
 @rush_options
-@click.option("--keep", is_flag=True, help="Then keep it all running, with the board, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
 def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: bool) -> None:
     """Start the sale on free ports, run the rush under every guard, compare, and stop everything.
 
@@ -54,10 +54,11 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
 
 def _stack(directory: Path, *, keep: bool) -> Stack:
     """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
-    usual = Stack(directory, board=True)
-    if keep and not any(is_occupied(process.port) for process in usual.processes):
-        return usual
-    return Stack(directory, ports="free", board=keep)
+    if not keep:
+        return Stack(directory, ports="free")
+    usual = Stack.on_stage(directory)
+    occupied = any(is_occupied(process.port) for process in usual.processes)
+    return Stack.on_stage(directory, ports="free") if occupied else usual
 
 
 def _keep(stack: Stack, screen: Console) -> None:

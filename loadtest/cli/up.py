@@ -19,16 +19,17 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 
 @click.command()
-@click.option("--free-ports", is_flag=True, help="Take any free ports instead of 2379, 6379, 8070, 8080 and 8090.")
+@click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
 @click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
 def up(free_ports: bool, port_offset: int) -> None:
-    """Run etcd, Redis, two shops and the board in the foreground, until Ctrl-C.
+    """Run the whole sale in the foreground, with board and Locust's page, until Ctrl-C.
 
-    Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops.
+    Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
+    is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     with scratch_directory() as directory:
-        stack = Stack(directory, ports="free" if free_ports else "default", port_offset=port_offset, board=True)
+        stack = Stack.on_stage(directory, ports="free" if free_ports else "default", port_offset=port_offset)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)

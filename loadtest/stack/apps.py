@@ -13,6 +13,7 @@ from loadtest.stack.process import Process
 from loadtest.stack.servers import answers_ok
 
 BOARD_PORT = 8070
+LOCUST_PORT = 8089
 BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 
 
@@ -57,10 +58,6 @@ class Board(Process):
         """Use the control at this socket from the next start on; see `loadtest.stack.control`."""
         self._env["FLASHSALE_STACK"] = str(control)
 
-    def hint(self, locust_command: str) -> None:
-        """From the next start on, say that this starts Locust's page."""
-        self._env["FLASHSALE_LOCUST_COMMAND"] = locust_command
-
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
@@ -72,6 +69,7 @@ class Board(Process):
         own = {
             "FLASHSALE_BOARD_HOST": LOOPBACK,
             "FLASHSALE_BOARD_PORT": str(self.port),
+            "FLASHSALE_LOCUST_COMMAND": "make up",
             "PYTHONPATH": str(REPOSITORY),
             "PYTHONUNBUFFERED": "1",
         }

@@ -1,23 +1,31 @@
-"""The stack of docker-compose.yml without Docker: etcd, Redis, several shops and the board, as local processes."""
+"""The stack of docker-compose.yml without Docker: etcd, Redis, several shops, board and Locust, as local processes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import BOARD_PORT, Board, Instance
+from loadtest.stack.apps import BOARD_PORT, BOARD_URL, LOCUST_PORT, Board, Instance, LocustPage
 from loadtest.stack.control import Control
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime, Process, require_free_ports
-from loadtest.stack.rush_command import LOCUST_PORT, rush_command
 from loadtest.stack.servers import Etcd, Redis
 
 ETCD_PORT = 2379
 REDIS_PORT = 6379
 INSTANCE_PORTS = range(8080, 8180, 10)
+# Shorter than a purchase waits for its turn (10 s): when a holder is frozen, the others go on before they give up.
+STAGE_LEASE_S = 4
+_USUAL = {
+    "FLASHSALE_REDIS_URL": f"redis://{LOOPBACK}:{REDIS_PORT}/0",
+    "FLASHSALE_ETCD_ENDPOINTS": f"{LOOPBACK}:{ETCD_PORT}",
+    "FLASHSALE_BOARD_URL": BOARD_URL,
+    "LOCUST_HOST": ",".join(f"http://{LOOPBACK}:{port}" for port in INSTANCE_PORTS[:2]),
+}
 
 
 class Stack(Lifetime):
@@ -29,11 +37,11 @@ class Stack(Lifetime):
         port_offset: is added to the default ports.
         instances: how many shops.
         env: FLASHSALE_* settings for all shops, over those of the environment.
-        board: whether the board is started, too.
+        board, locust: whether the board and Locust's page are started as well.
 
     Attributes:
         section_log: where the shops record their critical sections.
-        locust_port: where the board looks for Locust's page, which is no part of the stack.
+        locust_port: where the board looks for Locust's page, started here or elsewhere.
     """
 
     def __init__(
@@ -45,6 +53,7 @@ class Stack(Lifetime):
         instances: int = 2,
         env: Mapping[str, str] | None = None,
         board: bool = False,
+        locust: bool = False,
     ) -> None:
         def port(default: int) -> int:
             return 0 if ports == "free" else default + port_offset
@@ -70,8 +79,18 @@ class Stack(Lifetime):
             **(env or {}),
         }
         self.board = Board(directory, port(BOARD_PORT), env=watched) if board else None
+        buying = {"LOCUST_HOST": ",".join(self.urls), **self.client_environment}
+        self.locust = LocustPage(directory, self.locust_port, env=buying) if locust else None
         self._control: Control | None = None
-        self.processes: list[Process] = [self.etcd, self.redis, *self.instances, *([self.board] if self.board else [])]
+        self.pages: list[Process] = [page for page in (self.board, self.locust) if page]
+        self.processes: list[Process] = [self.etcd, self.redis, *self.instances, *self.pages]
+
+    @classmethod
+    def on_stage(cls, directory: Path, *, ports: Literal["default", "free"] = "default", port_offset: int = 0) -> Stack:
+        """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
+        lease = os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)
+        env = {"FLASHSALE_LEASE_TTL": lease}
+        return cls(directory, ports=ports, port_offset=port_offset, env=env, board=True, locust=True)
 
     @property
     def urls(self) -> list[str]:
@@ -86,8 +105,10 @@ class Stack(Lifetime):
 
     @property
     def rush_command(self) -> str:
-        """What starts Locust's page, led here."""
-        return rush_command(self.urls, self.client_environment, self.locust_port)
+        """What sends the rush from a terminal; settings that are as usual are left out."""
+        settings = {**self.client_environment, "LOCUST_HOST": ",".join(self.urls)}
+        unusual = [f"{name}={shlex.quote(value)}" for name, value in settings.items() if value != _USUAL.get(name)]
+        return " ".join([*unusual, ".venv/bin/locust"])
 
     def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
@@ -100,7 +121,6 @@ class Stack(Lifetime):
         if self.board:
             self._control = self._control or Control(self.instances)
             self.board.obey(self._control.path)
-            self.board.hint(self.rush_command)
         for process in self.processes:
             process.launch()
         for process in self.processes:
@@ -109,24 +129,27 @@ class Stack(Lifetime):
 
     def stop(self) -> None:
         """Stop the shops while etcd and Redis still answer them, so that they finish their purchases; idempotent."""
-        if self.board:
-            self.board.stop()
+        _stop_all(self.pages)
         if self._control:
             self._control.close()
             self._control = None
-        for instance in self.instances:
-            instance.terminate()
-        for instance in self.instances:
-            instance.wait_ended()
+        _stop_all(self.instances)
         self.redis.stop()
         self.etcd.stop()
 
 
+def _stop_all(processes: Sequence[Process]) -> None:
+    """Ask all of them to end before waiting for any."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait_ended()
+
+
 def usage_hints(stack: Stack) -> dict[str, str]:
     """What there is, by what it is called."""
-    board = {"Board": stack.board.url} if stack.board else {}
     return {
-        **board,
+        **{page.name.capitalize(): f"http://{LOOPBACK}:{page.port}" for page in stack.pages},
         "Shops": " ".join(stack.urls),
         "Buy one item": f"curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'",
         "Send the rush": stack.rush_command,

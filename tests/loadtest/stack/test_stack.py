@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
+import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.stack import Stack, usage_hints
+from loadtest.target.shops import in_progress
+from tests.support.rushing import Page
+from tests.support.waiting import wait_until
 
 
 def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:
@@ -25,24 +33,71 @@ def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:
 
 def test_default_ports_are_those_of_the_compose_file(tmp_path: Path) -> None:
     """Without options, the stack is where docker compose puts it; an offset moves all of it."""
-    assert [process.port for process in Stack(tmp_path, board=True).processes] == [2379, 6379, 8080, 8090, 8070]
-    moved = Stack(tmp_path, port_offset=1000, board=True)
-    assert [process.port for process in moved.processes] == [3379, 7379, 9080, 9090, 9070]
-    assert (Stack(tmp_path).locust_port, moved.locust_port) == (8089, 9089)
+    usual, moved = Stack.on_stage(tmp_path), Stack.on_stage(tmp_path, port_offset=1000)
+    assert [process.port for process in usual.processes] == [2379, 6379, 8080, 8090, 8070, 8089]
+    assert [process.port for process in moved.processes] == [3379, 7379, 9080, 9090, 9070, 9089]
 
 
-def test_the_board_knows_how_to_start_locust(tmp_path: Path) -> None:
-    """Its hint is the line of make up, as a shell takes it: Locust's page where the board looks for it, with the
-    section log, without which a report would have no timelines.
-    """
-    with Stack(tmp_path / "a stack", ports="free", board=True) as stack:
-        assert stack.board is not None
-        with urllib.request.urlopen(f"{stack.board.url}/setup", timeout=5) as response:
-            setup = json.load(response)
-    command = setup["locust_command"]
-    assert command == usage_hints(stack)["Send the rush"]
-    settings = {f"{name}={value}" for name, value in stack.client_environment.items()}
-    page = ["--web-port", str(stack.locust_port), "--host", ",".join(stack.urls)]
-    assert set(shlex.split(command)) == {*settings, ".venv/bin/locust", "--headful", *page}
-    assert setup["locust"] == f"http://127.0.0.1:{stack.locust_port}"
-    assert f"FLASHSALE_SECTION_LOG={stack.section_log}" in settings
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The stack of make up, in a directory whose name a shell would split."""
+    with Stack.on_stage(tmp_path_factory.mktemp("a stack"), ports="free") as stack:
+        yield stack
+
+
+def post(url: str, **body: object) -> dict[str, object]:
+    """The JSON answer to a request that may take a while."""
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        answer: dict[str, object] = json.load(response)
+    return answer
+
+
+def test_one_click_on_the_board_rushes(stage: Stack) -> None:
+    """Locust's page is there, and has its buyers buy at the shops of this stack."""
+    assert stage.board is not None
+    assert stage.locust is not None
+    page = Page(stage.locust.port)
+    post(f"{stage.board.url}/control/rush", guards="redis-lua", buyers=20, stock=7)
+    wait_until(lambda: page.is_complete(["redis-lua"], 7), timeout=60)
+    assert [run["verdict"] for run in page.comparison()["runs"]] == ["EXACT"]
+    wait_until(page.is_idle, timeout=60)
+
+
+def test_the_others_go_on_before_they_give_up(stage: Stack) -> None:
+    """With the holder frozen in the middle of a purchase, a buyer elsewhere waits for its lease and no longer."""
+    frozen, other = stage.instances
+    post(f"{frozen.url}/stock/reset", stock=5)
+    with ThreadPoolExecutor(1) as buyers:
+        first = buyers.submit(post, f"{frozen.url}/stock/reduce?guard=etcd&hold_ms=3000")
+        wait_until(lambda: in_progress(frozen.url) and holder(other.url) == frozen.name)
+        frozen.pause()
+        try:
+            sold = post(f"{other.url}/stock/reduce?guard=etcd")
+        finally:
+            frozen.resume()
+        assert sold["outcome"] == "sold"
+        with pytest.raises(urllib.error.HTTPError, match="503"):  # the fence
+            first.result(30)
+
+
+def holder(url: str) -> str | None:
+    """The instance that holds the lock of the sale."""
+    with urllib.request.urlopen(f"{url}/lock", timeout=5) as response:
+        held = json.load(response)["holder"]
+    return held and str(held["instance"])
+
+
+def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:
+    """It sends the buyers to this stack, with the section log, without which a report would have no timelines."""
+    *settings, command = shlex.split(usage_hints(stage)["Send the rush"])
+    assert command == ".venv/bin/locust"
+    expected = {**stage.client_environment, "LOCUST_HOST": ",".join(stage.urls)}
+    assert dict(each.split("=", 1) for each in settings) == expected
+    assert expected["FLASHSALE_SECTION_LOG"] == str(stage.section_log)
+
+
+def test_what_is_as_usual_is_left_out_of_the_hint(tmp_path: Path) -> None:
+    """On the usual ports, only the section log has to be named."""
+    hint = usage_hints(Stack.on_stage(tmp_path))["Send the rush"]
+    assert hint == f"FLASHSALE_SECTION_LOG={tmp_path}/section-log .venv/bin/locust"

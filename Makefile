@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo faults up bench bench-lock bench-viewers test test-slow test-shaken test-browser lint format \
+.PHONY: help demo workshop faults up bench bench-lock bench-viewers test test-slow test-shaken test-browser lint format \
 	requirements readme show docs docker-test clean setup-loadtest setup-dev setup-browser
 
 help: ## Show this list
@@ -14,6 +14,9 @@ help: ## Show this list
 
 demo: setup-loadtest ## Run the sale under every guard and compare: oversold without a lock, exact with one
 	@$(RUN) -m loadtest demo $(ARGS)
+
+workshop: setup-loadtest ## Lead a room through the workshop, step by step (ARGS="--language zh")
+	@$(RUN) -m loadtest workshop $(ARGS)
 
 faults: setup-loadtest ## Kill, pause and cut off what the sale relies on, and judge what was sold (ARGS="pause-holder")
 	@$(RUN) -m loadtest faults $(ARGS)

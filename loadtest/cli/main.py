@@ -16,6 +16,7 @@ from loadtest.cli.demo import demo
 from loadtest.cli.faults import faults
 from loadtest.cli.report import report
 from loadtest.cli.up import up
+from loadtest.cli.workshop import workshop
 from loadtest.report.sources import ReportError
 from loadtest.results.folders import ReportsError
 from loadtest.stack.process import ServerError
@@ -27,7 +28,19 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, up, compare, faults, audit_records, report, bench, write_performance, bench_lock, bench_viewers):
+for command in (
+    demo,
+    workshop,
+    up,
+    compare,
+    faults,
+    audit_records,
+    report,
+    bench,
+    write_performance,
+    bench_lock,
+    bench_viewers,
+):
     cli.add_command(command)
 
 

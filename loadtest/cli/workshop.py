@@ -1,0 +1,121 @@
+"""`workshop`: leads a room through docs/workshop.md in one window, without copy and paste."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.rule import Rule
+
+from loadtest import REPOSITORY
+from loadtest.terminal.console import console
+
+PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
+LANGUAGES = [language for language, page in PAGES.items() if page.exists()]
+PROMPTS = {
+    "en": ("Enter: run · s: skip · b: back · q: quit", "Enter: next · r: run again · b: back · q: quit"),
+    "zh": ("回车: 运行 · s: 跳过 · b: 上一步 · q: 退出", "回车: 下一步 · r: 再运行一次 · b: 上一步 · q: 退出"),
+}
+ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the page.
+
+    Attributes:
+        title: its heading.
+        before: what to say first, as Markdown.
+        command: as it is typed, such as ``make demo ARGS="--guard none"``.
+        after: what to look at and to ask, as Markdown.
+    """
+
+    title: str
+    before: str
+    command: str
+    after: str
+
+    @property
+    def words(self) -> list[str]:
+        """What the command hands to python -m loadtest."""
+        target, *settings = shlex.split(self.command.removeprefix("make "))
+        return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
+
+
+def steps_of(page: Path) -> list[Step]:
+    """The numbered chapters of a page: text, the command with its output, text."""
+    chapters = re.split(r"^## (?=\d+\. )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return [_step(chapter.split("\n## ")[0]) for chapter in chapters]
+
+
+def _step(chapter: str) -> Step:
+    title, text = chapter.split("\n", 1)
+    before, output, after = re.split(r"<!-- \w+: generated -->\n(.*?)<!-- end -->", text, maxsplit=1, flags=re.DOTALL)
+    found = re.search(r"^\$ (make .*)$", output, re.MULTILINE)
+    assert found is not None, title
+    return Step(title, _spoken(before), found[1], _spoken(after))
+
+
+def _spoken(text: str) -> str:
+    """Without what a terminal cannot show: pictures and comments."""
+    return re.sub(r"<picture>.*?</picture>|<!-- .*? -->", "", text, flags=re.DOTALL).strip()
+
+
+@click.command()
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Of the texts.")
+@click.option("--from", "first", type=click.IntRange(1), default=1, help="The step to begin with.")
+def workshop(language: str, first: int) -> None:
+    """Lead a room through the workshop: text, command, question, one step at a time."""
+    steps = steps_of(PAGES[language])
+    if first > len(steps):
+        raise click.BadParameter(f"there are {len(steps)} steps.", param_hint="--from")
+    _lead(steps, first - 1, language, console())
+
+
+def _lead(steps: Sequence[Step], place: int, language: str, screen: Console) -> None:
+    run, go_on = PROMPTS[language]
+    while place < len(steps):
+        step = steps[place]
+        screen.clear()
+        screen.print(Rule(step.title, align="left"), Markdown(step.before), "", f"[bold]$ {step.command}[/]", "")
+        answer = _asked(screen, run)
+        while answer in ("", "r"):
+            _run(step, language, screen)
+            screen.print("", Markdown(step.after), "")
+            if (answer := _asked(screen, go_on)) == "":
+                break
+        if answer == "q":
+            return
+        place = max(place - 1, 0) if answer == "b" else place + 1
+
+
+def _asked(screen: Console, prompt: str) -> str:
+    """One of the letters of the prompt, or nothing for Enter; the end of the input quits."""
+    letters = {"", *re.findall(r"\b([a-z]):", prompt)}
+    while True:
+        try:
+            answer = screen.input(f"[dim]{prompt}[/] ").strip().lower()
+        except EOFError:
+            return "q"
+        if answer in letters:
+            return answer
+
+
+def _run(step: Step, language: str, screen: Console) -> None:
+    """Run the command to its end; Ctrl-C ends the command, and not the workshop."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # the command has its own
+    try:
+        code = subprocess.call([sys.executable, "-m", "loadtest", *step.words], cwd=REPOSITORY)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if code:
+        screen.print(f"[red]{ENDED[language].format(code)}[/]")

@@ -1,0 +1,79 @@
+"""`make workshop`: one window leads through docs/workshop.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from loadtest.cli import workshop as module
+from loadtest.cli.workshop import PAGES, steps_of, workshop
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that would have been run."""
+    ran: list[str] = []
+    monkeypatch.setattr(module, "_run", lambda step, *_: ran.append(step.command))
+    return ran
+
+
+def lead(keys: str, *words: str) -> str:
+    """What the room sees when these lines are typed."""
+    done = CliRunner().invoke(workshop, words, input=keys, env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES.values() if page.exists()], ids=lambda page: page.name)
+def test_a_step_has_all_its_parts(page: Path) -> None:
+    """Each has a title, a text, a command and something to look at, without pictures and comments."""
+    steps = steps_of(page)
+    assert [step.title.partition(".")[0] for step in steps] == [str(n + 1) for n in range(len(steps))]
+    assert len(steps) >= 6
+    for step in steps:
+        assert step.words[0] in ("demo", "faults")
+        assert step.before
+        assert "**" in step.after
+        assert "<!--" not in step.before + step.after
+        assert "<picture" not in step.before + step.after
+
+
+def test_enter_alone_leads_through_everything(runs: list[str]) -> None:
+    """Enter runs the command, Enter again goes on, and after the last step it is over."""
+    steps = steps_of(PAGES["en"])
+    shown = lead("\n\n" * len(steps))
+    assert runs == [step.command for step in steps]
+    assert all(step.title in shown for step in steps)
+
+
+def test_steps_are_repeated_skipped_and_taken_back(runs: list[str]) -> None:
+    """`r` runs again, `s` skips, `b` goes back, `q` ends; another letter is asked for again."""
+    first, second, *_ = steps_of(PAGES["en"])
+    lead("\nr\n\nx\nb\ns\n\nq\n")
+    assert runs == [first.command, first.command, second.command]
+
+
+def test_it_begins_where_it_is_told_to(runs: list[str]) -> None:
+    """`--from 3` begins with the third step, and the end of the input ends it."""
+    third = steps_of(PAGES["en"])[2]
+    assert third.title in lead("\n", "--from", "3")
+    assert runs == [third.command]
+
+
+def test_there_is_no_seventieth_step() -> None:
+    """`--from` beyond the last step is an error that says how many there are."""
+    done = CliRunner().invoke(workshop, ["--from", "70"])
+    assert done.exit_code == 2
+    assert f"there are {len(steps_of(PAGES['en']))} steps" in done.output
+
+
+def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The room goes on after a command that was interrupted, and is told its exit code."""
+    command = tmp_path / "python"
+    command.write_text("#!/bin/sh\nkill -INT $PPID\nexit 130\n", encoding="utf-8")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(command))
+    assert "The command ended with exit code 130." in lead("\nq\n")

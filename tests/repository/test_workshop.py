@@ -41,12 +41,12 @@ def commands() -> list[list[str]]:
 
 
 def test_there_are_six_steps_in_sixty_minutes(readme_script: ModuleType) -> None:
-    """Each has a command with its output, something to look at and something to ask; the plan adds up to an hour."""
+    """Each has a bet, a command with its output, something to look at and to ask; the plan adds up to an hour."""
     chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
     assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == STEPS
     for name, chapter in zip(STEPS, chapters, strict=True):
         assert f"<!-- {name}: generated -->" in chapter
-        assert "**Look at**" in chapter
+        assert chapter.index("**Bet**") < chapter.index("generated -->") < chapter.index("**Look at**")
         assert "**Ask**" in chapter
     times = [tuple(map(int, each)) for each in re.findall(r"^\| (\d+)-(\d+) \|", WORKSHOP, re.MULTILINE)]
     assert [begin for begin, _ in times] == [0, *(end for _, end in times[:-1])]

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock bench-viewers test test-slow test-shaken test-browser lint format \
+.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint format \
 	requirements readme show docs docker-test clean setup-loadtest setup-dev setup-browser
 
 help: ## Show this list
@@ -26,9 +26,6 @@ up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctr
 
 bench: setup-loadtest ## Measure the guards side by side: time, CPU, memory, calls; ARGS="--part rush --rounds 3" is short
 	@$(RUN) -m loadtest bench $(ARGS)
-
-bench-viewers: setup-loadtest ## Measure whether fifty viewers of the board slow the sale
-	@$(RUN) -m loadtest bench-viewers $(ARGS)
 
 bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py's; on one etcd, in one run
 	@$(RUN) -m loadtest bench-lock $(ARGS)

@@ -1,125 +1,56 @@
-"""docs/performance.md from the JSON file of a run of `make bench`."""
+"""The tables of docs/performance.md, from a run of `make bench`; the text around them is written by hand."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 
-from loadtest.bench.aims import aims
-from loadtest.bench.limits import by_cpus, limits_grid
+from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult
-from loadtest.bench.tables import Grid, grids
+from loadtest.bench.tables import grids
 
-HOW = """\
-## How it was measured
-
-Written by `python -m loadtest performance FILE...` from what `make bench` has measured; do not edit it by hand.
-
-In each part all guards are measured in one run, on one machine that also runs etcd, Redis, the instances and the
-buyers. Rounds are interleaved (every guard once, then every guard again), so that a disturbance hits all; the first
-round warms up and is not counted. There is only one round, not warmed up, of the open load and, outside the rush, of
-`redis-lock` and `redis-watch`, which take so much longer. Wall time is from the first click to the last answer, shown
-as the median with the fastest and the slowest round. RPCs, events and trips are those that etcd and Redis have counted
-themselves. All of them, and CPU time, are per click."""
+_BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 
-def performance(result: BenchResult) -> str:
-    """The whole document."""
-    sections = [
-        _machine(result),
-        _buyers(result),
-        *(_section(grid.name.capitalize(), grid) for grid in grids(result)),
-        _limits(result),
-        _aims(result),
-        _memory(result),
-    ]
-    return "\n\n".join(["# Performance", *filter(None, [_summary(result), HOW, *sections])]) + "\n"
+def filled(text: str, result: BenchResult) -> str:
+    """`text` with what `result` says in each marked block; raises ValueError for a block without a measurement."""
+    made = dict(blocks(result))
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] not in made:
+            raise ValueError(f"the document shows {found[2]}, which was not measured")
+        return f"{found[1]}{made[found[2]]}\n{found[3]}"
+
+    return _BLOCK.sub(block, text)
 
 
-def _summary(result: BenchResult) -> str:
-    """What the tables come to, for those who read no further."""
-    lines = [*_costs(result), *_limit(result), *_short_cut(result)]
-    return "## In short\n\n" + "\n".join(lines) if lines else ""
+def blocks(result: BenchResult) -> Iterator[tuple[str, str]]:
+    """Name and content of each block."""
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
+    yield "machine", f"Measured {result.started} on {machine}; {versions}."
+    for grid in grids(result):
+        yield grid.name, _markdown(grid.headings, grid.rows)
+    rush = result.part("rush")
+    if rush and result.bounds:
+        yield "bounds", _bounds(result)
+        yield "limits", _markdown(*limits_table(result))
+    rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
+    yield "memory", _markdown(["part", "one instance", "etcd", "Redis"], rows)
 
 
-def _costs(result: BenchResult) -> Iterator[str]:
-    """Every guard next to no lock and next to no need of one."""
-    rows = sorted(result.part("rush"), key=lambda row: row.wall_s)
-    ratios = [(row.case.guard, result.ratio(row, "none"), result.ratio(row, "redis-lua")) for row in rows]
-    shown = [f"`{guard}` {none:.2f} ({lua:.2f})" for guard, none, lua in ratios if none and lua]
-    if shown:
-        case = rows[0].case
-        yield (
-            f"- What a guard costs: {case.buyers} buyers for {case.stock} pieces take, as a multiple of `none` (and of "
-            f"`redis-lua`), {', '.join(shown)}."
-        )
+def _bounds(result: BenchResult) -> str:
+    bounds = result.bounds
+    ours = statistics.median(row.cpu_ms["buyers"] for row in result.part("rush"))
+    rates = {f"{name}/s": f"{bounds[key]:.0f}" for name, key in _RATES}
+    cells = {**rates, "Locust CPU ms/click": f"{bounds['locust_ms']:.2f}", "bench CPU ms/click": f"{ours:.2f}"}
+    return _markdown(list(cells), [list(cells.values())])
 
 
-def _limit(result: BenchResult) -> Iterator[str]:
-    """What the mutex comes up against first."""
-    for row in result.part("rush"):
-        if row.case.guard == "etcd" and result.bounds:
-            clicks, commits = by_cpus(result, row), result.bounds["commits"]
-            yield (
-                f"- What bounds `etcd` is {'the processor' if clicks < commits else 'etcd itself'}: a click costs "
-                f"{sum(row.cpu_ms.values()):.2f} ms of CPU time, {row.cpu_ms['instances']:.2f} of them in the "
-                f"instances, which allows {clicks:.0f} clicks/s, and etcd commits {commits:.0f} times/s one after the "
-                f"other; {row.per_s:.0f} clicks/s are reached."
-            )
+_RATES = (("HTTP answers", "http"), ("Redis trips", "trips"), ("etcd commits", "commits"))
 
 
-def _short_cut(result: BenchResult) -> Iterator[str]:
-    """What it is worth to say "sold out" without the lock."""
-    rows = {row.case.guard: row for row in result.part("crowd")}
-    if not {"etcd", "etcd-unfenced"} <= rows.keys():
-        return
-    etcd, unfenced = rows["etcd"], rows["etcd-unfenced"]
-    spared = 1 - etcd.etcd_calls / unfenced.etcd_calls  # every click under the other guard is a turn
-    yield (
-        f"- Why `etcd-unfenced` takes {unfenced.wall_s / etcd.wall_s:.1f} times as long as `etcd` when "
-        f"{etcd.case.buyers:,} come: it has no short cut when all is sold, so every buyer takes the lock. `etcd` asks "
-        f"Redis alone once it has seen under the lock that nothing is left: {100 * spared:.0f} % of its buyers are "
-        f"answered without the lock."
-    )
-
-
-def _machine(result: BenchResult) -> str:
-    about = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    machine = result.machine
-    return f"Measured {result.started} on {machine['cpus']} CPUs ({machine['system']} {machine['machine']}); {about}."
-
-
-def _buyers(result: BenchResult) -> str:
-    """Why the buyers are not Locust's."""
-    clicks = [row.cpu_ms["buyers"] for row in result.part("rush")]
-    if not clicks or not result.bounds:
-        return ""
-    return (
-        f"The buyers are not Locust's. One click costs Locust {result.bounds['locust_ms']:.2f} ms of CPU time, in one "
-        f"thread, and the buyers here {statistics.median(clicks):.2f} ms: where all share the same CPUs, Locust would "
-        "hide what is compared. They click as in the rush: all connect before, then all click at once, each once."
-    )
-
-
-def _section(title: str, grid: Grid) -> str:
-    return f"## {title}\n\n{grid.about}\n\n{_table(grid.headings, grid.rows)}"
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _limits(result: BenchResult) -> str:
-    grid = limits_grid(result)
-    return _section(grid.name, grid) if grid else ""
-
-
-def _aims(result: BenchResult) -> str:
-    lines = [f"- {aim}" for aim in aims(result)]
-    return "## Aims\n\n" + "\n".join(lines) if lines else ""
-
-
-def _memory(result: BenchResult) -> str:
-    rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
-    return f"## Peak memory, MiB\n\n{_table(['part', 'one instance', 'etcd', 'Redis'], rows)}" if rows else ""

@@ -15,7 +15,6 @@ from loadtest import REPOSITORY
 from loadtest.bench.clients import Click, ClientPool
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
-from loadtest.bench.tables import Grid
 from loadtest.stack.stack import Stack
 
 # Guards under which nobody else may come between the read and the write: two trips to Redis for each purchase.
@@ -44,19 +43,10 @@ def _sold(row: Row) -> float:
     return max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
 
 
-def limits_grid(result: BenchResult) -> Grid | None:
-    """The limits of the rush, if rush and bounds were measured."""
-    rows = [_cells(row, limits(result, row)) for row in result.part("rush")] if result.bounds else []
-    if not rows:
-        return None
-    about = (
-        "Each column is what the machine would allow if there were nothing else to do. Measured in the same run: HTTP "
-        f"alone (a burst of `GET /livez`) {result.bounds['http']:.0f} answers/s; Redis {result.bounds['trips']:.0f} "
-        f"trips/s one after the other; etcd {result.bounds['commits']:.0f} commits/s one after the other (those of "
-        "several waiters share a commit). *Reached* is of the lowest. What is missing there is waiting: for a commit, "
-        "for a thread, and under `redis-lock` for the next look at the lock, which each takes every 0.1 s."
-    )
-    return Grid("What bounds each guard", about, ["guard", "clicks/s", HTTP, TURNS, CPUS, "lowest", "reached"], rows)
+def limits_table(result: BenchResult) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: the limits of the rush under each guard, and how much of the lowest was reached."""
+    headings = ["guard", "clicks/s", HTTP, TURNS, CPUS, "lowest", "reached"]
+    return headings, [_cells(row, limits(result, row)) for row in result.part("rush")]
 
 
 def _cells(row: Row, found: dict[str, float]) -> list[str]:

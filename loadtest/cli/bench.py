@@ -1,8 +1,10 @@
-"""`bench`: all guards side by side, in one run, round by round."""
+"""`bench`, `bench-lock` and `performance`: guards and locks side by side, in one run."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -11,16 +13,21 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.document import performance
+from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
+from loadtest.bench.locks.bench import CANDIDATES, LockResult, TurnsMissing
+from loadtest.bench.locks.bench import measure as measure_lock
+from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.result import BenchResult, Case, Round, Row
 from loadtest.bench.runner import Bench
 from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
 from loadtest.bench.tables import Grid, grids
+from loadtest.cli.options import Seconds
 from loadtest.report.build import write
 from loadtest.results.folders import BENCHMARK, new_report, point_latest
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
+from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError
 
@@ -97,15 +104,17 @@ def draw(grid: Grid) -> Table:
 
 @click.command("performance")
 @click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
-def write_performance(results: tuple[Path, ...], output: Path) -> None:
-    """Write docs/performance.md from the JSON files of runs of bench; bounds are those of the first."""
+@click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
+def write_performance(results: tuple[Path, ...], document: Path) -> None:
+    """Replace the tables of docs/performance.md by those of runs of bench; bounds are those of the first."""
     first, *others = map(_result, results)
     for other in others:
         first.join(other)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(performance(first), encoding="utf-8")
-    click.echo(f"written to {output}")
+    try:
+        document.write_text(filled(document.read_text(encoding="utf-8"), first), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{document} is left as it is: {error}") from error
+    click.echo(f"written to {document}")
 
 
 def _result(path: Path) -> BenchResult:
@@ -113,3 +122,29 @@ def _result(path: Path) -> BenchResult:
         return BenchResult.read(path)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise click.ClickException(f"{path} is no result of make bench: {error}") from error
+
+
+@click.command("bench-lock")
+@click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
+@click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
+@click.option(
+    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
+def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
+    """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
+    console = Console(width=max(Console().width, 100))
+    results: list[LockResult] = []
+    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
+        for count in waiters:
+            for candidate in candidates:
+                console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
+                try:
+                    results.append(measure_lock(candidate, count, etcd, redis, seconds))
+                    console.print(f"{results[-1].per_s:.0f} per s", style="dim")
+                except TurnsMissing as error:
+                    console.print(f"left out: {error}")
+    console.print(lock_table(results))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+    console.print(f"written to {output}")

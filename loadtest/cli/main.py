@@ -7,10 +7,8 @@ from typing import NoReturn
 
 import click
 
-from loadtest.bench.locks.bench import bench_lock
-from loadtest.bench.viewers import bench_viewers
 from loadtest.cli.audit import audit_records
-from loadtest.cli.bench import bench, write_performance
+from loadtest.cli.bench import bench, bench_lock, write_performance
 from loadtest.cli.compare import compare
 from loadtest.cli.demo import demo
 from loadtest.cli.faults import faults
@@ -39,7 +37,6 @@ for command in (
     bench,
     write_performance,
     bench_lock,
-    bench_viewers,
 ):
     cli.add_command(command)
 

@@ -12,16 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-import click
-from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.meters import etcd_served
-from loadtest.cli.options import Seconds
-from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -161,29 +156,3 @@ def table(results: list[LockResult]) -> Table:
             f"{r.rpcs:.1f}", f"{r.watch_messages:.1f}", f"{r.cpu_ms:.2f}", f"{r.longest_wait_s:.1f} s",
         )  # fmt: skip
     return rows
-
-
-@click.command("bench-lock")
-@click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
-@click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
-@click.option(
-    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
-)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
-def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
-    console = Console(width=max(Console().width, 100))
-    results: list[LockResult] = []
-    with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
-        for count in waiters:
-            for candidate in candidates:
-                console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
-                try:
-                    results.append(measure(candidate, count, etcd, redis, seconds))
-                    console.print(f"{results[-1].per_s:.0f} per s", style="dim")
-                except TurnsMissing as error:
-                    console.print(f"left out: {error}")
-    console.print(table(results))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
-    console.print(f"written to {output}")

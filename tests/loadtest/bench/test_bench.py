@@ -1,12 +1,12 @@
-"""The benchmark: its buyers, its arithmetic, its order of rounds, and the document that is written from it."""
+"""The benchmark: its buyers, its arithmetic, its order of rounds, and the tables of the document."""
 
 from __future__ import annotations
 
-import json
+import re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from click.testing import Result as ClickResult
 
 from loadtest.bench import clients as clients_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered
-from loadtest.bench.document import performance
-from loadtest.bench.limits import limits_grid
+from loadtest.bench.document import blocks, filled
+from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult, Case, Count, Round, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, parts
@@ -252,30 +253,34 @@ def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     assert COLUMNS.keys() == PARTS.keys()
 
 
-def test_the_document_has_every_part_bound_and_aim(tmp_path: Path) -> None:
-    """docs/performance.md is written from the JSON file by one command."""
+DOCUMENT = Path(__file__).parents[3] / "docs/performance.md"
+
+
+def fill(document: Path, *files: Path) -> ClickResult:
+    """Run the command."""
+    return CliRunner().invoke(cli, ["performance", *map(str, files), "--document", str(document)])
+
+
+def test_the_document_keeps_its_text_and_gets_new_tables(tmp_path: Path) -> None:
+    """Every table of docs/performance.md is replaced, nothing around them, and a second time changes nothing."""
     result().write(tmp_path / "bench.json")
-    output = tmp_path / "docs" / "performance.md"
-    done = CliRunner().invoke(cli, ["performance", str(tmp_path / "bench.json"), "--output", str(output)])
-    assert done.exit_code == 0, done.output
-    text = output.read_text()
-    assert text == performance(result())
-    assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        "## In short",
-        "## How it was measured",
-        *(f"## {grid.name.capitalize()}" for grid in grids(result())),
-        "## What bounds each guard",
-        "## Aims",
-        "## Peak memory, MiB",
+    document = tmp_path / "performance.md"
+    document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
+    assert fill(document, tmp_path / "bench.json").output == f"written to {document}\n"
+    text = document.read_text(encoding="utf-8")
+    made = dict(blocks(result()))
+    assert re.findall(r"<!-- bench:(\w+) -->\n(.*?)\n<!-- /bench -->", text, re.DOTALL) == [
+        (name, made[name]) for name in ("machine", *PARTS, "bounds", "limits", "memory")
     ]
-    assert "- rush: `etcd-batch` at most 1 x `none`: 0.75 x, reached." in text
-    assert "- rush: `etcd` at most 3 x `none`: 4.00 x, missed." in text
-    assert "- crowd: `etcd-batch` at most 1.1 x `redis-lua`: 1.50 x, missed." in text
-    assert "- rush: `redis-lock` at least 10 x as long as `etcd-cohort`: 5.0 x, missed. Whoever waits sleeps" in text
-    assert "of 4 who wait somebody looks every 25.0 ms, so the lock is left free for about 0.2 s in all; for 1 " in text
-    assert "20.0 x, reached. The CPUs allow 640.0 x: one item keeps them busy to 0 %, twenty to 3 %." in text
-    for line in text.splitlines():
-        assert not line.startswith("|") or line.endswith("|")
+    assert "| redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00 |" in made["rush"]
+    assert made["bounds"].endswith("| 4000 | 9000 | 1000 | 0.60 | 0.25 |")
+    assert outside(text) == outside(DOCUMENT.read_text(encoding="utf-8"))
+    assert filled(text, result()) == text
+
+
+def outside(text: str) -> list[str]:
+    """What stands around the blocks."""
+    return re.split(r"<!-- bench:.*?/bench -->", text, flags=re.DOTALL)
 
 
 def test_one_round_has_no_spread() -> None:
@@ -297,28 +302,6 @@ def test_items_that_do_not_add_up_are_summed() -> None:
     assert total_verdict([good, {**good, "orders": 102, "stock": 0}]) == "OVERSOLD by 2"
 
 
-def test_the_document_begins_with_what_it_comes_to() -> None:
-    """What each guard costs, what bounds the mutex, and what the short cut is worth: from the figures of the tables."""
-    made = result()
-    made.rows = [
-        replace(row, etcd_calls=0.5) if (row.case.part, row.case.guard) == ("crowd", "etcd") else row
-        for row in made.rows
-    ]
-    title, heading, costs, limit, short_cut = (
-        performance(made).split("## ComparisonSource")[0].replace("\n\n", "\n").split("\n")[:5]
-    )
-    assert (title, heading) == ("# Performance", "## In short")
-    fast = "`redis-lua` 0.50 (1.00), `etcd-batch` 0.75 (1.50), `none` 1.00 (2.00), `etcd-cohort` 1.50 (3.00)"
-    slow = "`etcd` 4.00 (8.00), `etcd-unfenced` 6.00 (12.00), `redis-lock` 7.50 (15.00)"
-    assert f"(and of `redis-lua`), {fast}, {slow}." in costs
-    assert limit.startswith("- What bounds `etcd` is etcd itself: a click costs 1.25 ms of CPU time, 1.00 of them in")
-    assert "which allows 1600 clicks/s, and etcd commits 1000 times/s one after the other" in limit
-    assert short_cut.startswith("- Why `etcd-unfenced` takes 1.5 times as long as `etcd` when 4 come: ")
-    assert short_cut.endswith(": 75 % of its buyers are answered without the lock.")
-    made.bounds["commits"] = 2000.0
-    assert "- What bounds `etcd` is the processor: " in performance(made)
-
-
 def test_the_lowest_limit_is_what_a_guard_is_held_against() -> None:
     """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
     made = result()
@@ -333,34 +316,35 @@ def test_the_lowest_limit_is_what_a_guard_is_held_against() -> None:
     assert rows["none"] == ["10", "-", "1600", "HTTP alone", "100 %"]
 
 
-def made_limits(made: BenchResult) -> Sequence[Sequence[str]]:
+def made_limits(made: BenchResult) -> list[list[str]]:
     """The rows of the table of limits."""
-    grid = limits_grid(made)
-    assert grid is not None
-    return grid.rows
+    return limits_table(made)[1]
 
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
-    """Parts that were measured one after the other are joined."""
-    whole = result()
-    for name in PARTS:
-        replace(whole, rows=whole.part(name)).write(tmp_path / f"{name}.json")
-    files = [str(tmp_path / f"{name}.json") for name in PARTS]
-    output = tmp_path / "performance.md"
-    assert CliRunner().invoke(cli, ["performance", *files, "--output", str(output)]).exit_code == 0
-    assert output.read_text() == performance(whole)
+    """Parts measured one after the other are joined; without one of them the document is left as it is."""
+    files = [tmp_path / f"{name}.json" for name in PARTS]
+    for name, file in zip(PARTS, files, strict=True):
+        replace(result(), rows=result().part(name)).write(file)
+    document = tmp_path / "performance.md"
+    document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
+    before = document.read_text(encoding="utf-8")
+    assert "the document shows items, which was not measured" in fill(document, *files[:-1]).output
+    assert document.read_text(encoding="utf-8") == before
+    assert fill(document, *files).exit_code == 0
+    assert document.read_text(encoding="utf-8") == filled(before, result())
 
 
-@pytest.mark.parametrize("content", [json.dumps({"format": "something else"}), "# Not JSON", "[]", "{}", "\udcff"])
+@pytest.mark.parametrize("content", ['{"format": "something else"}', "# Not JSON", "[]", "{}", "\udcff", 10**5 * "["])
 def test_a_document_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
     """What is no result is one line that names the file, and no document is written."""
-    other, output = tmp_path / "README.md", tmp_path / "performance.md"
+    other, document = tmp_path / "README.md", tmp_path / "performance.md"
     other.write_bytes(content.encode(errors="surrogateescape"))
-    refused = CliRunner().invoke(cli, ["performance", str(other), "--output", str(output)])
+    refused = fill(document, other)
     assert refused.exit_code == 1
     assert refused.output.startswith(f"Error: {other} is no result of make bench: ")
     assert refused.output.count("\n") == 1
-    assert not output.exists()
+    assert not document.exists()
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])

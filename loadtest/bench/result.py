@@ -12,6 +12,7 @@ from typing import Any
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
+from loadtest.results.kept import KeptError, read_object, restore
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
@@ -179,12 +180,8 @@ class BenchResult:
 
     @classmethod
     def read(cls, path: Path) -> BenchResult:
-        """What `write` wrote; raises OSError and ValueError."""
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data.pop("format", None) != FORMAT or data.pop("version", None) != 1:
-            raise ValueError(f"it is not {FORMAT} of version 1")
-        return cls(**{**data, "rows": [_row(row) for row in data["rows"]]})
-
-
-def _row(data: dict[str, Any]) -> Row:
-    return Row(**{**data, "case": Case(**data["case"]), "purchase_ms": Percentiles(**data["purchase_ms"])})
+        """What `write` wrote; raises KeptError."""
+        data = read_object(path)
+        if (data.get("format"), data.get("version")) != (FORMAT, 1):
+            raise KeptError(f"{path} is no {FORMAT} of version 1")
+        return restore(cls, data, path)

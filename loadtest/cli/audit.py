@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from loadtest.results.audit import Audit, audit
+from loadtest.results.kept import KeptError
 from loadtest.results.overlaps import Overlap
-from loadtest.results.record import CriticalSection, LedgerRow, Record, RecordError
+from loadtest.results.record import CriticalSection, LedgerRow, Record
 from loadtest.results.text import counted
 from loadtest.results.verdict import NO_VERDICT
 
@@ -28,7 +29,7 @@ def audit_records(records: Sequence[Path]) -> None:
     for path in records:
         try:
             record = Record.read(path)
-        except (OSError, RecordError) as error:
+        except KeptError as error:
             raise click.ClickException(str(error)) from error
         found = audit(record)
         click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")

@@ -107,21 +107,14 @@ def draw(grid: Grid) -> Table:
 @click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
     """Replace the tables of docs/performance.md by those of runs of bench; bounds are those of the first."""
-    first, *others = map(_result, results)
-    for other in others:
-        first.join(other)
     try:
+        first, *others = map(BenchResult.read, results)
+        for other in others:
+            first.join(other)
         document.write_text(filled(document.read_text(encoding="utf-8"), first), encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{document} is left as it is: {error}") from error
+        raise click.ClickException(str(error)) from error
     click.echo(f"written to {document}")
-
-
-def _result(path: Path) -> BenchResult:
-    try:
-        return BenchResult.read(path)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise click.ClickException(f"{path} is no result of make bench: {error}") from error
 
 
 @click.command("bench-lock")

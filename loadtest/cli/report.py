@@ -9,8 +9,8 @@ import click
 from jinja2 import TemplateError
 
 from loadtest.report.build import PAGE, VERSUS, write
-from loadtest.report.sources import ReportError
 from loadtest.results.folders import latest
+from loadtest.results.kept import KeptError
 
 
 @click.command()
@@ -30,8 +30,8 @@ def report(files: Sequence[Path], output: Path | None) -> None:
         raise click.ClickException("there is no report yet: make demo") from None
     try:
         click.echo(f"Report: {write(chosen, output)}")
-    except ReportError as error:
+    except KeptError as error:
         raise click.ClickException(str(error)) from error
-    except (AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
         # What this program wrote can be shown; what was changed since may be anything.
         raise click.ClickException(f"{' or '.join(map(str, chosen))} is damaged: {error}") from error

@@ -18,7 +18,7 @@ from loadtest.faults.testbed.protocols import SALE, Testbed
 from loadtest.results.audit import audit
 from loadtest.results.clock import Start, utc_now
 from loadtest.results.comparison import Run
-from loadtest.results.record import Record
+from loadtest.results.record import Expectation, Record
 from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import judge
 from loadtest.target.sale import COMPOSE_TOKEN, Sale
@@ -137,10 +137,7 @@ class Trial:
             stall_s=found.longest_stall_ms / 1000,
             problems=[*context.failures, *problems(expected, self._verdict, found)],
         )
-        record.expectation = {
-            "fault": self._scenario.what,
-            "expected": expected.value,
-            "as_expected": result.as_expected,
-            "problems": list(result.problems),
-        }
+        record.expectation = Expectation(
+            expected.value, result.as_expected, list(result.problems), fault=self._scenario.what
+        )
         return result

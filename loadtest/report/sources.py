@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,12 @@ from loadtest.bench.result import FORMAT as BENCH
 from loadtest.bench.result import BenchResult
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
+from loadtest.results.kept import KeptError, read_object
 from loadtest.results.record import FORMAT as RECORD
-from loadtest.results.record import Record, RecordError
+from loadtest.results.record import Record
 
 
-class ReportError(ValueError):
+class ReportError(KeptError):
     """There is nothing that a report can be made of; the message is one line."""
 
 
@@ -92,43 +91,19 @@ def read(path: Path) -> Source:
     for name in (COMPARISON, BENCHMARK):
         if (path / name).exists():
             return _file(path / name)
-    records = [_record(each) for each in sorted((path / RECORDS).glob("*.json"))]
+    records = [Record.read(each) for each in sorted((path / RECORDS).glob("*.json"))]
     if not records:
         raise ReportError(f"{path} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
     return RecordsSource(path, sorted(records, key=lambda record: record.started))
 
 
 def _file(path: Path) -> Source:
-    kind = _kind(path)
-    if kind == RECORD:
-        return RecordsSource(path, [_record(path)])
-    if kind == BENCH:
-        return BenchSource(path, _whole(BenchResult.read, path))
-    if kind == COMPARISON:
-        kept = [_record(each) for each in sorted((path.parent / RECORDS).glob("*.json"))]
-        return ComparisonSource(path, _whole(Comparison.read, path), {record.guard: record for record in kept})
+    data = read_object(path)
+    if data.get("format") == RECORD:
+        return RecordsSource(path, [Record.read(path)])
+    if data.get("format") == BENCH:
+        return BenchSource(path, BenchResult.read(path))
+    if "runs" in data:
+        kept = map(Record.read, sorted((path.parent / RECORDS).glob("*.json")))
+        return ComparisonSource(path, Comparison.read(path), {record.guard: record for record in kept})
     raise ReportError(f"{path} is none of these: the JSON file of a comparison, of a benchmark, or of a record")
-
-
-def _kind(path: Path) -> str | None:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReportError(f"{path} cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        return None
-    return data.get("format") or (COMPARISON if "runs" in data else None)
-
-
-def _record(path: Path) -> Record:
-    try:
-        return Record.read(path)
-    except (OSError, RecordError) as error:
-        raise ReportError(str(error)) from error
-
-
-def _whole(reader: Callable[[Path], Any], path: Path) -> Any:
-    try:
-        return reader(path)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportError(f"{path} is damaged: {error}") from error

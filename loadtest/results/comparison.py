@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.results.answer import Answer, Outcome
+from loadtest.results.kept import read_object, restore
 from loadtest.results.verdict import NO_VERDICT, Verdict
 
 # Names and promises are the shop's; that this list is complete is tested.
@@ -28,6 +29,7 @@ GUARDS = (
 DEFAULT_GUARDS = ["none", "etcd"]
 BASELINE = "none"
 NO_PROMISE = "none"
+_FAILURES = {"BROKEN": "Promise broken", "out of time": "Out of time"}
 BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 
@@ -62,6 +64,8 @@ class Run:
         purchase_ms: from each click to its answer, as the buyer saw it.
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
+        gave_up: buyers whose guard ran out of time.
+        ran_out_of_time: the promise was not kept because of these buyers alone.
     """
 
     guard: str
@@ -82,6 +86,8 @@ class Run:
     waited_ms: Percentiles
     held_ms: Percentiles
     by_instance: dict[str, dict[str, int]]
+    gave_up: int = 0
+    ran_out_of_time: bool = False
 
     @classmethod
     def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> Run:
@@ -108,7 +114,18 @@ class Run:
             waited_ms=Percentiles.of(answer.waited_ms for answer in answers),
             held_ms=Percentiles.of(answer.held_ms for answer in answers),
             by_instance={name: _outcomes(a for a in answers if a.instance == name) for name in instances},
+            gave_up=verdict.gave_up,
+            ran_out_of_time=verdict.ran_out_of_time,
         )
+
+    @property
+    def promise_result(self) -> str:
+        """What came of the promise, in a word or two."""
+        if self.kept_promise is None:
+            return "unknown"
+        if self.kept_promise:
+            return "none" if self.promise == NO_PROMISE else "kept"
+        return "out of time" if self.ran_out_of_time else "BROKEN"
 
     @property
     def failed(self) -> int:
@@ -166,15 +183,28 @@ class Comparison:
         if self._disturbed:
             disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
             return f"{disturbed}. Start again and let nobody else use this stack meanwhile."
-        broken = [f"{run.guard} ({run.verdict})" for run in self.runs if not run.kept_promise]
-        promised = any(run.promise != NO_PROMISE for run in self.runs)
-        kept = "Every promise was kept." if promised else "Nothing was promised."
-        promises = f"Promise broken: {', '.join(broken)}." if broken else kept
+        failures = [(words, self._listed(result)) for result, words in _FAILURES.items()]
+        kept = "Every promise was kept." if self._promised else "Nothing was promised."
+        promises = " ".join(f"{words}: {listed}." for words, listed in failures if listed) or kept
         if self.baseline_oversold:
             return f"{promises} Without a lock, {self.stock + self.baseline_oversold} of {self.stock} items were sold."
         if any(run.guard == BASELINE for run in self.runs):
             return f"{promises} Without a lock nothing was oversold either: this rush proves nothing."
         return promises
+
+    @property
+    def tone(self) -> str:
+        """How it is shown: "good", "bad", or "plain" where there is neither a promise nor a flaw."""
+        if self._promised:
+            return "good" if self.kept else "bad"
+        return "plain" if all(run.verdict.startswith("EXACT") for run in self.runs) else "bad"
+
+    @property
+    def _promised(self) -> bool:
+        return any(run.promise != NO_PROMISE for run in self.runs)
+
+    def _listed(self, promise_result: str) -> str:
+        return ", ".join(f"{run.guard} ({run.verdict})" for run in self.runs if run.promise_result == promise_result)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
@@ -186,11 +216,5 @@ class Comparison:
 
     @classmethod
     def read(cls, path: Path) -> Comparison:
-        """What `write` wrote; raises OSError and ValueError."""
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**data, "runs": [_run(run) for run in data["runs"]]})
-
-
-def _run(data: dict[str, Any]) -> Run:
-    measured = ("purchase_ms", "waited_ms", "held_ms")
-    return Run(**{**data, **{name: Percentiles(**data[name]) for name in measured}})
+        """What `write` wrote; raises KeptError."""
+        return restore(cls, read_object(path), path)

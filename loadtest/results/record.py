@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from loadtest.results.answer import Answer, Token
 from loadtest.results.clock import Start
-from loadtest.results.comparison import Run
+from loadtest.results.comparison import NO_PROMISE, Run
+from loadtest.results.kept import KeptError, read_object, restore
 from loadtest.results.section_reader import LoggedSection
 from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
-
-
-class RecordError(ValueError):
-    """A file is no record, or a newer program's; the message is one line."""
+NO_GUARD = "no guard"  # the board has recorded a sale in which nobody bought
 
 
 @dataclass(frozen=True)
@@ -136,17 +134,43 @@ class Event:
     text: str
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What was expected of a fault.
+
+    Attributes:
+        fault: what was done, in one line.
+        expected: a value of `loadtest.faults.scenario.Expected`.
+        problems: why the run is not as expected; empty if it is.
+    """
+
+    expected: str
+    as_expected: bool
+    problems: list[str]
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What every record says of its verdict; that of a rush says more."""
+
+    verdict: str
+    orders: int
+    stock_left: int
+    lost_updates: int
+
+
 @dataclass
 class Record:
     """One rush or fault under one guard.
 
     Attributes:
         kind: "rush" or "fault".
+        buyers, hold_ms: None where the board recorded the sale, and does not know.
         scenario: the fault's name.
         promise: the guard's, in the shop's words.
         started: ISO 8601, UTC.
         verdict: the run's row of comparison.json.
-        expectation: of a fault: what was expected, and whether it came: see `loadtest.faults`.
         sections: complete if the instances recorded them, else empty.
     """
 
@@ -154,13 +178,13 @@ class Record:
     guard: str
     promise: str
     stock: int
-    buyers: int
-    hold_ms: int
+    buyers: int | None
+    hold_ms: int | None
     started: str
     versions: dict[str, str]
     verdict: dict[str, Any]
     scenario: str | None = None
-    expectation: dict[str, Any] | None = None
+    expectation: Expectation | None = None
     answers: list[AnswerRow] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)
     sections: list[CriticalSection] = field(default_factory=list)
@@ -193,6 +217,16 @@ class Record:
             (CriticalSection.of(logged, start) for logged in entered), key=lambda section: section.entered_ms
         )
 
+    @property
+    def kept_promise(self) -> bool | None:
+        """Whether the guard kept its promise; None where there is no verdict."""
+        told: bool | None = self.verdict.get("kept_promise", self.promise == NO_PROMISE or self.exact)
+        return told
+
+    @property
+    def exact(self) -> bool:
+        return str(self.verdict["verdict"]).startswith("EXACT")
+
     def to_json(self) -> str:
         """A line a row, so that two records can be compared as text."""
         members = {"format": FORMAT, "version": VERSION, **asdict(self)}
@@ -209,24 +243,14 @@ class Record:
         """What `write` wrote.
 
         Raises:
-            OSError: the file cannot be read.
-            RecordError: it is no record, or a newer program's.
+            KeptError: the file cannot be read, is damaged, is no record, or a newer program's.
         """
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            known = (data["format"], data["version"]) == (FORMAT, VERSION)
-        except (ValueError, KeyError, TypeError):
-            known = False
-        if not known:
-            raise RecordError(f"{path} is no {FORMAT} of version {VERSION}")
-        try:
-            data.update({name: [row(**each) for each in data[name]] for name, row in _ROWS.items()})
-            return cls(**{each.name: data[each.name] for each in fields(cls)})
-        except (KeyError, TypeError) as error:
-            raise RecordError(f"{path} is damaged: {error}") from error
-
-
-_ROWS = {"answers": AnswerRow, "ledger": LedgerRow, "sections": CriticalSection, "samples": Sample, "events": Event}
+        data = read_object(path)
+        if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+            raise KeptError(f"{path} is no {FORMAT} of version {VERSION}")
+        record = restore(cls, {**data, "guard": data.get("guard") or NO_GUARD}, path)
+        restore(_Judged, record.verdict, path)
+        return record
 
 
 def _lines(value: Any) -> str:

@@ -51,6 +51,7 @@ class Verdict:
         missing: buyers who were told "sold" and are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
         in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
+        gave_up: buyers whose guard ran out of time while they waited for the lock.
         strangers: orders of buyers who are not of the rush: what they did to the stock, no guard is to blame for.
     """
 
@@ -63,11 +64,18 @@ class Verdict:
     contradicted: int
     in_doubt: int
     strangers: int = 0
+    gave_up: int = 0
 
     @property
     def exact(self) -> bool:
         """Every item was sold once, to whom it was promised, and the counter agrees."""
         return not self.strangers and not any(count for count, _ in self._flaws())
+
+    @property
+    def ran_out_of_time(self) -> bool:
+        """What was not sold was left over by buyers who gave up; nothing else is wrong."""
+        flaws = [name for count, name in self._flaws() if count]
+        return 0 < self.undersold <= self.gave_up and len(flaws) == 2 and not self.strangers
 
     @property
     def sentence(self) -> str:
@@ -80,6 +88,7 @@ class Verdict:
     def _flaws(self) -> Iterable[tuple[int, str]]:
         yield self.oversold, f"OVERSOLD by {self.oversold}"
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
+        yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
         # Who oversells has lost updates: that is how it happens, and not a second finding.
         yield (
             0 if self.oversold else self.lost_updates,
@@ -115,6 +124,7 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
         contradicted=sum(buyer in certain for buyer in unacknowledged),
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
+        gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
     )
 
 

@@ -13,6 +13,7 @@ from loadtest.terminal.console import console
 from loadtest.terminal.table import table
 
 _BAR = 18  # characters
+_STYLES = {"good": "bold green", "bad": "bold red", "plain": "bold"}
 
 
 class Terminal(ProgressListener):
@@ -61,7 +62,7 @@ class Terminal(ProgressListener):
         """The comparison as a table, and what it comes to if it is complete."""
         self._console.print()
         self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
-        style = "bold green" if complete and comparison.kept else "bold red"
+        style = _STYLES[comparison.tone] if complete else "bold red"
         sentence = comparison.sentence if complete else "Not complete."
         self._console.print(sentence, style=style, markup=False, soft_wrap=True)
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.results.comparison import NO_PROMISE, Comparison, Percentiles, Run
+from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.text import counted
 
 # What the table takes with all columns and lines around them, and what it takes without those that others tell as well.
@@ -78,11 +78,7 @@ def _verdict(run: Run) -> Text:
 
 
 def _promise(run: Run) -> Text:
-    if run.kept_promise is None:
-        return Text("unknown", _BAD)
-    if run.promise == NO_PROMISE:
-        return Text("none", _QUIET)
-    return Text("kept", _GOOD) if run.kept_promise else Text("BROKEN", _BAD)
+    return Text(run.promise_result, {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD))
 
 
 _OVERSOLD = _Column("over-\nsold", lambda run: _count(run.oversold))

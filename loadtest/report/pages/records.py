@@ -38,11 +38,11 @@ class Played:
     @property
     def as_expected(self) -> bool:
         expectation = self.record.expectation
-        return bool(expectation["as_expected"] if expectation else self.record.verdict["kept_promise"])
+        return expectation.as_expected if expectation else bool(self.record.kept_promise)
 
     @property
     def problems(self) -> list[str]:
-        return list(self.record.expectation["problems"]) if self.record.expectation else []
+        return self.record.expectation.problems if self.record.expectation else []
 
 
 def page(kept: RecordsSource) -> str:
@@ -76,11 +76,7 @@ def chapters(played: list[Played]) -> list[dict[str, Any]]:
     found: dict[str, list[Played]] = {}
     for each in played:
         found.setdefault(each.record.scenario or "rush", []).append(each)
-    return [{"name": name, "what": _fault(each[0].record), "played": each} for name, each in found.items()]
-
-
-def _fault(record: Record) -> str:
-    return str((record.expectation or {}).get("fault", ""))
+    return [{"name": name, "expectation": each[0].record.expectation, "played": each} for name, each in found.items()]
 
 
 def repeat(records: list[Record]) -> str:

@@ -34,7 +34,7 @@ from loadtest.faults.testbed.local import LocalTestbed
 from loadtest.faults.trial import MOST_PLAYS, Screen, Trial
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
-from loadtest.results.record import Record
+from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
 from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.waiting import wait_until
@@ -172,9 +172,7 @@ def test_only_the_fence_refuses_a_late_write(testbed: LocalTestbed) -> None:
     """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
     result, record = Trial(DelayedWrite(), "etcd", testbed, Deaf(), stock=STOCK).run()
     assert result.as_expected, result.problems
-    assert record.expectation == {
-        "fault": DelayedWrite.what, "expected": "EXACT", "as_expected": True, "problems": [],
-    }  # fmt: skip
+    assert record.expectation == Expectation("EXACT", True, [], fault=DelayedWrite.what)
     first, *_, last = [answer for answer in record.answers if answer.buyer == VICTIM]
     assert (first.outcome, first.in_doubt, last.outcome) == ("unavailable", True, "sold")
     assert len([row for row in record.ledger if row.buyer == VICTIM]) == 1

@@ -15,10 +15,10 @@ from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.results.audit import audit
-from loadtest.results.comparison import Comparison
-from loadtest.results.comparison import _run as run_of
+from loadtest.results.comparison import Comparison, Run
 from loadtest.results.folders import new_report, point_latest
-from loadtest.results.record import Event, Record
+from loadtest.results.kept import restore
+from loadtest.results.record import Event, Expectation, Record
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.results.test_audit import sale, section
 from tests.support.parsed import Page
@@ -31,7 +31,7 @@ MARKUP = '<img src="x" onerror="alert(1)">&amp;'
 def kept(directory: Path, *, slower: float = 1.0) -> Path:
     """The report of a small comparison, without its page; its wall times may be `slower`."""
     records = [Record.read(DATA / f"rush-{guard}.json") for guard in GUARDS]
-    runs = [run_of(record.verdict) for record in records]
+    runs = [restore(Run, record.verdict, directory) for record in records]
     runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
@@ -191,7 +191,7 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     record = Record.read(DATA / "rush-etcd.json")
     record.kind, record.scenario = "fault", "pause-holder"
     record.events = [Event(120.0, "shop-a is frozen"), Event(121.0, "shop-a is thawed")]
-    record.expectation = {"expected": "breaks", "as_expected": False, "problems": ["it did not break"]}
+    record.expectation = Expectation("breaks", False, ["it did not break"], fault="freeze the holder")
     for number in (1, 2):
         record.write(tmp_path / "faults/records" / f"pause-holder-{number}.json")
     page = page_of(tmp_path / "faults")
@@ -247,6 +247,7 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
     ("content", "message"),
     [
         ("{", "cannot be read: "),
+        (10**5 * "[", "cannot be read: it is nested too deeply"),
         ("[]", "is none of these: "),
         ('{"name": "package"}', "is none of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
@@ -255,7 +256,6 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ('{"format": "stock-flash-sale/record", "version": 9}', "is no stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
         ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
-        ("\udcff", "cannot be read: "),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:

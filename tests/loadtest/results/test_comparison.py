@@ -79,12 +79,6 @@ def test_only_what_was_not_served_has_failed() -> None:
         assert run.failed == (0 if outcome in (Outcome.SOLD, Outcome.SOLD_OUT) else 1)
 
 
-def test_percentiles_of_one_value_are_that_value() -> None:
-    """One measurement is all of the percentiles; none is None."""
-    assert Percentiles.of([7.0]) == Percentiles(7.0, 7.0, 7.0)
-    assert Percentiles.of([None]) == Percentiles(None, None, None)
-
-
 @pytest.mark.parametrize(("orders", "kept"), [(2, True), (3, False), (1, False)])
 def test_a_promise_is_kept_by_an_exact_sale_only(orders: int, kept: bool) -> None:
     """Too many and too few both break the promise of a guard that made one; who promised nothing breaks nothing."""
@@ -102,6 +96,39 @@ def test_the_sentence_names_the_broken_promise() -> None:
     )
     assert compared(a_run()).sentence == "Every promise was kept."
     assert compared(baseline).sentence == "Nothing was promised. Without a lock, 3 of 2 items were sold."
+
+
+def out_of_time() -> Run:
+    """A rush whose second buyer waited for the lock in vain."""
+    answers = [Answer("buyer-0", Outcome.SOLD, "shop", "order-0"), Answer("buyer-1", Outcome.LOCK_TIMEOUT, "shop")]
+    verdict = judge(stock=2, stock_left=1, ledger=[Order("order-0", "buyer-0")], answers=answers)
+    return Run.of("redis-watch", "exact", verdict, stock_left=1, answers=answers)
+
+
+def test_running_out_of_time_is_no_broken_promise() -> None:
+    """It is not a success either: sentence, table and file tell it apart from a guard that broke its promise."""
+    comparison = compared(a_run(), out_of_time())
+    assert comparison.sentence == "Out of time: redis-watch (UNDERSOLD by 1, gave up: 1)."
+    assert (comparison.exit_code, comparison.tone, cells(comparison.runs[1])[-1]) == (1, "bad", "out of time")
+    assert [(run.gave_up, run.ran_out_of_time) for run in comparison.runs] == [(0, False), (1, True)]
+    both = compared(out_of_time(), a_run("etcd", orders=3))
+    assert both.sentence.startswith("Promise broken: etcd (OVERSOLD by 1). Out of time: redis-watch (")
+
+
+def test_without_a_promise_there_is_no_success() -> None:
+    """A sale that oversold is not shown as one that went well because nobody had promised anything."""
+    baseline = a_run("none", "none", orders=3)
+    assert (compared(baseline).tone, compared(baseline, a_run()).tone) == ("bad", "good")
+    assert compared(a_run("none", "none")).tone == "plain"
+
+
+def test_files_from_before_are_read(tmp_path: Path) -> None:
+    """A comparison without the members that came later is one in which nobody gave up."""
+    path = tmp_path / "comparison.json"
+    written = json.loads(compared(a_run()).to_json())
+    del written["runs"][0]["gave_up"], written["runs"][0]["ran_out_of_time"], written["machine"]
+    path.write_text(json.dumps(written), encoding="utf-8")
+    assert Comparison.read(path) == compared(a_run())
 
 
 def disturbed(guard: str, promise: str) -> Run:
@@ -144,7 +171,7 @@ def test_comparison_json_has_its_shape(tmp_path: Path) -> None:
     assert list(written) == ["stock", "buyers", "started", "versions", "runs", "hold_ms", "machine"]
     assert " ".join(written["runs"][0]) == (
         "guard promise outcomes orders stock_left oversold undersold lost_updates duplicates verdict kept_promise "
-        "wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance"
+        "wall_s requests_per_s send_spread_ms purchase_ms waited_ms held_ms by_instance gave_up ran_out_of_time"
     )
     assert list(written["runs"][0]["outcomes"]) == [outcome.value for outcome in Outcome]
     assert list(written["runs"][0]["purchase_ms"]) == ["p50", "p99", "max"]

@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start, now_ns
-from loadtest.results.record import Event, Record, RecordError, Sample
+from loadtest.results.record import Event, Record, Sample
 from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import Order
 
@@ -36,7 +34,7 @@ def a_record() -> Record:
         hold_ms=0,
         started="2030-01-01T00:00:00+00:00",
         versions={"python": "3"},
-        verdict={"stock_left": 0},
+        verdict={"verdict": "EXACT", "orders": 1, "stock_left": 0, "lost_updates": 0},
     )
 
 
@@ -114,23 +112,3 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     record.write(path)
     assert Record.read(path) == record
     assert len(path.read_text().splitlines()) > 9
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "stock-flash-sale/record", "version": 99}'])
-def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
-    """Another file, or the record of a newer program, is one clear error."""
-    path = tmp_path / "record.json"
-    path.write_text(text)
-    with pytest.raises(RecordError, match=r"record\.json is no stock-flash-sale/record of version 1"):
-        Record.read(path)
-
-
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
-    """A record without a part that it must have is an error that names the part."""
-    path = tmp_path / "record.json"
-    a_record().write(path)
-    data = json.loads(path.read_text())
-    del data["ledger"]
-    path.write_text(json.dumps(data))
-    with pytest.raises(RecordError, match="'ledger'"):
-        Record.read(path)

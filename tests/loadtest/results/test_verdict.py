@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,63 +32,60 @@ def entry(number: int) -> Order:
     return Order(f"order-{number}", f"buyer-{number}")
 
 
-def rush(*, stock: int, orders: int, buyers: int, stock_left: int | None = None) -> Verdict:
-    """A rush in which everybody whose order is in the ledger was told so, and nobody else."""
-    answers = [sold(n) if n < orders else refused(n) for n in range(buyers)]
-    left = stock - orders if stock_left is None else stock_left
+def rush(*, stock: int, left: int, orders: int, **others: int) -> Verdict:
+    """A rush in which every buyer with an order was told so, and `others` by the name of their outcome."""
+    answers = [sold(number) for number in range(orders)]
+    for outcome, count in others.items():
+        answers += [refused(len(answers) + number, Outcome(outcome)) for number in range(count)]
     return judge(stock=stock, stock_left=left, ledger=[entry(n) for n in range(orders)], answers=answers)
 
 
-def test_all_sold_once_is_exact() -> None:
-    """300 orders for 300 items, 200 buyers sent away: EXACT."""
-    verdict = rush(stock=300, orders=300, buyers=500)
-    assert verdict.exact
-    assert verdict.sentence == "EXACT"
+EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
+def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
+    """Each shared example has its verdict, word by word."""
+    verdict = rush(
+        stock=example["stock"],
+        left=example["stock_left"],
+        orders=example["sold"],
+        sold_out=example["sold_out"],
+        lock_timeout=example["gave_up"],
+        unavailable=example["failed"],
+    )
+    assert (verdict.sentence, verdict.lost_updates) == (example["verdict"], example["lost_updates"])
+    assert verdict.exact == (example["verdict"] == "EXACT")
 
 
 def test_a_counter_at_zero_does_not_hide_overselling() -> None:
     """Ten orders for one item, and the counter says 0: it is the ledger that counts."""
-    verdict = rush(stock=1, orders=10, buyers=10, stock_left=0)
-    assert verdict.sentence == "OVERSOLD by 9"
-    assert verdict.lost_updates == 9
-    assert not verdict.exact
-
-
-def test_selling_nothing_is_not_praised() -> None:
-    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused."""
-    for outcome in [*REFUSED, Outcome.ERROR]:
-        answers = [refused(n, outcome) for n in range(1000)]
-        assert judge(stock=1, stock_left=1, ledger=[], answers=answers).sentence == "UNDERSOLD by 1"
-
-
-def test_what_nobody_wanted_is_not_undersold() -> None:
-    """With fewer buyers than items, what is left over is no fault."""
-    assert rush(stock=300, orders=200, buyers=200).exact
-
-
-def test_as_many_buyers_as_items_want_them_all() -> None:
-    """With one click for each item, every item that is left over was wanted, however its buyer was refused."""
-    answers = [sold(0), refused(1, Outcome.LOCK_TIMEOUT)]
-    assert judge(stock=2, stock_left=1, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 1"
+    verdict = rush(stock=1, left=0, orders=10)
+    assert (verdict.sentence, verdict.lost_updates, verdict.exact) == ("OVERSOLD by 9", 9, False)
 
 
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
-def test_buyers_sent_away_with_items_left_are_items_undersold(outcome: Outcome) -> None:
-    """Whoever clicked and got nothing while there were items wanted one, also where demand was small."""
-    answers = [sold(0), refused(1, outcome), refused(2, outcome)]
-    assert judge(stock=300, stock_left=299, ledger=[entry(0)], answers=answers).sentence == "UNDERSOLD by 2"
+def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
+    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; it names those who gave up."""
+    gave_up = ", gave up: 1000" if outcome is Outcome.LOCK_TIMEOUT else ""
+    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{gave_up}"
+    assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
 
 
-def test_items_that_vanish_are_undersold() -> None:
-    """A counter that fell without an order has lost an item."""
-    assert rush(stock=300, orders=200, buyers=200, stock_left=95).sentence == "UNDERSOLD by 5"
-
-
-def test_lost_updates_alone_are_a_flaw() -> None:
-    """The right number of orders with a counter that disagrees is not exact."""
-    verdict = rush(stock=300, orders=300, buyers=300, stock_left=4)
-    assert verdict.sentence == "4 lost updates"
-    assert not verdict.exact
+@pytest.mark.parametrize(
+    ("left", "others", "alone"),
+    [
+        (2, {"lock_timeout": 2}, True),
+        (2, {"lock_timeout": 5}, True),
+        (2, {"lock_timeout": 1, "unavailable": 1}, False),
+        (3, {"lock_timeout": 5}, False),  # an update was lost as well
+        (0, {"lock_timeout": 1}, False),  # an item vanished as well
+        (2, {"sold_out": 5}, False),
+    ],
+)
+def test_running_out_of_time_is_told_apart(left: int, others: dict[str, int], alone: bool) -> None:
+    """Buyers who gave up explain what was not sold, unless something else is wrong too."""
+    assert rush(stock=10, left=left, orders=8, **others).ran_out_of_time == alone
 
 
 def test_acknowledged_but_missing() -> None:
@@ -97,7 +97,7 @@ def test_acknowledged_but_missing() -> None:
 
 
 def test_one_order_told_to_two_buyers_is_missing_once() -> None:
-    """An order belongs to one buyer; the other was told of an order that is not his."""
+    """An order belongs to one buyer; the other was told of an order of somebody else."""
     other = replace(sold(0), buyer="buyer-1")
     assert judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[sold(0), other]).missing == 1
 
@@ -152,7 +152,7 @@ def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
 @given(stock=st.integers(0, 40), orders=st.integers(0, 60), refusals=st.integers(0, 60))
 def test_an_honest_ledger_is_judged_by_its_length(stock: int, orders: int, refusals: int) -> None:
     """With a true counter and true answers, exactly one of oversold, undersold and exact holds, by the right number."""
-    verdict = rush(stock=stock, orders=orders, buyers=orders + refusals)
+    verdict = rush(stock=stock, left=stock - orders, orders=orders, sold_out=refusals)
     assert verdict.oversold == max(0, orders - stock)
     assert verdict.undersold == min(max(0, stock - orders), refusals if orders + refusals < stock else stock)
     assert verdict.exact == (orders == stock or (orders < stock and not refusals))

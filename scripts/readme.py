@@ -24,7 +24,6 @@ from loadtest.faults.screen import draw  # noqa: E402
 from loadtest.faults.snapshot import Lease, Participant, Snapshot  # noqa: E402
 
 README = ROOT / "README.md"
-README_ZH = ROOT / "README.zh-CN.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"
 WORKSHOP = ROOT / "docs/workshop.md"
 PART = "<!-- {name}: generated -->\n{text}\n<!-- end -->"
@@ -88,7 +87,6 @@ def picture() -> str:
 
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     README: {"demo": partial(run, "demo")},
-    README_ZH: {"demo": lambda: part("demo", README.read_text(encoding="utf-8"))},
     GUARDS_PAGE: {"guards": guards},
     WORKSHOP: {
         "unlocked": partial(run, "demo", "--guard", "none"),
@@ -102,6 +100,11 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
 }
 
 
+def translation(document: Path) -> Path:
+    """The Chinese page of a document, whether there is one or not: it shows the same outputs."""
+    return document.with_suffix(".zh-CN.md")
+
+
 def part(name: str, text: str) -> str:
     """The generated part `name` as it stands in `text`; raises ValueError if it is not there."""
     found = re.search(re.escape(PART.format(name=name, text="\0")).replace("\0", "(.*?)"), text, re.DOTALL)
@@ -113,11 +116,12 @@ def part(name: str, text: str) -> str:
 def main() -> None:
     """Write every part, or those that are named."""
     for document, parts in PARTS.items():
-        text = document.read_text(encoding="utf-8")
         for name in filter(parts.__contains__, sys.argv[1:] or parts):
-            old, new = part(name, text), parts[name]()
-            text = text.replace(PART.format(name=name, text=old), PART.format(name=name, text=new))
-            document.write_text(text, encoding="utf-8")
+            new = parts[name]()
+            for page in filter(Path.exists, (document, translation(document))):
+                text = page.read_text(encoding="utf-8")
+                old = PART.format(name=name, text=part(name, text))
+                page.write_text(text.replace(old, PART.format(name=name, text=new)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pages = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
     assert pages == {path.stem for path in ROOT.glob("docs/*.md")}
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert pages <= set(re.findall(r'href="(?:\./)?([\w-]+)\.html', index))
+    assert pages <= set(re.findall(r'href="(?:\./)?([\w.-]+)\.html', index))
 
 
 def test_the_site_fetches_nothing() -> None:

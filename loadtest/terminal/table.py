@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.text import counted
 
-# What the table takes with all columns and lines around them, and what it takes without those that others tell as well.
-_WIDE, _USUAL = 115, 80
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
@@ -26,42 +26,39 @@ class _Column:
 
 
 def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
-    """A row for each guard.
+    """A row for each guard; where the columns do not fit, those that others tell as well are left out.
 
     Args:
         comparison: what to show.
         width: characters there are in a line.
         plain: only characters that every terminal and log has.
     """
-    wide = width >= _WIDE
+    columns = [column for column in _COLUMNS if column is not _FAILED or any(run.failed for run in comparison.runs)]
+    drawn = _draw(comparison, columns, plain=plain, wide=True)
+    for left_out in (None, *_LEFT_OUT):
+        if _fits(drawn, width):
+            break
+        columns = [column for column in columns if column is not left_out]
+        drawn = _draw(comparison, columns, plain=plain, wide=False)
+    return drawn
+
+
+def _fits(drawn: Table, width: int) -> bool:
+    unbounded = Console(width=10 * width)
+    return Measurement.get(unbounded, unbounded.options, drawn).maximum <= width
+
+
+def _draw(comparison: Comparison, columns: Sequence[_Column], *, plain: bool, wide: bool) -> Table:
     title = f"{counted(comparison.buyers, 'buyer')}, {counted(comparison.stock, 'item')}"
     if wide and not plain:
         drawn = Table(title=title, box=box.ROUNDED)
     else:
         drawn = Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
-    columns = _columns(width, failures=any(run.failed for run in comparison.runs))
     for column in columns:
         drawn.add_column(column.title, justify="left" if column.left else "right", no_wrap=column is not _VERDICT)
     for run in comparison.runs:
         drawn.add_row(*(column.cell(run) for column in columns))
     return drawn
-
-
-def _columns(width: int, *, failures: bool) -> list[_Column]:
-    """Where there is little room, the verdict alone tells what was oversold; failures are shown if there are any.
-
-    Where there is less, it goes before who was sent away, how long they waited, and the promise.
-    """
-    usual = width >= _USUAL
-    conditions = (
-        (_OVERSOLD, width >= _WIDE),
-        (_SOLD_OUT, usual),
-        (_FAILED, failures),
-        (_WAITED, usual),
-        (_PROMISE, usual),
-    )
-    left_out = [column for column, shown in conditions if not shown]
-    return [column for column in _COLUMNS if column not in left_out]
 
 
 def _count(number: int) -> Text:
@@ -81,6 +78,9 @@ def _promise(run: Run) -> Text:
     return Text(run.promise_result, {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD))
 
 
+_LOST = _Column("lost\nupdates", lambda run: _count(run.lost_updates))
+_WALL = _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"))
+_TOOK = _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms))
 _OVERSOLD = _Column("over-\nsold", lambda run: _count(run.oversold))
 _SOLD_OUT = _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"])))
 _FAILED = _Column("failed", lambda run: _count(run.failed))
@@ -91,15 +91,16 @@ _COLUMNS = (
     _Column("guard", lambda run: Text(run.guard, "bold"), left=True),
     _Column("sold", lambda run: Text(str(run.orders))),
     _OVERSOLD,
-    _Column("lost\nupdates", lambda run: _count(run.lost_updates)),
+    _LOST,
     _SOLD_OUT,
     _FAILED,
-    _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}")),
+    _WALL,
     _WAITED,
-    _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms)),
+    _TOOK,
     _VERDICT,
     _PROMISE,
 )
+_LEFT_OUT = (_OVERSOLD, _SOLD_OUT, _WAITED, _PROMISE, _TOOK, _LOST, _WALL, _FAILED)  # in this order
 TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in _COLUMNS)
 
 

@@ -46,6 +46,19 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
     assert "…" not in text
 
 
+@pytest.mark.parametrize("verdict", ["UNDERSOLD by 271, gave up: 268", "UNDERSOLD by 271, gave up: 268, 120 in doubt"])
+@pytest.mark.parametrize("plain", [True, False])
+def test_columns_are_dropped_before_words_are_broken(verdict: str, plain: bool) -> None:
+    """A long verdict stands in one line of 80 columns, beside its guard and what was sold."""
+    text = shown(
+        replace(a_run("redis-watch", Outcome.LOCK_TIMEOUT), verdict=verdict), a_run("none"), width=80, plain=plain
+    )
+    (line,) = [line for line in text.splitlines() if "redis-watch" in line]
+    assert verdict in line
+    assert "500" in line
+    assert "…" not in text
+
+
 def test_plain_is_plain() -> None:
     """Without a terminal there are neither escape sequences nor characters that a log may not have."""
     assert shown(a_run("etcd")).isascii()

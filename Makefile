@@ -9,66 +9,71 @@ RUN := .venv/bin/python
 .PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint format \
 	requirements readme show docs docker-test clean setup-loadtest setup-dev setup-browser
 
-help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
+# "##1" marks what people need first, "##2" what else they may want, "##3" what maintainers use.
+HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" Makefile | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
 
-demo: setup-loadtest ## Run the sale under every guard and compare: oversold without a lock, exact with one
+help:
+	@echo "First:"; $(call HELP,##1)
+	@echo "Then:"; $(call HELP,##2)
+	@echo "For maintainers:"; $(call HELP,##3)
+
+demo: setup-loadtest ##1 Sell under every guard and compare: oversold without a lock
 	@$(RUN) -m loadtest demo $(ARGS)
 
-workshop: setup-loadtest ## Lead a room through the workshop, step by step (ARGS="--language zh")
+workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
 
-faults: setup-loadtest ## Kill, pause and cut off what the sale relies on, and judge what was sold (ARGS="pause-holder")
+faults: setup-loadtest ##2 Break what the sale relies on, and judge what was sold
 	@$(RUN) -m loadtest faults $(ARGS)
 
-up: setup-loadtest ## Run etcd, Redis and two shops in the foreground, until Ctrl-C
+up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 	@$(RUN) -m loadtest up $(ARGS)
 
-bench: setup-loadtest ## Measure the guards side by side: time, CPU, memory, calls; ARGS="--part rush --rounds 3" is short
+bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is short
 	@$(RUN) -m loadtest bench $(ARGS)
 
-bench-lock: setup-loadtest ## Measure the locks: ours, etcd's lock RPC, redis-py's; on one etcd, in one run
+bench-lock: setup-loadtest ##2 Measure the locks: ours, etcd's lock RPC, redis-py's
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
-test: lint ## Run all checks and tests
+test: lint ##3 Run all checks and tests
 	@$(RUN) -m pytest -n 4 --dist loadfile $(ARGS)  # they mostly wait
 
-test-slow: setup-dev ## Run the proofs that take minutes
+test-slow: setup-dev ##3 Run the proofs that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
 
-test-shaken: setup-dev ## Run the tests of lock and shop with threads that dawdle wherever they meet
+test-shaken: setup-dev ##3 Run the tests of lock and shop with threads that hesitate
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 tests/lock tests/app $(ARGS)
 
-test-browser: setup-browser ## Run the tests that look at the board in a browser (needs Chromium)
+test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py
 	@$(RUN) -m pytest -m browser $(ARGS)
 
-lint: setup-dev ## Run the checks alone: ruff and mypy
+lint: setup-dev ##3 Run the checks alone: ruff and mypy
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
 
-format: setup-dev ## Format the code and mend what ruff can mend
+format: setup-dev ##3 Format the code and mend what ruff can mend
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
 
-readme: setup-dev ## Run the demo and write the outputs that README.md shows
+readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 	@$(RUN) scripts/readme.py $(ARGS)
 
-docs: setup-dev ## Build the documents as a site that opens from disk: site/index.html
+docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
-show: setup-browser ## Photograph board, report and Locust's page in real runs, for README.md and docs (needs Chromium)
+show: setup-browser ##3 Photograph board, report and Locust's page (needs Chromium)
 	@$(RUN) -m scripts.show $(ARGS)
 
-docker-test: ## Bring the Compose stack up, buy one item from each shop, take it down
+docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh
 
-requirements: ## Pin the newest versions of all dependencies (needs uv)
+requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 	@command -v uv > /dev/null || { echo "make requirements needs uv: pip install uv" >&2; exit 1; }
 	@scripts/pin_requirements.sh
 
-clean: ## Remove what the other commands made, except reports/
+clean: ##3 Remove what the other commands made, except reports/
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build ./*.egg-info
 	find app lock loadtest tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 OLDEST = (3, 10)
 NEWEST = (3, 15)  # the newest for which every pinned package has a wheel
+DOT_S = 1.0
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 SPARE = {
@@ -151,16 +152,28 @@ def pip(*arguments: str):
         "--quiet",
     ]
     command += ["--disable-pip-version-check", "--no-input", *arguments]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if answer.returncode == 0:
+    code, output = run_with_dots(command)
+    if code == 0:
         return None
-    output = answer.stdout.decode(errors="replace")
     missing = re.search(r"No matching distribution found for ([\w.-]+)", output)
     if missing:
         return missing.group(1).lower()
     errors = [line for line in output.split("\n") if "error" in line.lower()] or output.strip().split("\n")
     (VENV / "setup.log").write_text(output)
     raise failure(f"pip failed: {errors[0].strip()} (all of it: .venv/setup.log)")
+
+
+def run_with_dots(command: list) -> tuple:
+    """Run it to its end, with a dot for each second: exit code and output."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        while True:
+            try:
+                output = process.communicate(timeout=DOT_S)[0]
+            except subprocess.TimeoutExpired:
+                print(".", end="", flush=True)
+            else:
+                print(flush=True)
+                return process.returncode, output.decode(errors="replace")
 
 
 def failure(message: str) -> SystemExit:

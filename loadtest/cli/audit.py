@@ -21,7 +21,7 @@ _MOST = 10  # lines of a kind
 @click.command("audit")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def audit_records(records: Sequence[Path]) -> None:
-    """Judge records that were kept, and list what is in them: overlaps, orders out of place, doubts.
+    """Judge kept records again: overlaps, orders out of place.
 
     Exits with 1 if a record of an exact guard shows what it must not show.
     """

@@ -125,7 +125,7 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks against each other: hand-overs per second, RPCs, CPU. Takes about two minutes."""
+    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
     console = Console(width=max(Console().width, 100))
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:

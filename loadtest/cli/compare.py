@@ -34,7 +34,7 @@ def rush_options(command: F) -> F:
 @rush_options
 @click.option("--hosts", default="http://127.0.0.1:8080,http://127.0.0.1:8090", show_default=True)
 def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts: str) -> None:
-    """Run the rush under several guards against a stack that runs already.
+    """Run the rush against a stack that runs already.
 
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
     FLASHSALE_REDIS_URL says where the ledger is.

@@ -28,7 +28,7 @@ from loadtest.terminal.console import console
 @rush_options
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
 def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: bool) -> None:
-    """Start the sale on free ports, run the rush under every guard, compare, and stop everything.
+    """Start a sale, rush under every guard, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
@@ -55,7 +55,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
 def _stack(directory: Path, *, keep: bool) -> Stack:
     """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
     if not keep:
-        return Stack(directory, ports="free")
+        return Stack(directory, ports="free", durable=True)
     usual = Stack.on_stage(directory)
     occupied = any(is_occupied(process.port) for process in usual.processes)
     return Stack.on_stage(directory, ports="free") if occupied else usual

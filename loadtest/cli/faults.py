@@ -48,7 +48,7 @@ def _listed() -> str:
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool) -> None:
-    """Break what the sale relies on, in the middle of the rush, and judge what was sold.
+    """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
     where a holder outlives its lease.

@@ -21,7 +21,10 @@ from loadtest.results.kept import KeptError
     help=f"Default: {PAGE} beside FILE; {VERSUS} for two.",
 )
 def report(files: Sequence[Path], output: Path | None) -> None:
-    """Make a page of a comparison, of records or of a benchmark; of two of a kind, compare them side by side."""
+    """Make a page of a comparison, of records or of a benchmark.
+
+    Two of a kind are compared side by side.
+    """
     if len(files) > 2:
         raise click.UsageError("one FILE is shown, two are compared; these are more.")
     try:

@@ -22,7 +22,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
 @click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
 def up(free_ports: bool, port_offset: int) -> None:
-    """Run the whole sale in the foreground, with board and Locust's page, until Ctrl-C.
+    """Run the sale with board and Locust's page, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.

@@ -74,7 +74,7 @@ def _spoken(text: str) -> str:
 @click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Of the texts.")
 @click.option("--from", "first", type=click.IntRange(1), default=1, help="The step to begin with.")
 def workshop(language: str, first: int) -> None:
-    """Lead a room through the workshop: text, command, question, one step at a time."""
+    """Lead a room through the workshop, one step at a time."""
     steps = steps_of(PAGES[language])
     if first > len(steps):
         raise click.BadParameter(f"there are {len(steps)} steps.", param_hint="--from")

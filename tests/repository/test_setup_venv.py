@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -164,3 +165,18 @@ def test_no_python_at_all(checkout: Path, tmp_path: Path) -> None:
     answer = set_up(checkout, "dev", PYTHON=str(tmp_path / "python"))
     assert answer.returncode == 1
     assert f"{tmp_path / 'python'} does not run" in answer.stderr
+
+
+def test_a_long_installation_shows_that_it_works(
+    used_checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While pip is silent there is a dot each second, and afterwards the code and all that it said."""
+    spec = importlib.util.spec_from_file_location("setup_venv", used_checkout / "scripts/setup_venv.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "DOT_S", 0.05)
+    silent = [sys.executable, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)"]
+    assert script.run_with_dots(silent) == (3, "done\n")
+    assert capsys.readouterr().out.startswith("..")

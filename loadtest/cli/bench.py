@@ -106,7 +106,10 @@ def draw(grid: Grid) -> Table:
 @click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
-    """Replace the tables of docs/performance.md by those of runs of bench; bounds are those of the first."""
+    """Replace the tables of docs/performance.md by new ones.
+
+    Bounds are those of the first result.
+    """
     try:
         first, *others = map(BenchResult.read, results)
         for other in others:

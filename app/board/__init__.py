@@ -1,6 +1,6 @@
-"""The live board: a process of its own that watches one sale and shows it to everybody who looks.
+"""The live board: its own process, which watches one sale and shows it to all viewers.
 
-It is not part of the instances, because during a locked rush all their threads wait, and a page of theirs would freeze
+It is not part of the instances: during a locked rush all their threads wait, and a page served from there would freeze
 just when people look at it.
 """
 
@@ -29,7 +29,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.live.sampler import Sampler
     from app.board.settings import BoardSettings
     from app.board.sources.locust import Locust
-    from app.board.sources.stack_client import StackControl
+    from app.board.sources.stack_client import StackClient
     from app.board.web import controls, pages, security
     from app.board.web.controls import Controls
     from app.board.web.pages import Pages
@@ -37,7 +37,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.web.params import LARGEST_BODY
 
     settings = settings or BoardSettings.from_environment()
-    stack = StackControl(settings.stack) if settings.stack else None
+    stack = StackClient(settings.stack) if settings.stack else None
     locust = Locust(settings.locust)
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)

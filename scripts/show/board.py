@@ -52,7 +52,7 @@ def rush(page: Page, guard: str, hold_ms: int) -> None:
         page.click("#toggle-controls")
     page.select_option("#rush-form [name=guards]", guard)
     page.fill("#rush-form [name=hold_ms]", str(hold_ms))
-    page.click("#rush-form button:enabled")
+    page.click("#start:enabled")
     page.click("#toggle-controls")
 
 

@@ -54,13 +54,13 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
     for _ in range(30):
         looker.page.keyboard.press("ArrowRight")
     assert looker.text(".dial output") == "30 ms"
-    looker.page.click("#rush-form button:enabled")
+    looker.page.click("#start:enabled")
     looker.wait_text("#said", "The buyers come, under etcd")
     looker.wait_figure("sold", 40)
     looker.wait_text("#word", "^EXACT$")
     assert looker.figure("sold") == 40 == sales.ledger().total()
     assert sales.selling_s() >= 39 * 0.030
-    looker.page.wait_for_selector("#rush-form button:enabled")
+    looker.page.wait_for_selector("#start:enabled")
     assert looker("#no-locust").is_hidden()
 
 
@@ -72,11 +72,11 @@ def test_a_rush_is_not_reset_by_accident(look: Look, locust: LocustPage) -> None
     looker.page.fill("#rush-form [name=buyers]", "40")
     looker.page.fill("#rush-form [name=stock]", "40")
     looker.page.fill("#rush-form [name=hold_ms]", "100")
-    looker.page.click("#rush-form button:enabled")
-    for form in ("#rush-form", "#reset-form"):
-        looker.page.wait_for_selector(f"{form} button:disabled[title^='A rush is running: ']")
-    for form in ("#rush-form", "#reset-form"):
-        looker.page.wait_for_selector(f"{form} button:enabled[title='']")
+    looker.page.click("#start:enabled")
+    for button in ("#start", "#reset"):
+        looker.page.wait_for_selector(f"{button}:disabled[title^='A rush is running: ']")
+    for button in ("#start", "#reset"):
+        looker.page.wait_for_selector(f"{button}:enabled[title='']")
     assert looker.figure("sold") == 40
 
 
@@ -88,10 +88,10 @@ def test_two_guards_side_by_side(look: Look, sales: Sales, locust: LocustPage) -
     looker.page.fill("#rush-form [name=buyers]", "100")
     looker.page.fill("#rush-form [name=stock]", "50")
     looker.page.fill("#rush-form [name=hold_ms]", "10")
-    looker.page.click("#rush-form button:enabled")
+    looker.page.click("#start:enabled")
     looker.wait_text("#said", "none and then etcd")
     looker.page.wait_for_selector("#runs tr.current[data-tone=exact] button:text-is('etcd')")
-    looker.page.wait_for_selector("#rush-form button:enabled")
+    looker.page.wait_for_selector("#start:enabled")
     wait_until(lambda: looker.runs().get("etcd") == ("50", "EXACT"), timeout=PATIENCE_S)
     sold, verdict = looker.runs()["none"]
     assert int(sold) > 50
@@ -109,7 +109,7 @@ def test_without_locust_the_page_says_how_to_start_it(look: Look) -> None:
     open_controls(looker)
     looker.page.wait_for_selector("#no-locust:visible")
     assert looker.text("#locust-command") == "make up"
-    assert looker("#rush-form button").is_disabled()
+    assert looker("#start").is_disabled()
 
 
 def test_an_instance_is_frozen_and_thawed(look: Look, stack: Stack, sales: Sales) -> None:
@@ -127,11 +127,11 @@ def test_an_instance_is_frozen_and_thawed(look: Look, stack: Stack, sales: Sales
 
 
 def test_an_instance_is_killed_and_started(look: Look, stack: Stack, sales: Sales) -> None:
-    """A killed instance is away until somebody starts it again; then it sells."""
+    """A killed instance is down until somebody starts it again; then it sells."""
     looker, (killed, _) = look(), stack.instances
     sales.reset(10)
     act(looker, "kill", killed.name)
-    wait_state(looker, killed.name, "away")
+    wait_state(looker, killed.name, "down")
     assert state_of(killed) == "ended"
     act(looker, "start", killed.name)
     wait_state(looker, killed.name, "up")

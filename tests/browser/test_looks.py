@@ -194,7 +194,7 @@ def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> Non
     places = [told.find(name) for name in names]
     assert -1 not in places, told
     assert places == sorted(places), told
-    assert 'img "Stock 7 of 7 left"' in told
+    assert 'img "Stock 0 of 7 sold"' in told
     assert 'rowheader "instance-' in told
 
 

@@ -1,7 +1,7 @@
-"""One stream of events for all viewers: what is sampled once is encoded once and sent to everybody.
+"""One stream of events for all viewers: what is sampled once is encoded once and sent to all of them.
 
 Server-sent events, as the HTML standard has them. Each event has an id, so that a browser that was cut off goes on
-where it was; one that was away for too long, or comes to a board that has begun anew, is told everything.
+where it was. One that was cut off for too long, or comes to a board that has begun anew, is sent a whole snapshot.
 """
 
 from __future__ import annotations
@@ -20,64 +20,76 @@ HEARTBEAT_S = 5.0
 LIFETIME_S = 600.0
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+Event = tuple[int, bytes]
+
 
 class TooManyViewers(Exception):
     """There is no place left for one more."""
 
 
-class Feed:
-    """Hands events to viewers. Thread-safe.
+class EventStream:
+    """Hands events to viewers. Thread-safe; one thread publishes.
+
+    Nothing is encoded under the lock that viewers wait for.
 
     Args:
-        everything: what a viewer has to be told who knows nothing yet.
+        snapshot: what a new viewer is told, and `number` at that moment.
         viewers: most viewers at once.
         lifetime: seconds after which a viewer is sent away, to come again: what is forgotten by a proxy ends too.
     """
 
-    def __init__(self, everything: Callable[[], Any], *, viewers: int, lifetime: float = LIFETIME_S) -> None:
-        self._everything = everything
+    def __init__(self, snapshot: Callable[[], tuple[int, Any]], *, viewers: int, lifetime: float = LIFETIME_S) -> None:
+        self._snapshot = snapshot
         self._most = viewers
         self._lifetime = lifetime
         self._series = secrets.token_hex(4)
-        self._events: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
+        self._events: deque[Event] = deque(maxlen=KEPT)
         self._number = 0
-        self._hello: tuple[int, bytes] = (-1, b"")
+        self._hello: Event = (-1, b"")
+        self._greeting = threading.Lock()  # one viewer encodes the snapshot, for all that have come meanwhile
         self._viewers = 0
         self._closed = False
-        self.changed = threading.Condition(threading.RLock())
+        self._changed = threading.Condition()
 
     @property
     def viewers(self) -> int:
-        """How many look on."""
+        """How many are connected."""
         return self._viewers
 
+    @property
+    def number(self) -> int:
+        """How many events were published."""
+        return self._number
+
     def publish(self, event: str, data: Any) -> None:
-        """Send `data` to everybody; call it with `changed` held, so that `everything` is of the same moment."""
-        with self.changed:
-            self._number += 1
-            self._events.append((self._number, self._encode(event, data)))
-            self.changed.notify_all()
+        """Send `data` to all viewers."""
+        number = self._number + 1
+        text = self._encode(number, event, data)
+        with self._changed:
+            self._number = number
+            self._events.append((number, text))
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Send everybody away."""
-        with self.changed:
+        """Send all viewers away, and every later one."""
+        with self._changed:
             self._closed = True
-            self.changed.notify_all()
+            self._changed.notify_all()
 
     def view(self, last_id: str | None) -> Iterator[bytes]:
-        """The stream for one more viewer, who saw the event `last_id` last.
+        """The stream for one more viewer; `last_id` is that of the last event it saw.
 
         Raises:
             TooManyViewers: at once, not when the stream is read.
         """
-        with self.changed:
+        with self._changed:
             if self._viewers >= self._most:
-                raise TooManyViewers(f"{self._viewers} viewers look on already")
+                raise TooManyViewers(f"{self._viewers} viewers are connected already")
             self._viewers += 1
         return _Counted(self._stream(self._seen(last_id)), self._leave)
 
     def _leave(self) -> None:
-        with self.changed:
+        with self._changed:
             self._viewers -= 1
 
     def _seen(self, last_id: str | None) -> int | None:
@@ -89,29 +101,36 @@ class Feed:
         until = time.monotonic() + self._lifetime
         yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
-            with self.changed:
-                if not self._number or seen == self._number:
-                    self.changed.wait(HEARTBEAT_S)
-                if self._closed:
-                    return
-                news = self._since(seen)
+            news = self._wait(seen)
+            if self._closed:
+                return
+            if news is None:
+                news = [self._greet()]
             if news:
                 seen = news[-1][0]
             yield b"".join(text for _, text in news) or b": still here\n\n"
 
-    def _since(self, seen: int | None) -> list[tuple[int, bytes]]:
-        """What one who saw event `seen` has not seen yet: the events since, or everything, once there is anything."""
-        if not self._number:
-            return []
-        oldest = self._events[0][0] if self._events else self._number + 1
-        if seen is None or not oldest - 1 <= seen <= self._number:
-            if self._hello[0] != self._number:
-                self._hello = (self._number, self._encode("hello", self._everything()))
-            return [self._hello]
+    def _wait(self, seen: int | None) -> list[Event] | None:
+        """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
+        with self._changed:
+            # A stream that was closed before this wait wakes nobody any more.
+            self._changed.wait_for(lambda: self._closed or self._number not in (0, seen), HEARTBEAT_S)
+            return self._since(seen) if self._number else []
+
+    def _since(self, seen: int | None) -> list[Event] | None:
+        if seen is None or not self._events[0][0] - 1 <= seen <= self._number:
+            return None
         return [event for event in self._events if event[0] > seen]
 
-    def _encode(self, event: str, data: Any) -> bytes:
-        return f"id: {self._series}-{self._number}\nevent: {event}\ndata: {_encode(data)}\n\n".encode()
+    def _greet(self) -> Event:
+        with self._greeting:
+            if self._hello[0] != self._number:
+                number, everything = self._snapshot()
+                self._hello = number, self._encode(number, "hello", everything)
+            return self._hello
+
+    def _encode(self, number: int, event: str, data: Any) -> bytes:
+        return f"id: {self._series}-{number}\nevent: {event}\ndata: {_encode(data)}\n\n".encode()
 
 
 class _Counted:

@@ -49,6 +49,7 @@ def section_row(run: Run, section: Section) -> dict[str, Any]:
     """One critical section, with its times in milliseconds since the reset."""
     return {
         "order": section.order,
+        "item": section.item,
         "buyer": section.buyer,
         "instance": section.instance,
         "pid": section.pid,

@@ -1,25 +1,29 @@
-"""One run of the sale, from its reset to the next one: what was sold, and who was in the critical section when."""
+"""One run of the sale, from its reset to the next one: what was sold, and which critical sections were open when."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any
 
+from app.board.sources.heartbeats import Tally, WorkerStatus
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section, of_epoch
 from app.clock import now_ns
+from app.sales.purchase import Outcome
 from app.sales.sale import Snapshot
 
-MOST_ROWS = 20_000  # sections, and samples, that are kept of a run
+MOST_ROWS = 20_000  # orders, sections and samples that are kept of a run, of each
 MIXED = "mixed"
+QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
+SERVED = (Outcome.SOLD.value, Outcome.SOLD_OUT.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sale at one moment, in milliseconds since the reset; None is what was out of reach."""
+    """The sale at one moment, in milliseconds since the reset; None is what could not be read."""
 
     at_ms: float
     stock: int | None
@@ -35,24 +39,49 @@ class Run:
     Attributes:
         generation: Redis's clock at the reset, in microseconds since the epoch.
         slack_ns: by how much its first sections may have begun before it.
+        tally: counts how its purchases end.
         sections: by their number.
-        cut: whether there were more sections or samples than are kept.
+        cut: whether there were more orders, sections or samples than are kept.
+        over: whether all buyers have their answers, as far as the heartbeats tell.
+        unanswered: requests that processes had in hand when they died.
     """
 
     generation: str
     snapshot: Snapshot
     slack_ns: int = 0
+    tally: Tally = field(default_factory=lambda: Tally({}))
     orders: list[Order] = field(default_factory=list)
     sections: dict[int, Section] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     cut: bool = False
+    over: bool = False
+    unanswered: int = 0
 
     def __post_init__(self) -> None:
         self.began_s = int(self.generation) / 1e6
         self.began_ns = of_epoch(self.began_s)
+        self._sold: Counter[tuple[str, str]] = Counter()  # by guard and instance
+        self._times: tuple[int, int] | None = None  # of the first order and the last
+        self._outcomes: Counter[str] = Counter()
+        self._changed = time.monotonic()
+
+    def add_orders(self, orders: Iterable[Order]) -> list[Order]:
+        """Count them; those that are kept."""
+        kept = []
+        for order in orders:
+            self._sold[order.guard, order.instance] += 1
+            first, last = self._times or (order.at_ms, order.at_ms)
+            self._times = min(first, order.at_ms), max(last, order.at_ms)
+            self._changed = time.monotonic()
+            if len(self.orders) < MOST_ROWS:
+                self.orders.append(order)
+                kept.append(order)
+            else:
+                self.cut = True
+        return kept
 
     def add_sections(self, sections: Iterable[Section]) -> list[Section]:
-        """Those that are this run's, which are kept; the others are of a run before."""
+        """Keep those of this run, and return them; the others belong to a run before."""
         own = [section for section in sections if section.entered >= self.began_ns - self.slack_ns]
         for section in own:
             if section.number in self.sections or len(self.sections) < MOST_ROWS:
@@ -60,20 +89,6 @@ class Run:
             else:
                 self.cut = True
         return own
-
-    def end(self, at_ns: int, ended: Ended | None) -> list[Section]:
-        """The run was over at `at_ns`, and came to what Redis tells, if it does.
-
-        Returns:
-            The sections that had begun by then, which are the next run's.
-        """
-        if ended is not None:
-            self.snapshot = ended.snapshot
-            self.orders += ended.rest
-        later = [section for section in self.sections.values() if section.entered >= at_ns]
-        for section in later:
-            del self.sections[section.number]
-        return later
 
     def add_sample(self, holder: str | None, waiters: int | None, *, known: bool) -> None:
         """Keep how the sale stands now, if that is news; what Redis holds is `known` while it answers."""
@@ -86,60 +101,79 @@ class Run:
         else:
             self.cut = True
 
+    def add_heartbeats(self, living: list[WorkerStatus], frozen: list[WorkerStatus], dead: list[WorkerStatus]) -> None:
+        """Count what was answered, and see whether the run is over."""
+        self.tally.take([*living, *frozen, *dead])
+        outcomes = self.tally.outcomes
+        self.unanswered = sum(beat.in_hand for beat in dead if beat.at >= self.began_ns)
+        if outcomes != self._outcomes:
+            self._outcomes, self._changed = outcomes, time.monotonic()
+        quiet = time.monotonic() - self._changed >= QUIET_S
+        if not quiet:
+            self.over = False
+        elif living and (self._sold or outcomes) and not any(beat.in_hand for beat in [*living, *frozen]):
+            self.over = True
+
+    def end(self, at_ns: int, ended: Ended | None) -> list[Section]:
+        """Take the last orders, if Redis tells them: the run was over at `at_ns`.
+
+        Returns:
+            The sections that had begun by then, which are the next run's.
+        """
+        self.over = True
+        if ended is not None:
+            self.snapshot = ended.snapshot
+            self.add_orders(ended.rest)
+        later = [section for section in self.sections.values() if section.entered >= at_ns]
+        for section in later:
+            del self.sections[section.number]
+        return later
+
     @property
     def guard(self) -> str | None:
         """Under which guard items were sold; None if none was."""
-        guards = {order.guard for order in self.orders}
+        guards = {guard for guard, _ in self._sold}
         return guards.pop() if len(guards) == 1 else (MIXED if guards else None)
 
-    def counters(self) -> dict[str, Any]:
-        """How the sale stands, judged by its ledger."""
+    @property
+    def verdict(self) -> str:
+        """The judge's of the load test once the run is over; before, what the ledger alone tells."""
+        if not self.over:
+            return self.snapshot.verdict
+        return self.snapshot.judged(gave_up=self.gave_up, failed=self.failed)
+
+    @property
+    def gave_up(self) -> int:
+        """Buyers who waited for the lock until their time was over."""
+        return self._outcomes[Outcome.LOCK_TIMEOUT.value]
+
+    @property
+    def failed(self) -> int:
+        """Other buyers who were not served."""
+        served = sum(self._outcomes[name] for name in SERVED)
+        return self._outcomes.total() - served - self.gave_up + self.unanswered
+
+    def summary(self) -> dict[str, Any]:
+        """The run as the page shows it."""
         now = self.snapshot
+        by_instance = Counter[str]()
+        for (_, instance), sold in self._sold.items():
+            by_instance[instance] += sold
         return {
             "generation": self.generation,
+            "guard": self.guard,
             "initial": now.initial,
             "stock": now.stock,
             "orders": now.orders,
             "lost_updates": now.lost_updates,
-            "verdict": now.verdict,
+            "gave_up": self.gave_up,
+            "verdict": self.verdict,
+            "over": self.over or now.stock <= 0,
+            "selling_ms": self._times[1] - self._times[0] if self._times else None,
+            "by_instance": dict(sorted(by_instance.items())),
             "cut": self.cut,
-        }
-
-    def summary(self) -> dict[str, Any]:
-        """The run as one card on the board."""
-        times = [order.at_ms for order in self.orders]
-        overlapping, most = overlaps(self.sections.values())
-        return {
-            **self.counters(),
-            "guard": self.guard,
-            "selling_ms": max(times) - min(times) if times else None,
-            "by_instance": dict(sorted(Counter(order.instance for order in self.orders).items())),
-            "sections": len(self.sections),
-            "overlapping": overlapping,
-            "most_at_once": most,
-            "ended_at": datetime.fromtimestamp(max(times) / 1000, timezone.utc).isoformat() if times else None,
         }
 
     def ms(self, at_ns: int | None) -> float | None:
         """A time of `app.clock` as milliseconds since the reset."""
         return None if at_ns is None else round((at_ns - self.began_ns) / 1e6, 3)
-
-
-def overlaps(sections: Iterable[Section]) -> tuple[int, int]:
-    """How many sections were not alone at some time, and how many there were at once at most."""
-    ends: list[tuple[int, int, int]] = []
-    for section in sections:
-        if section.left is not None:
-            ends += ((section.entered, 1, section.number), (section.left, -1, section.number))
-    inside: set[int] = set()
-    overlapping: set[int] = set()
-    most = 0
-    for _, change, number in sorted(ends):
-        if change < 0:
-            inside.discard(number)
-            continue
-        inside.add(number)
-        most = max(most, len(inside))
-        if len(inside) > 1:
-            overlapping |= inside if len(inside) == 2 else {number}
-    return len(overlapping), most

@@ -1,8 +1,8 @@
-"""The one sampler: whatever is shown is read here, several times a second, however many look on.
+"""The one sampler: all that is shown is read here, several times a second, for any number of viewers.
 
-Redis, etcd and each instance are asked in threads of their own, each call with a deadline. The sampler takes what they
-were told last, adds what the instances recorded, and hands the change to the feed. Whoever is away is named as such;
-everything else goes on.
+Redis, etcd and each instance are asked in their own threads, each call with a deadline. The sampler takes their latest
+answers, adds what the instances recorded, and publishes the change. What cannot be reached is named as such; the rest
+goes on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -17,18 +18,18 @@ from typing import Any
 
 import redis
 
-from app.board.live.event_stream import Feed
+from app.board.live.event_stream import EventStream
 from app.board.live.record import ledger_row, record_of, section_row
-from app.board.live.runs import Run
+from app.board.live.runs import MOST_ROWS, Run
 from app.board.settings import BoardSettings
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import Instances
 from app.board.sources.ledger import LedgerReader, Order, Reading
-from app.board.sources.locust import AWAY, Locust
-from app.board.sources.poller import Probe
+from app.board.sources.locust import UNREACHABLE, Locust
+from app.board.sources.poller import Poller
 from app.board.sources.queue import Queue, read_queue
 from app.board.sources.section_tail import Section, SectionTail
-from app.board.sources.stack_client import StackControl
+from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
 from app.guards import GUARDS
 from app.sales.redis_client import connect as connect_redis
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 0.125
 IDLE_S = 1.0  # nothing has changed: say at least that
-OPENING_NS = 20_000_000  # a sale that nobody has reset is opened by its first purchase, which has entered by then
+OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 TIMEOUT = 1.0
 
 
@@ -47,39 +48,41 @@ class Sampler(threading.Thread):
     """Watches one sale; `start` it, and `close` it.
 
     Attributes:
-        feed: what it sees, for viewers.
+        stream: what it sees, for viewers.
     """
 
-    def __init__(self, settings: BoardSettings, *, stack: StackControl | None, locust: Locust) -> None:
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
         super().__init__(name="sampler", daemon=True)
         shop = settings.shop
-        self.feed = Feed(self._everything, viewers=settings.viewers)
+        self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=2, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
         ledger, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[Reading | None]()
-        self._ledger = Probe(
-            "redis", lambda: self._readings.put(ledger.read()), away=(redis.RedisError,), every_s=EVERY_S
+        self._ledger = Poller(
+            "redis", lambda: self._readings.put(ledger.read()), errors=(redis.RedisError,), every_s=EVERY_S
         )
         name = f"flash-sale/{shop.sale}"
-        self._queue: Probe[Queue] = Probe(
-            "etcd", lambda: read_queue(self._etcd, name), away=(LockError,), every_s=EVERY_S
+        self._queue: Poller[Queue] = Poller(
+            "etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S
         )
-        self._locust = Probe("locust", locust.state, away=AWAY, every_s=1.0)
+        self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
         self._section_tail = SectionTail(shop.section_log)
         self._heartbeats = HeartbeatReader(shop.section_log)
         self._promises = {guard.name: guard.promise.value for guard in GUARDS}
         self._closed = threading.Event()
+        self._data = threading.Lock()  # of all that follows; no file is read while it is held
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
-        self._early: list[Section] = []  # read before it was known which run they belong to
+        self._early: deque[Section] = deque(maxlen=MOST_ROWS)  # read before it was known which run they belong to
         self._lock_ms: int | None = None
-        self._told: tuple[dict[str, Any], float] = ({}, 0.0)  # the last state, and when it was told
+        self._state: dict[str, Any] = {}
+        self._published_at = 0.0
 
     def run(self) -> None:
-        parts = (self._ledger, self._queue, self._locust, self._instances)
-        for part in parts:
-            part.start()
+        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._locust, *self._instances.pollers]
+        for poller in pollers:
+            poller.start()
         while not self._closed.is_set():
             began = time.monotonic()
             try:
@@ -87,36 +90,42 @@ class Sampler(threading.Thread):
             except Exception:
                 logger.exception("a sample failed")
             self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
-        for part in parts:
-            part.close()
+        for poller in pollers:
+            poller.close()
 
     def close(self) -> None:
         """Stop, and send all viewers away."""
         self._closed.set()
-        self.feed.close()
+        self.stream.close()
 
     def record(self, guard: str) -> dict[str, Any] | None:
         """The last run under `guard` as a record; None if there was none."""
-        with self.feed.changed:
+        with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
             return record_of(run, self._promises) if run else None
 
+    def snapshot(self) -> tuple[int, dict[str, Any]]:
+        """What a new viewer is told, and the number of the last event that it includes."""
+        with self._data:
+            return self.stream.number, self._everything()
+
     def sample(self) -> None:
         """Look once, and tell the viewers what has changed."""
-        sections = self._section_tail.poll()
-        with self.feed.changed:
+        sections, _ = self._section_tail.poll(), self._heartbeats.read()
+        with self._data:
             begun, orders = self._take_readings()
-            own = self._run.add_sections(self._early + sections) if self._run else []
-            self._early = [] if self._run else self._early + sections
+            self._early += sections
+            own = self._run.add_sections(self._early) if self._run else []
+            if self._run:
+                self._early.clear()
             state, now = self._look(), time.monotonic()
-            before, told_at = self._told
-            if not (begun or orders or own or state != before or now - told_at >= IDLE_S):
+            if not (begun or orders or own or state != self._state or now - self._published_at >= IDLE_S):
                 return
-            self._told = (state, now)
+            self._state, self._published_at = state, now
             if begun:
-                self.feed.publish("hello", self._everything())
+                self.stream.publish("hello", self._everything())
             else:
-                self.feed.publish("sample", {**self._moment(), **self._rows(orders, own)})
+                self.stream.publish("sample", {**self._moment(), **self._rows(orders, own)})
 
     def _take_readings(self) -> tuple[bool, list[Order]]:
         """Whether a run has begun since the last sample, and the orders that are new in it."""
@@ -130,15 +139,15 @@ class Sampler(threading.Thread):
                     self._run = self._begin(reading)
                     begun, orders = True, []
                 self._run.snapshot = reading.snapshot
-                self._run.orders += reading.new
                 self._lock_ms = reading.redis_lock_ms
-                orders += reading.new
+                orders += self._run.add_orders(reading.new)
         return begun, orders
 
     def _begin(self, reading: Reading) -> Run:
         """The run that has begun; the one before it is over."""
         before = self._run
         run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
+        run.tally = self._heartbeats.tally(run.began_ns)
         if before is not None:
             run.add_sections(before.end(run.began_ns, reading.ended))
             if reading.ended is not None and before.guard is not None:
@@ -148,24 +157,29 @@ class Sampler(threading.Thread):
 
     def _look(self) -> dict[str, Any]:
         """How everything stands, without what only grows."""
-        queue, ledger = self._queue.told, self._ledger.told
-        lives = self._heartbeats.read()
+        queue, ledger = self._queue.latest, self._ledger.latest
+        beats = self._heartbeats
+        instances = self._instances.look(beats.living)
         if self._run is not None:
             holder, waiting = queue.value.head if queue.value else (None, None)
-            self._run.add_sample(holder, waiting, known=ledger.away is None)
+            self._run.add_sample(holder, waiting, known=ledger.error is None)
+            waits = {each["name"] for each in instances if each["state"].may_go_on}
+            frozen = [beat for beat in beats.stale if beat.instance in waits]
+            dead = [beat for beat in beats.stale if beat.instance not in waits]
+            self._run.add_heartbeats(beats.living, frozen, dead)
         return {
-            "away": {"redis": ledger.away, "etcd": queue.away},
-            "sale": self._run.counters() if self._run else None,
+            "unavailable": {"redis": ledger.error, "etcd": queue.error},
+            "sale": self._run.summary() if self._run else None,
             "queue": queue.value.as_json() if queue.value else None,
             "redis_lock_ms": self._lock_ms,
-            "instances": self._instances.look(lives),
-            "rates": self._heartbeats.per_second(),
-            "locust": self._locust.told.value,
+            "instances": instances,
+            "rates": beats.per_second(),
+            "locust": self._locust.latest.value,
         }
 
     def _moment(self) -> dict[str, Any]:
         """The last state, and what time it is in the run."""
-        return {**self._told[0], "now_ms": self._run.ms(now_ns()) if self._run else None}
+        return {**self._state, "now_ms": self._run.ms(now_ns()) if self._run else None}
 
     def _rows(self, orders: Iterable[Order], sections: Iterable[Section]) -> dict[str, Any]:
         run = self._run
@@ -177,8 +191,6 @@ class Sampler(threading.Thread):
         }
 
     def _everything(self) -> dict[str, Any]:
-        """What a viewer has to be told who knows nothing yet."""
         run = self._run
         rows = self._rows(run.orders, run.sections.values()) if run else self._rows([], [])
-        ended = [each.summary() for each in self._ended.values()]
-        return {**self._moment(), "ended": ended, **rows}
+        return {**self._moment(), "ended": [each.summary() for each in self._ended.values()], **rows}

@@ -1,22 +1,24 @@
-"""What the instances tell of themselves (`app.server.heartbeat`), and how many purchases a second that makes."""
+"""Heartbeats of the instances (`app.server.heartbeat`): which processes live, and how their purchases end."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from app.clock import now_ns
 
 FRESH_NS = 1_500_000_000
 WINDOW_NS = 1_000_000_000
 
+Process = tuple[str, int]  # instance and process id, which two containers may share
+
 
 @dataclass(frozen=True)
-class Life:
-    """What one worker process told last."""
+class WorkerStatus:
+    """One heartbeat of a worker process; `outcomes` counts its purchases since it began."""
 
     at: int
     instance: str
@@ -27,41 +29,53 @@ class Life:
     outcomes: dict[str, int]
 
     @property
-    def process(self) -> tuple[str, int]:
-        """Which process: in two containers they may have the same id."""
+    def process(self) -> Process:
+        """Whose heartbeat it is."""
         return self.instance, self.pid
+
+    @property
+    def in_hand(self) -> int:
+        """Requests that are not answered yet."""
+        return self.busy + self.queued
 
 
 class HeartbeatReader:
-    """Reads all processes' lines, and keeps those of the last second; one thread uses it.
+    """Reads the heartbeats of all processes, and keeps those of the last second; one thread uses it.
 
     Args:
-        directory: where the instances write; nobody is seen if None.
+        directory: where the instances write; no process is seen if None.
+
+    Attributes:
+        living: the processes whose last heartbeat is new.
+        stale: those whose last heartbeat is old: frozen, or killed.
     """
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._told: dict[tuple[str, int], deque[Life]] = {}
+        self._kept: dict[Process, deque[WorkerStatus]] = {}
+        self.living: list[WorkerStatus] = []
+        self.stale: list[WorkerStatus] = []
 
-    def read(self) -> list[Life]:
-        """The processes that live: those whose line is new."""
-        now = now_ns()
-        lives = [life for life in self._lives() if now - life.at < FRESH_NS]
-        self._told = {life.process: self._told.get(life.process) or deque() for life in lives}
-        for life in lives:
-            told = self._told[life.process]
-            if not told or told[-1].at != life.at:
-                told.append(life)
-            while len(told) > 2 and told[-1].at - told[1].at >= WINDOW_NS:
-                told.popleft()
-        return lives
+    def read(self) -> list[WorkerStatus]:
+        """Look again; `living`."""
+        found = self._files()
+        self._kept = {beat.process: self._kept.get(beat.process) or deque() for beat in found}
+        for beat in found:
+            kept = self._kept[beat.process]
+            if not kept or kept[-1].at != beat.at:
+                kept.append(beat)
+            while len(kept) > 2 and kept[-1].at - kept[1].at >= WINDOW_NS:
+                kept.popleft()
+        oldest = now_ns() - FRESH_NS
+        self.living = [beat for beat in found if beat.at > oldest]
+        self.stale = [beat for beat in found if beat.at <= oldest]
+        return self.living
 
-    def _lives(self) -> list[Life]:
+    def _files(self) -> list[WorkerStatus]:
         found = []
         for path in [] if self._directory is None else sorted(self._directory.glob("*.heartbeat")):
             try:
-                told: dict[str, Any] = json.loads(path.read_bytes())
-                found.append(Life(**told))
+                found.append(WorkerStatus(**json.loads(path.read_bytes())))
             except (OSError, ValueError, TypeError):  # just being removed, or just being made
                 continue
         return found
@@ -69,9 +83,44 @@ class HeartbeatReader:
     def per_second(self) -> dict[str, float]:
         """Purchases a second by outcome, over the last second; empty where no process told enough."""
         rates: defaultdict[str, float] = defaultdict(float)
-        for told in self._told.values():
-            first, last = told[0], told[-1]
-            if last.at > first.at:
-                for outcome, count in last.outcomes.items():
-                    rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
+        for last in self.living:
+            first = self._kept[last.process][0]
+            for outcome, count in last.outcomes.items() if last.at > first.at else ():
+                rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
         return {outcome: round(rate, 1) for outcome, rate in rates.items()}
+
+    def tally(self, began_ns: int) -> Tally:
+        """Counts what is answered since `began_ns`, which is at most a second ago."""
+        return Tally(
+            {
+                process: next((beat for beat in reversed(kept) if beat.at <= began_ns), kept[0])
+                for process, kept in self._kept.items()
+            }
+        )
+
+
+class Tally:
+    """How purchases have ended in all processes since a moment.
+
+    Args:
+        before: the last heartbeat of each process before it.
+    """
+
+    def __init__(self, before: dict[Process, WorkerStatus]) -> None:
+        self._before = before
+        self._last = dict(before)
+
+    def take(self, beats: Iterable[WorkerStatus]) -> None:
+        """Count on; a process that is seen for the first time has just begun, or is counted from here."""
+        for beat in beats:
+            self._before.setdefault(beat.process, beat)
+            self._last[beat.process] = beat
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """Purchases by outcome."""
+        total = Counter[str]()
+        for process, last in self._last.items():
+            total.update(last.outcomes)
+            total.subtract(self._before[process].outcomes)
+        return +total

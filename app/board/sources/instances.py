@@ -1,4 +1,4 @@
-"""How each instance of the shop is: whether it answers, is busy, frozen or gone."""
+"""The state of each instance: whether it answers, is busy, frozen or down."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import http.client
 import json
 import socket
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from app.board.sources.heartbeats import Life
-from app.board.sources.poller import Probe
-from app.board.sources.stack_client import StackControl
+from app.board.sources.heartbeats import WorkerStatus
+from app.board.sources.poller import Poller
+from app.board.sources.stack_client import StackClient
 
 TIMEOUT = 0.8
 EVERY_S = 1.0
@@ -24,9 +25,14 @@ class State(str, Enum):
 
     UP = "up"
     BUSY = "busy"  # it lives, but no thread is free to answer
-    SILENT = "silent"  # it takes connections and does not answer, nor tell of itself
+    SILENT = "silent"  # it takes connections, but neither answers nor sends heartbeats
     FROZEN = "frozen"  # stopped by a signal
-    AWAY = "away"  # nobody takes the connection
+    DOWN = "down"  # it takes no connections
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a process without heartbeats may still answer what it has in hand."""
+        return self in (State.FROZEN, State.SILENT)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Reach:
     """What came of asking an instance: its name if it answered."""
 
     name: str | None
-    refused: bool = False  # nobody takes connections there
+    refused: bool = False  # no connections are taken there
 
 
 def ask_livez(url: str) -> Reach:
@@ -47,55 +53,49 @@ def ask_livez(url: str) -> Reach:
 
 
 class Instances:
-    """Watches all instances, each in a thread of its own."""
+    """Watches all instances, each in its own thread.
 
-    def __init__(self, urls: tuple[str, ...], stack: StackControl | None) -> None:
+    Attributes:
+        pollers: the threads; start and close them.
+    """
+
+    def __init__(self, urls: tuple[str, ...], stack: StackClient | None) -> None:
         self._names = {url: url.rpartition("//")[2] for url in urls}
         self._reach = {
-            url: Probe(f"livez {url}", lambda url=url: ask_livez(url), away=(), every_s=EVERY_S)  # type: ignore[misc]
+            url: Poller(f"livez {url}", lambda url=url: ask_livez(url), errors=(), every_s=EVERY_S)  # type: ignore[misc]
             for url in urls
         }
-        self._states = Probe("stack", stack.states, away=(OSError, ValueError), every_s=0.5) if stack else None
+        self._states = Poller("stack", stack.states, errors=(OSError, ValueError), every_s=0.5) if stack else None
+        self.pollers: list[Poller[Any]] = [*self._reach.values(), *([self._states] if self._states else [])]
 
-    def start(self) -> None:
-        for probe in self._probes():
-            probe.start()
+    def look(self, living: Sequence[WorkerStatus]) -> list[dict[str, Any]]:
+        """All instances as the page shows them; `living` are the heartbeats of the processes that live."""
+        return [self._look(url, poller.latest.value, living) for url, poller in self._reach.items()]
 
-    def close(self) -> None:
-        for probe in self._probes():
-            probe.close()
-
-    def _probes(self) -> list[Probe[Any]]:
-        return [*self._reach.values(), *([self._states] if self._states else [])]
-
-    def look(self, lives: list[Life]) -> list[dict[str, Any]]:
-        """All instances as the page shows them; `lives` are the processes that live."""
-        return [self._look(url, probe.told.value, lives) for url, probe in self._reach.items()]
-
-    def _look(self, url: str, reach: Reach | None, lives: list[Life]) -> dict[str, Any]:
+    def _look(self, url: str, reach: Reach | None, living: Sequence[WorkerStatus]) -> dict[str, Any]:
         if reach is not None and reach.name is not None:
             self._names[url] = reach.name
         name = self._names[url]
-        own = [life for life in lives if life.instance == name]
-        states = (self._states.told.value if self._states else None) or {}
+        own = [beat for beat in living if beat.instance == name]
+        states = (self._states.latest.value if self._states else None) or {}
         return {
             "name": name,
             "url": url,
-            "state": _state(reach, own, states.get(name)).value,
-            "pids": [life.pid for life in own],
-            "threads": sum(life.threads for life in own),
-            "busy": sum(life.busy for life in own),
-            "queued": sum(life.queued for life in own) if own else None,
+            "state": _state(reach, own, states.get(name)),
+            "pids": [beat.pid for beat in own],
+            "threads": sum(beat.threads for beat in own),
+            "busy": sum(beat.busy for beat in own),
+            "queued": sum(beat.queued for beat in own) if own else None,
         }
 
 
-def _state(reach: Reach | None, lives: list[Life], known: str | None) -> State:
+def _state(reach: Reach | None, living: Sequence[WorkerStatus], known: str | None) -> State:
     if known == "frozen":
         return State.FROZEN
     if known == "ended":
-        return State.AWAY
+        return State.DOWN
     if reach is not None and reach.name is not None:
         return State.UP
-    if lives:
+    if living:
         return State.BUSY
-    return State.AWAY if reach is not None and reach.refused else State.SILENT
+    return State.DOWN if reach is not None and reach.refused else State.SILENT

@@ -9,8 +9,8 @@ from http.client import HTTPException
 from typing import Any
 
 TIMEOUT = 1.0
-# Nobody answers there, or somebody who is not Locust.
-AWAY = (OSError, HTTPException, ValueError, LookupError, TypeError)
+# There is no answer, or one that is not Locust's.
+UNREACHABLE = (OSError, HTTPException, ValueError, LookupError, TypeError)
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -19,7 +19,7 @@ class LocustBusy(Exception):
 
 
 class Locust:
-    """Speaks to the Locust whose page is at `url`; every call has a deadline and may raise one of `AWAY`."""
+    """Speaks to the Locust whose page is at `url`; every call has a deadline and may raise one of `UNREACHABLE`."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""Asking one thing again and again, in a thread of its own, so that nobody waits for whoever does not answer."""
+"""Asks one thing again and again in its own thread, so that nothing waits for a server that does not answer."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Told(Generic[T]):
-    """The last answer; or, with `away`, why there is none now."""
+class Latest(Generic[T]):
+    """The last answer; or, with `error`, why there is none now."""
 
     value: T | None = None
-    away: str | None = None
+    error: str | None = None
 
 
-class Probe(threading.Thread, Generic[T]):
+class Poller(threading.Thread, Generic[T]):
     """Asks every `every_s` seconds.
 
     Args:
         name: of the thread.
         ask: must end within its own deadline.
-        away: errors that mean that nobody answered; every other one is a defect, which is logged.
+        errors: those that mean that there was no answer; every other one is a defect, which is logged.
         every_s: seconds from one question to the next.
 
     Attributes:
-        told: the last answer.
+        latest: the last answer.
     """
 
-    def __init__(self, name: str, ask: Callable[[], T], *, away: tuple[type[Exception], ...], every_s: float) -> None:
+    def __init__(self, name: str, ask: Callable[[], T], *, errors: tuple[type[Exception], ...], every_s: float) -> None:
         super().__init__(name=name, daemon=True)
         self._ask = ask
-        self._away = away
+        self._errors = errors
         self._every_s = every_s
         self._closed = threading.Event()
-        self.told: Told[T] = Told()  # nothing is known before the first answer
+        self.latest: Latest[T] = Latest()  # nothing is known before the first answer
 
     def run(self) -> None:
         while not self._closed.is_set():
             began = time.monotonic()
-            self.told = self._answer()
+            self.latest = self._answer()
             self._closed.wait(max(0.0, began + self._every_s - time.monotonic()))
 
-    def _answer(self) -> Told[T]:
+    def _answer(self) -> Latest[T]:
         try:
-            return Told(self._ask())
-        except self._away as error:
-            return Told(away=str(error) or type(error).__name__)
+            return Latest(self._ask())
+        except self._errors as error:
+            return Latest(error=str(error) or type(error).__name__)
         except Exception:
             logger.exception("%s failed", self.name)
-            return Told(away="the board failed to read it: its log says more")
+            return Latest(error="the board failed to read it: its log says more")
 
     def close(self) -> None:
         """Ask no more; the thread ends with the question that it has asked."""

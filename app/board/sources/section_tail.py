@@ -13,6 +13,8 @@ from typing import Any
 from app.clock import now_ns
 
 MOST_BYTES = 4 * 1024 * 1024  # of one file that one poll reads; the next one reads on
+MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
+_TOLD = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Section:
     pid: int
     thread: str
     entered: int
+    item: str = "1"
     left: int | None = None
     read: int | None = None
     commit: int | None = None
@@ -78,19 +81,25 @@ class SectionTail:
             self._read[path] = begin + len(whole) + 1
         for line in whole.splitlines():
             with contextlib.suppress(ValueError):  # half a line, where the reading began in its middle
-                yield json.loads(line)
+                told = json.loads(line)
+                if isinstance(told, dict):
+                    yield told
 
     def _take(self, path: Path, line: dict[str, Any]) -> Section | None:
-        if line["event"] == "enter":
+        event = line.get("event")
+        if event == "enter":
             self._number += 1
-            told = {name: line[name] for name in ("order", "buyer", "guard", "token", "instance", "pid", "thread")}
-            self._open[path, line["order"]] = section = Section(self._number, entered=line["at"], **told)
+            told = {name: line[name] for name in _TOLD}
+            section = Section(self._number, entered=line["at"], item=line.get("item", "1"), **told)
+            self._open[path, section.order] = section
+            if len(self._open) > MOST_OPEN:
+                del self._open[next(iter(self._open))]
             return section
-        section_of = self._open.pop((path, line.get("order", "")), None) if line["event"] == "leave" else None
-        if section_of is not None:
-            section_of.left, section_of.read, section_of.commit = line["at"], line["read_at"], line["commit_at"]
-            section_of.outcome, section_of.cause = line["outcome"], line["cause"]
-        return section_of
+        over = self._open.pop((path, line.get("order", "")), None) if event == "leave" else None
+        if over is not None:
+            over.left, over.read, over.commit = line["at"], line["read_at"], line["commit_at"]
+            over.outcome, over.cause = line["outcome"], line["cause"]
+        return over
 
 
 def of_epoch(seconds: float) -> int:

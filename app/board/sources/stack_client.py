@@ -22,7 +22,7 @@ class StackRefused(Exception):
     """The stack did not do it; the message says why."""
 
 
-class StackControl:
+class StackClient:
     """Speaks to the stack behind the socket at `path`; every call has a deadline. Thread-safe."""
 
     def __init__(self, path: Path) -> None:

@@ -1,6 +1,6 @@
-// What can be done from here. The board refuses whatever does not come from its own page.
+// What can be done from here. The board refuses requests of any other page.
 
-import { $, el, say } from "./dom.js";
+import { $, duration, el, plural, say } from "./dom.js";
 
 const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
 
@@ -11,8 +11,7 @@ export class Controls {
     this.token = "";
     $("token").addEventListener("input", (event) => (this.token = event.target.value));
     for (const form of document.querySelectorAll("#controls form")) form.addEventListener("submit", (event) => this.#submit(event));
-    const dial = $("rush-form").elements.hold_ms;
-    dial.addEventListener("input", () => say(dial.nextElementSibling, `${dial.value} ms`));
+    $("rush-form").addEventListener("input", () => this.#foresee());
   }
 
   setUp(setup) {
@@ -24,6 +23,18 @@ export class Controls {
     for (const name of ["rush-form", "reset-form"]) $(name).elements.stock.value = setup.stock;
     $("token-form").hidden = !setup.token_needed;
     say($("locust-command"), setup.locust_command);
+    this.#foresee();
+  }
+
+  // What the think time comes to, before anybody waits for it.
+  #foresee() {
+    const { hold_ms, stock, buyers } = $("rush-form").elements;
+    const [hold, sales, patience] = [hold_ms.value, Math.min(stock.value, buyers.value), this.#setup.lock_timeout_s];
+    const fit = Math.floor((patience * 1000) / hold);
+    say(hold_ms.nextElementSibling, `${hold} ms`);
+    const late = `A buyer waits at most ${patience} s: after about ${plural(fit, "sale")} the others give up, and the sale is undersold.`;
+    say($("foreseen"), hold > 0 ? `Under a lock, ${plural(sales, "sale")} in a row take at least ${duration(sales * hold)}. ${fit < sales ? late : ""}` : "");
+    $("foreseen").dataset.late = fit < sales;
   }
 
   // What can be done to an instance, if anything can.
@@ -31,11 +42,12 @@ export class Controls {
     return this.#setup?.can_freeze ? (action, instance) => this.#send("instance", { action, instance }) : null;
   }
 
-  show({ locust }) {
+  show({ live, locust }) {
     const rush = BUSY.includes(locust) ? "A rush is running: wait for its end, or stop it in Locust's page." : "";
-    $("no-locust").hidden = locust != null;
-    offer("rush-form", locust == null ? "Locust is not running." : rush);
-    offer("reset-form", rush);
+    const missing = locust == null ? "Locust is not running." : rush;
+    $("no-locust").hidden = !live || locust != null;
+    offer("start", live ? missing : "This is a recorded run: go back to live first.");
+    offer("reset", rush);
   }
 
   async #submit(event) {
@@ -59,12 +71,13 @@ export class Controls {
       say($("said"), "The board does not answer.");
       $("said").dataset.ok = false;
     }
+    if ($("said").dataset.ok === "false" && $("controls").hidden) $("toggle-controls").click();
   }
 }
 
-// The button of a form, unless there is a reason against it.
-function offer(form, reason) {
-  const button = $(form).querySelector("button");
+// A button can be pressed unless there is a reason against it.
+function offer(id, reason) {
+  const button = $(id);
   button.disabled = Boolean(reason);
   button.title = reason;
 }

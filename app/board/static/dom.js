@@ -52,6 +52,13 @@ export function duration(ms) {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
+// How many of them have each key.
+export function countBy(items, keyOf) {
+  const counts = {};
+  for (const item of items) counts[keyOf(item)] = (counts[keyOf(item)] ?? 0) + 1;
+  return counts;
+}
+
 // One element for each key, in order, kept as long as its key is: so that the keyboard's focus stays where it is.
 export function keyed(parent, items, keyOf, make, update) {
   const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));

@@ -1,9 +1,9 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
 import { Controls } from "./controls.js";
-import { $, duration, el, say } from "./dom.js";
+import { $, count, duration, el, plural, say } from "./dom.js";
 import { Live } from "./live.js";
-import { Twin, showAway, showInstances, showQueue, showRuns, showVerdict } from "./panels.js";
+import { LiveRegion, showInstances, showQueue, showRuns, showUnavailable, showVerdict } from "./panels.js";
 import { Rate } from "./rate.js";
 import { NoRecord, open } from "./record.js";
 import { Stock } from "./stock.js";
@@ -14,7 +14,7 @@ const controls = new Controls();
 const stock = new Stock($("stock"));
 const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });
 const rate = new Rate($("rate"), $("rate-note"));
-const twin = new Twin();
+const liveRegion = new LiveRegion();
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
 let recorded = null; // what is open instead of the live sale
 let at = 0; // milliseconds of it
@@ -27,26 +27,19 @@ function showSoon() {
   asked = requestAnimationFrame(() => show(recorded ? recordedView() : liveView(live.model)));
 }
 
-// Over, without having come to a verdict: there were items left to be sold too often.
-const isStopped = ({ verdict, stock }) => verdict === "EXACT" && stock > 0;
-
 // A run that the board has kept stands among the others that it has kept.
 function recordedView() {
   const view = { ...recorded.at(at), begin: recorded.begin, end: recorded.end };
   if (recorded.choose || !live.model || !recorded.kept) return view;
-  view.runs[0].stopped = view.over && isStopped(view.sale);
   const others = liveView(live.model).runs.filter((run) => run.guard !== view.guard);
   return { ...view, runs: inOrder([...others.map((run) => ({ ...run, current: false })), ...view.runs]) };
 }
 
 function liveView(model) {
-  const guards = [...new Set(model.orders.map((order) => order.guard))];
-  const guard = guards.length > 1 ? "mixed" : guards[0];
-  const { sale, orders } = model;
-  const current = guard ? [{ ...sale, guard, selling_ms: orders.at(-1).at_ms - orders[0].at_ms, current: true, going: sale.stock > 0 && sale.verdict === "EXACT" }] : [];
-  const ended = model.ended.filter((run) => run.guard !== guard).map((run) => ({ ...run, stopped: isStopped(run) }));
-  const runs = [...ended, ...current];
-  return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.stock <= 0, events: [], answers: [] };
+  const { sale, ended } = model;
+  const guard = sale?.guard;
+  const runs = [...ended.filter((run) => run.guard !== guard), ...(guard ? [{ ...sale, current: true }] : [])];
+  return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.over, sold: sale?.by_instance, events: [], answers: [] };
 }
 
 // As the shop lists its guards, so that a row stays where it is.
@@ -56,10 +49,10 @@ const inOrder = (runs) => runs.sort((a, b) => order.indexOf(a.guard) - order.ind
 function show(view) {
   $("main").dataset.kind = view.kind ?? "run";
   showVerdict(view);
-  showAway(view.away);
+  showUnavailable(view.unavailable);
   const each = view.sale ? stock.show(view.sale, view.orders) : 1;
-  const left = view.sale ? `${Math.max(0, view.sale.initial - view.sale.orders)} of ${view.sale.initial} left` : "";
-  say($("stock-note"), each > 1 ? `${left}; one square is ${each} items` : left);
+  const note = view.sale ? stockNote(view.sale) : "";
+  say($("stock-note"), each > 1 ? `${note}; one square is ${each} items` : note);
   showRuns(view.runs, openRun);
   $("no-stock").hidden = Boolean(view.sale);
   $("no-sections").hidden = view.sections.length > 0;
@@ -68,8 +61,11 @@ function show(view) {
   showInstances(view, view.live ? controls.act : null);
   rate.show(view);
   controls.show(view);
-  twin.show(view);
+  liveRegion.show(view);
 }
+
+// What was ordered, as everything in this panel; what the counter says stands beside the verdict.
+const stockNote = ({ initial, orders }) => (orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`);
 
 function showSource(state) {
   if (recorded) return;

@@ -30,7 +30,7 @@ function isDead(section, instance, live) {
   if (section.inside) return false;
   if (!live) return true;
   if (!instance) return false;
-  return instance.state === "away" || (instance.pids.length > 0 && !instance.pids.includes(section.pid));
+  return instance.state === "down" || (instance.pids.length > 0 && !instance.pids.includes(section.pid));
 }
 
 // What sections of one hold have in common: they do not count as two.

@@ -1,10 +1,10 @@
 // Verdict, runs, queue and instances: everything that is text.
 
-import { $, count, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
-import { headline, inWords, markOf, toneOf } from "./verdict.js";
+import { $, count, countBy, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
+import { headline, inWords, markOf, sentenceOf, toneOf } from "./verdict.js";
 
-const STATES = { up: "", busy: "", recorded: "" }; // the others are told as they are
-const TWIN_MS = 4000;
+const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are told as they are
+const LISTEN_MS = 4000;
 const WAITERS = 6;
 const FEW_RUNS = 3; // that many rows may be large
 const MANY_RUNS = 6; // from here on they take room from the queue
@@ -19,32 +19,33 @@ export function showVerdict(view) {
   const { sale } = view;
   const figures = sale
     ? [
-        ["sold", sale.orders, sale.orders > sale.initial],
-        ["counter", sale.stock, false],
-        ["oversold", Math.max(0, sale.orders - sale.initial), true],
-        ["lost updates", sale.lost_updates, true],
+        ["sold", "sold", sale.orders, sale.orders > sale.initial],
+        ["counter", "left on the counter", sale.stock, false],
+        ["oversold", "oversold", Math.max(0, sale.orders - sale.initial), true],
+        ["lost", "lost updates", sale.lost_updates, true],
+        ...(sale.gave_up ? [["gave-up", "gave up", sale.gave_up, false]] : []),
       ]
     : [];
-  keyed($("figures"), figures, ([name]) => name, () => el("div", {}, el("dt"), el("dd")), (node, [name, number, bad]) => {
+  keyed($("figures"), figures, ([key]) => key, () => el("div", {}, el("dt"), el("dd")), (node, [, name, number, bad]) => {
     say(node.firstChild, name);
     say(node.lastChild, count(number));
     node.className = bad && number > 0 ? "bad" : "";
   });
 }
 
-export function showAway(away) {
-  const lines = Object.entries(away ?? {}).filter(([, why]) => why).map(([name, why]) => `${name} is away: ${why}`);
-  $("away").hidden = !lines.length;
-  say($("away"), lines.join(" · "));
+export function showUnavailable(unavailable) {
+  const lines = Object.entries(unavailable ?? {}).filter(([, why]) => why).map(([name, why]) => `${name} is unavailable: ${why}`);
+  $("unavailable").hidden = !lines.length;
+  say($("unavailable"), lines.join(" · "));
 }
 
-// `open(guard)` is called for a run that somebody wants to see.
+// `open(guard)` is called when a run is chosen.
 export function showRuns(runs, open) {
   const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
   $("no-runs").hidden = runs.length > 0;
   $("main").dataset.runs = runs.length <= FEW_RUNS ? "few" : runs.length < MANY_RUNS ? "some" : "many";
   keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
-    const tone = run.stopped ? "ready" : toneOf(run.verdict);
+    const tone = toneOf(run.verdict);
     row.className = run.current ? "current" : "";
     row.dataset.tone = tone;
     const [name, number, bar, verdict, time] = row.children;
@@ -56,15 +57,9 @@ export function showRuns(runs, open) {
     over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
     say(number, count(run.orders));
     setAll(verdict.firstChild.firstChild, { d: markOf(tone) });
-    say(verdict.lastChild, sentenceOf(run));
+    say(verdict.lastChild, sentenceOf(run, run.over));
     say(time, duration(run.selling_ms));
   });
-}
-
-// Of a run that ended with items left, nobody knows whether it would have been exact.
-function sentenceOf({ verdict, going, stopped, orders, initial }) {
-  if (stopped) return `${count(orders)} of ${count(initial)} sold`;
-  return going ? `${verdict} so far` : verdict;
 }
 
 function runRow(guard, open) {
@@ -84,7 +79,7 @@ export function showQueue(view) {
   const [who, token, meter, ttl] = $("holder").children;
   const redis = view.redis_lock_ms != null && !holder;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
-  say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "Nobody holds the lock" : "Not known");
+  say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "The lock is free" : "Not known");
   say(token, holder?.token == null ? "" : `token ${tokenText(holder.token)}`);
   const lease = holder?.ttl_s != null;
   meter.hidden = !lease;
@@ -108,7 +103,7 @@ export function showQueue(view) {
   $("no-waiters").hidden = Boolean(!queue || holder || waiting || redis);
   const inside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
   const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
-  if (inside) further.push(`${count(inside)} inside gunicorn, without a thread`);
+  if (inside) further.push(`${count(inside)} waiting for a thread`);
   if (view.pending) further.push(`${plural(view.pending, "buyer waits", "buyers wait")} for an answer`);
   say($("more"), further.join("; "));
 }
@@ -126,18 +121,17 @@ function shortener(names) {
 
 // `act(action, instance)` where the stack obeys this board.
 export function showInstances(view, act) {
-  const sold = new Map();
-  for (const order of view.orders) sold.set(order.instance, (sold.get(order.instance) ?? 0) + 1);
+  const sold = view.sold ?? countBy(view.orders, (order) => order.instance);
   const known = new Set(view.instances.map((each) => each.name));
-  const strangers = [...sold.keys()].filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+  const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
   const rows = [...view.instances, ...strangers];
-  const most = Math.max(...sold.values(), ...rows.map((each) => each.sold ?? 0), 1);
+  const most = Math.max(...Object.values(sold), 1);
   keyed($("instances"), rows, (each) => each.name, instanceRow, (row, each, index) => {
     row.act = act; // which is known later than the first rows are drawn
     row.dataset.state = each.state;
     row.dataset.instance = each.name;
     const [name, bar, hand, actions] = row.children;
-    const number = sold.get(each.name) ?? each.sold ?? 0;
+    const number = sold[each.name] ?? 0;
     say(name.children[1], each.name);
     name.firstChild.className = `key instance-${index % 4}`;
     say(name.children[2], STATES[each.state] ?? each.state);
@@ -146,7 +140,7 @@ export function showInstances(view, act) {
     say(bar.firstChild.lastChild, count(number));
     say(hand, each.queued == null ? "" : `${each.busy} of ${each.threads} busy${each.queued ? `, ${count(each.queued)} wait` : ""}`);
     actions.hidden = !act || each.state === "recorded";
-    const fits = { frozen: ["thaw", "kill"], away: ["start"] }[each.state] ?? ["freeze", "kill"];
+    const fits = { frozen: ["thaw", "kill"], down: ["start"] }[each.state] ?? ["freeze", "kill"];
     for (const button of actions.children) button.hidden = !fits.includes(button.textContent);
   });
 }
@@ -166,19 +160,19 @@ function instanceRow() {
 }
 
 // Read aloud when the verdict changes its kind, and otherwise not more often than people can listen.
-export class Twin {
+export class LiveRegion {
   #said = 0;
   #kind = "";
 
   show(view) {
     const text = inWords(view);
     const { tone, word } = headline(view);
-    const kind = `${tone} ${word.includes("so far")} ${view.guard} ${plural(0, "")}`;
+    const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
     const now = performance.now();
-    if (kind === this.#kind && now - this.#said < TWIN_MS) return;
-    if ($("twin").textContent === text) return;
+    if (kind === this.#kind && now - this.#said < LISTEN_MS) return;
+    if ($("live-region").textContent === text) return;
     this.#kind = kind;
     this.#said = now;
-    say($("twin"), text);
+    say($("live-region"), text);
   }
 }

@@ -41,7 +41,7 @@ export class Rate {
 
 function sentence(rates) {
   const parts = Object.entries(rates ?? {}).filter(([, rate]) => rate > 0);
-  if (!rates || !Object.keys(rates).length) return "the instances do not tell";
+  if (!rates || !Object.keys(rates).length) return "not recorded by the instances";
   return parts.map(([outcome, rate]) => `${count(Math.round(rate))} ${NAMES[outcome] ?? outcome}`).join(", ") || "none now";
 }
 

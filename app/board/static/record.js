@@ -47,7 +47,7 @@ class Recorded {
     const sample = last(this.data.samples, ms, (each) => each.at_ms);
     const orders = this.ledger.filter((order) => order.at_ms <= ms);
     const initial = this.data.stock;
-    const sale = { initial, orders: orders.length, ...this.#counted(over, sample) };
+    const sale = { initial, orders: orders.length, ...this.#counted(over, sample), gave_up: over ? this.data.verdict.outcomes?.lock_timeout ?? this.data.verdict.gave_up : 0 };
     sale.verdict = over ? this.data.verdict.verdict : orders.length > initial || sale.stock == null ? oversold(sale) : verdictOf({ ...sale, orders: sale.lost_updates + initial - sale.stock });
     const sections = this.sections.filter((section) => section.entered_ms <= ms);
     const inside = sections.filter((section) => section.left_ms != null && section.left_ms > ms);
@@ -62,9 +62,9 @@ class Recorded {
       events: this.data.events.filter((event) => event.at_ms <= ms),
       queue: { holder: over ? null : holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
       pending: this.data.answers.filter((answer) => answer.sent_ms <= ms && answer.answered_ms > ms).length,
-      instances: this.#instances(orders),
+      instances: this.#instances(),
       answers: this.data.answers.filter((answer) => answer.answered_ms <= ms),
-      runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true, going: !over && sale.verdict === "EXACT" }],
+      runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true, stock: sale.stock, over }],
     };
   }
 
@@ -75,7 +75,7 @@ class Recorded {
   }
 
   #instances() {
-    return [...new Set([...this.ledger, ...this.sections].map((row) => row.instance))].sort().map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+    return [...new Set([...this.ledger, ...this.sections].map((row) => row.instance))].sort().map(recordedInstance);
   }
 }
 
@@ -87,6 +87,7 @@ function holderOf(sample, inside) {
   return instance ? { instance, token: section?.token ?? null, ttl_s: null } : null;
 }
 
+const recordedInstance = (name) => ({ name, state: "recorded", queued: null, pids: [] });
 const span = (orders) => (orders.length ? orders.at(-1).at_ms - orders[0].at_ms : null);
 
 class Compared {
@@ -103,21 +104,22 @@ class Compared {
 
   at() {
     const run = this.chosen;
-    const instances = Object.entries(run?.by_instance ?? {}).map(([name, outcomes]) => ({ name, state: "recorded", queued: null, pids: [], sold: outcomes.sold }));
+    const sold = Object.fromEntries(Object.entries(run?.by_instance ?? {}).map(([name, outcomes]) => [name, outcomes.sold]));
     return {
       kind: "comparison",
       live: false,
       over: true,
       now_ms: 0,
       guard: run?.guard,
-      sale: run && { initial: this.data.stock, stock: run.stock_left, orders: run.orders, lost_updates: run.lost_updates, verdict: run.verdict },
+      sale: run && { initial: this.data.stock, stock: run.stock_left, orders: run.orders, lost_updates: run.lost_updates, gave_up: run.outcomes?.lock_timeout, verdict: run.verdict },
       orders: [],
       sections: [],
       events: [],
       queue: null,
-      instances,
+      sold,
+      instances: Object.keys(sold).map(recordedInstance),
       answers: [],
-      runs: this.data.runs.map((each) => ({ ...each, initial: this.data.stock, selling_ms: each.wall_s * 1000, current: each === run })),
+      runs: this.data.runs.map((each) => ({ ...each, initial: this.data.stock, stock: each.stock_left, over: true, selling_ms: each.wall_s * 1000, current: each === run })),
     };
   }
 }

@@ -1,6 +1,6 @@
 // A lane for each worker process, a bar for each critical section; where two were inside at once, it is shaded.
 
-import { duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
+import { count, countBy, duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
 import { draw, packEvents, rectOf, TICKS } from "./drawing.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
@@ -81,7 +81,7 @@ export class Timeline {
   #note(view, bars, { most, overlapping }) {
     const cut = view.sections.length > MOST_BARS ? `, the last ${MOST_BARS} of ${view.sections.length}` : "";
     const alone = overlapping ? `${overlapping} not alone, at most ${most} at once` : "never two at once";
-    say(this.note, bars.length ? `${plural(bars.length, "section")}${cut}: ${alone}` : "");
+    say(this.note, bars.length ? `${plural(bars.length, "section")}${cut}${kinds(bars)}: ${alone}` : "");
   }
 
   #at(event) {
@@ -131,6 +131,14 @@ export class Timeline {
     this.#key = "";
     if (this.view) this.show(this.view);
   }
+}
+
+// Why there are more sections than sales, if there are.
+function kinds(bars) {
+  const ended = bars.filter(({ section }) => section.left_ms != null);
+  const counts = countBy(ended, ({ section }) => (section.cause === "replayed" ? "replayed" : (section.outcome ?? "undecided").replaceAll("_", " ")));
+  const names = Object.keys(counts).sort((a, b) => counts[b] - counts[a]);
+  return names.length > 1 ? ` (${names.map((name) => `${count(counts[name])} ${name}`).join(", ")})` : "";
 }
 
 function describe({ section, open, died, begin, end, together }, zero) {

@@ -30,36 +30,39 @@ export function toneOf(verdict) {
 
 export const markOf = (tone) => MARKS[tone];
 
+// "EXACT" is not yet the last word while items are left and buyers may come.
+export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);
+
 // The sentence of the page: { tone, word, lead }.
 export function headline(view) {
   const { sale, guard } = view;
-  if (!sale && view.away?.redis) return { tone: "ready", word: "Redis is away", lead: "What was sold cannot be seen." };
+  if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
   if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {
-    return { tone: "ready", word: `${plural(sale.initial, "item")} for sale`, lead: "Nobody has bought yet." };
+    return { tone: "ready", word: `${plural(sale.initial, "item")} for sale`, lead: "Nothing is sold yet." };
   }
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
   const left = sale.stock ?? sale.initial - sale.orders;
-  const open = tone === "exact" && left > 0 && !view.over;
-  const word = open ? `${sale.verdict} so far` : sale.verdict;
+  const word = sentenceOf(sale, view.over);
   if (over) {
-    const counter = sale.stock > 0 ? `The counter says ${count(sale.stock)} are left.` : "The counter says 0 and looks right.";
+    const counter = sale.stock > 0 ? `The counter still says ${count(sale.stock)} left.` : "The counter says 0 left, and looks right.";
     return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${sale.stock == null ? "" : counter}` };
   }
   const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
-  if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} are left.` };
+  if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} left.` };
+  if (sale.gave_up) return { tone, word, lead: `${sold}. ${plural(sale.gave_up, "buyer")} waited for the lock until their time was over${left > 0 ? `; ${count(left)} left` : ""}.` };
   return { tone, word, lead: left > 0 ? `${sold}, ${count(left)} left.` : `${sold}. Nothing is left.` };
 }
 
-// The same once more for those who listen: what holds, who waits, who is away.
+// The same once more for those who listen: the verdict, the holder, how many wait, what is unavailable.
 export function inWords(view) {
   const { word, lead } = headline(view);
   const parts = [`${word}. ${lead}`];
   const { queue } = view;
   if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
-  for (const [name, why] of Object.entries(view.away ?? {})) if (why) parts.push(`${name} is away.`);
-  for (const each of view.instances ?? []) if (["frozen", "away", "silent"].includes(each.state)) parts.push(`${each.name} is ${each.state}.`);
+  for (const [name, why] of Object.entries(view.unavailable ?? {})) if (why) parts.push(`${name} is unavailable.`);
+  for (const each of view.instances ?? []) if (["frozen", "down", "silent"].includes(each.state)) parts.push(`${each.name} is ${each.state}.`);
   return parts.join(" ");
 }

@@ -6,8 +6,8 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequest, Conflict, NotFound
 
 from app.board.settings import BoardSettings
-from app.board.sources.locust import AWAY, Locust, LocustBusy
-from app.board.sources.stack_client import ACTIONS, StackControl, StackRefused
+from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
+from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.config.settings import MOST_ITEMS
 from app.guards import GUARDS
 from app.sales.redis_client import connect
@@ -23,7 +23,7 @@ MOST_BUYERS = 10_000
 class Controls:
     """The routes that change something."""
 
-    def __init__(self, settings: BoardSettings, *, stack: StackControl | None, locust: Locust) -> None:
+    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
         shop = settings.shop
         self._settings = settings
         self._stack = stack
@@ -38,7 +38,7 @@ class Controls:
             self._locust.require_idle()
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
-        except AWAY:
+        except UNREACHABLE:
             pass  # and so is whoever could send a rush
         self._sale.reset(stock)
         return json_response({"done": f"The sale begins again with a stock of {stock}."})
@@ -57,7 +57,7 @@ class Controls:
             self._locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
-        except AWAY as error:
+        except UNREACHABLE as error:
             return problem_response(503, f"Locust does not answer at {self._locust.url} ({error}).", kind="locust_away")
         return json_response({"done": f"The buyers come, under {' and then '.join(guards)}."})
 

@@ -45,6 +45,7 @@ class Pages:
                 "guards": guards,
                 "default": DEFAULT,
                 "stock": settings.shop.stock,
+                "lock_timeout_s": settings.shop.lock_timeout,
                 "token_needed": not open_to_all,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "locust": settings.locust,
@@ -60,16 +61,17 @@ class Pages:
         if directory is None:
             return []
         times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
-        return [
+        names = [
             path.relative_to(directory).as_posix()
             for time in times[:MOST_REPORTS]
             for path in sorted([*time.glob("records/*.json"), *time.glob("comparison.json")])
         ]
+        return [name for name in names if is_text(name)]
 
     def events(self) -> Response:
         """``GET /events``: server-sent events; see `app.board.live.event_stream`."""
         try:
-            stream = self._sampler.feed.view(request.headers.get("Last-Event-ID"))
+            stream = self._sampler.stream.view(request.headers.get("Last-Event-ID"))
         except TooManyViewers as full:
             return problem_response(503, f"{full}: FLASHSALE_BOARD_VIEWERS allows more.", kind="too_many_viewers")
         response = Response(stream, content_type="text/event-stream")
@@ -92,7 +94,7 @@ class Pages:
 
     def livez(self) -> Response:
         """``GET /livez``."""
-        return json_response({"status": "alive", "viewers": self._sampler.feed.viewers})
+        return json_response({"status": "alive", "viewers": self._sampler.stream.viewers})
 
 
 def _file(directory: Path, name: str) -> Response:
@@ -101,6 +103,15 @@ def _file(directory: Path, name: str) -> Response:
         response.close()
         raise PreconditionFailed
     return response
+
+
+def is_text(name: str) -> bool:
+    """Whether a file's name can be sent; one that is not UTF-8 has surrogates in it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def init_app(app: Flask, pages: Pages) -> None:

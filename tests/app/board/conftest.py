@@ -59,12 +59,11 @@ class Watcher:
     @property
     def now(self) -> dict[str, Any]:
         """What a viewer is told who comes now."""
-        with self.sampler.feed.changed:
-            return self.sampler._everything()
+        return self.sampler.snapshot()[1]
 
     def wait(self, happened: Callable[[dict[str, Any]], object], *, timeout: float = 10.0) -> dict[str, Any]:
         """What is known as soon as `happened` holds of it."""
-        wait_until(lambda: bool(self.now.get("away")) and happened(self.now), timeout=timeout)
+        wait_until(lambda: bool(self.now.get("unavailable")) and happened(self.now), timeout=timeout)
         return self.now
 
 

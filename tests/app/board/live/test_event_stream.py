@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from app.board.live import event_stream as module
-from app.board.live.event_stream import KEPT, Feed, TooManyViewers
+from app.board.live.event_stream import KEPT, EventStream, TooManyViewers
+
+
+def greeting(**settings: Any) -> EventStream:
+    """A stream that tells newcomers everything."""
+    stream = EventStream(lambda: (stream.number, {"everything": True}), **settings)
+    return stream
 
 
 @pytest.fixture
-def feed() -> Feed:
-    """A feed that has been told something, and says so to newcomers."""
-    feed = Feed(lambda: {"everything": True}, viewers=2)
-    feed.publish("sample", {"n": 0})
-    return feed
+def source() -> EventStream:
+    """A stream that has been told something, and says so to newcomers."""
+    source = greeting(viewers=2)
+    source.publish("sample", {"n": 0})
+    return source
 
 
 def events(chunk: bytes) -> list[tuple[str, str, Any]]:
@@ -31,21 +38,21 @@ def events(chunk: bytes) -> list[tuple[str, str, Any]]:
     return found
 
 
-def listen(feed: Feed, last_id: str | None = None) -> Iterator[bytes]:
+def listen(source: EventStream, last_id: str | None = None) -> Iterator[bytes]:
     """A viewer's stream, after the line that says how soon to come again."""
-    stream = feed.view(last_id)
+    stream = source.view(last_id)
     assert next(stream) == b"retry: 1000\n\n"
     return stream
 
 
-def test_a_newcomer_is_told_everything_and_then_what_is_new(feed: Feed) -> None:
+def test_a_newcomer_is_told_everything_and_then_what_is_new(source: EventStream) -> None:
     """The first event is hello; each later one comes once, with an id of its own."""
-    feed.publish("sample", {"n": 1})
-    stream = listen(feed)
+    source.publish("sample", {"n": 1})
+    stream = listen(source)
     ((first_id, name, data),) = events(next(stream))
     assert (name, data) == ("hello", {"everything": True})
-    feed.publish("sample", {"n": 2})
-    feed.publish("sample", {"n": 3})
+    source.publish("sample", {"n": 2})
+    source.publish("sample", {"n": 3})
     sent = events(next(stream))
     assert [(name, data) for _, name, data in sent] == [("sample", {"n": 2}), ("sample", {"n": 3})]
     assert len({first_id, *(number for number, _, _ in sent)}) == 3
@@ -54,87 +61,123 @@ def test_a_newcomer_is_told_everything_and_then_what_is_new(feed: Feed) -> None:
 def test_nothing_is_told_before_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes to a board that has only just begun waits for its first sample, and is told everything then."""
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
-    feed = Feed(lambda: {"everything": True}, viewers=1)
-    stream = listen(feed)
+    source = greeting(viewers=1)
+    stream = listen(source)
     assert events(next(stream)) == []
-    feed.publish("sample", {"n": 1})
+    source.publish("sample", {"n": 1})
     assert [name for _, name, _ in events(next(stream))] == ["hello"]
 
 
-def test_who_was_cut_off_goes_on_where_it_was(feed: Feed) -> None:
+def test_who_was_cut_off_goes_on_where_it_was(source: EventStream) -> None:
     """Last-Event-ID brings the events since, and not everything again."""
-    stream = listen(feed)
+    stream = listen(source)
     ((seen, _, _),) = events(next(stream))
-    feed.publish("sample", {"n": 1})
-    feed.publish("sample", {"n": 2})
-    assert [data for _, _, data in events(next(listen(feed, seen)))] == [{"n": 1}, {"n": 2}]
+    source.publish("sample", {"n": 1})
+    source.publish("sample", {"n": 2})
+    assert [data for _, _, data in events(next(listen(source, seen)))] == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.parametrize("last_id", [None, "", "nonsense", "0000-1", "-", "12", "0000-", "é-1"])
-def test_an_id_of_another_board_is_worth_nothing(feed: Feed, last_id: str | None) -> None:
+def test_an_id_of_another_board_is_worth_nothing(source: EventStream, last_id: str | None) -> None:
     """A board that has begun anew tells everything to those who come from the old one."""
-    feed.publish("sample", {})
-    assert [name for _, name, _ in events(next(listen(feed, last_id)))] == ["hello"]
+    source.publish("sample", {})
+    assert [name for _, name, _ in events(next(listen(source, last_id)))] == ["hello"]
 
 
-def test_an_id_from_the_future_is_worth_nothing(feed: Feed) -> None:
+def test_an_id_from_the_future_is_worth_nothing(source: EventStream) -> None:
     """Whoever claims to have seen more than there was is told everything."""
-    ((seen, _, _),) = events(next(listen(feed)))
+    ((seen, _, _),) = events(next(listen(source)))
     series = seen.partition("-")[0]
-    assert [name for _, name, _ in events(next(listen(feed, f"{series}-99")))] == ["hello"]
+    assert [name for _, name, _ in events(next(listen(source, f"{series}-99")))] == ["hello"]
 
 
-def test_who_is_too_slow_is_told_everything(feed: Feed) -> None:
+def test_who_is_too_slow_is_told_everything(source: EventStream) -> None:
     """A viewer who missed more than is kept gets hello instead of a gap."""
-    stream = listen(feed)
+    stream = listen(source)
     next(stream)
     for number in range(KEPT + 1):
-        feed.publish("sample", {"n": number})
+        source.publish("sample", {"n": number})
     assert [name for _, name, _ in events(next(stream))] == ["hello"]
 
 
-def test_silence_is_broken(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_is_broken(source: EventStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """While nothing happens, a comment shows that the connection stands."""
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
-    stream = listen(feed)
+    stream = listen(source)
     next(stream)
     assert next(stream) == b": still here\n\n"
 
 
 def test_a_stream_has_an_end() -> None:
     """After its lifetime a stream is over, even if nobody hangs up."""
-    feed = Feed(dict, viewers=1, lifetime=0.0)
-    assert list(feed.view(None)) == [b"retry: 1000\n\n"]
+    source = greeting(viewers=1, lifetime=0.0)
+    assert list(source.view(None)) == [b"retry: 1000\n\n"]
 
 
-def test_there_is_room_for_so_many_viewers(feed: Feed) -> None:
+def test_there_is_room_for_so_many_viewers(source: EventStream) -> None:
     """One viewer too many is refused at once; a place is free again when somebody hangs up, once for each."""
-    first, _ = feed.view(None), listen(feed)
+    first, _ = source.view(None), listen(source)
     with pytest.raises(TooManyViewers, match="2 viewers"):
-        feed.view(None)
+        source.view(None)
     first.close()  # type: ignore[attr-defined]
     first.close()  # type: ignore[attr-defined]
-    assert feed.viewers == 1
-    feed.view(None)
+    assert source.viewers == 1
+    source.view(None)
     with pytest.raises(TooManyViewers):
-        feed.view(None)
+        source.view(None)
 
 
-def test_closing_sends_everybody_away(feed: Feed) -> None:
+def test_closing_sends_everybody_away(source: EventStream) -> None:
     """A viewer who waits for news learns at once that there is none to come."""
-    stream = listen(feed)
+    stream = listen(source)
     next(stream)
     waiting = threading.Thread(target=lambda: list(stream))
     waiting.start()
-    feed.close()
+    source.close()
     waiting.join(timeout=2)
     assert not waiting.is_alive()
 
 
-def test_any_text_passes(feed: Feed) -> None:
+def test_who_comes_while_it_closes_does_not_wait(source: EventStream) -> None:
+    """A viewer that begins to wait between two events, when the stream is closed already, is sent away at once."""
+    stream = listen(source)
+    next(stream)
+    source.close()
+    began = time.monotonic()
+    assert list(stream) == list(source.view(None))[1:] == []
+    assert time.monotonic() - began < 1
+
+
+def test_a_snapshot_holds_up_no_other_viewer() -> None:
+    """While the snapshot for a newcomer is made, which may take long, the others are told what is new."""
+    making, made = threading.Event(), threading.Event()
+
+    def snapshot() -> tuple[int, Any]:
+        number = source.number
+        if number > 1:
+            making.set()
+            assert made.wait(10)
+        return number, {}
+
+    source = EventStream(snapshot, viewers=2)
+    source.publish("sample", {"n": 1})
+    stream = listen(source)
+    next(stream)
+    source.publish("sample", {"n": 2})
+    newcomer = threading.Thread(target=next, args=(listen(source),))
+    newcomer.start()
+    assert making.wait(10)
+    assert [data for _, _, data in events(next(stream))] == [{"n": 2}]
+    source.publish("sample", {"n": 3})
+    assert [data for _, _, data in events(next(stream))] == [{"n": 3}]
+    made.set()
+    newcomer.join()
+
+
+def test_any_text_passes(source: EventStream) -> None:
     """A buyer's name cannot end an event or begin another one, whatever is in it."""
     name = "Ada\n\nevent: hello\ndata: {}\r\r<script>\u2028 ☃"
-    stream = listen(feed)
+    stream = listen(source)
     next(stream)
-    feed.publish("sample", {"buyer": name})
+    source.publish("sample", {"buyer": name})
     assert [data for _, _, data in events(next(stream))] == [{"buyer": name}]

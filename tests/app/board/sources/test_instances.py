@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 
 from app.board.settings import BoardSettings
 from app.board.sources import instances
-from app.board.sources.heartbeats import Life
+from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.instances import Instances, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
@@ -53,19 +53,21 @@ def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
     watched = Instances((answering, silent, away), stack=None)
-    watched.start()
+    for poller in watched.pollers:
+        poller.start()
     try:
-        wait_until(lambda: all(probe.told.value for probe in watched._reach.values()))
+        wait_until(lambda: all(poller.latest.value for poller in watched.pollers))
         seen = [(each["name"], each["state"]) for each in watched.look([])]
         netloc = silent.removeprefix("http://")
-        assert seen == [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.AWAY)]
-        life = Life(at=0, instance=netloc, pid=7, threads=8, busy=8, queued=40, outcomes={})
-        (busy,) = [each for each in watched.look([life]) if each["url"] == silent]
+        assert seen == [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
+        beat = WorkerStatus(at=0, instance=netloc, pid=7, threads=8, busy=8, queued=40, outcomes={})
+        (busy,) = [each for each in watched.look([beat]) if each["url"] == silent]
         assert (busy["state"], busy["pids"], busy["busy"], busy["queued"]) == (State.BUSY, [7], 8, 40)
     finally:
-        watched.close()
-        for probe in watched._probes():
-            probe.join(10)
+        for poller in watched.pollers:
+            poller.close()
+        for poller in watched.pollers:
+            poller.join(10)
 
 
 def test_frozen_instances_hold_nobody_up(
@@ -77,4 +79,4 @@ def test_frozen_instances_hold_nobody_up(
         assert shop.post("/stock/reduce?guard=redis-lua", json={"buyer": f"buyer-{sold}"}).status_code == 200
         watcher.wait(lambda now, sold=sold: now["sale"] and now["sale"]["orders"] == sold)
     now = watcher.wait(lambda now: [each["state"] for each in now["instances"]] == ["silent"])
-    assert now["away"] == {"redis": None, "etcd": None}
+    assert now["unavailable"] == {"redis": None, "etcd": None}

@@ -1,4 +1,4 @@
-"""Critical sections: read while they are written, and laid over each other."""
+"""Critical sections: read while they are written."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from app.board.live.runs import Run, overlaps
+from app.board.live.runs import Run
 from app.board.sources import section_tail as module
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section, SectionTail
@@ -92,23 +90,6 @@ def test_nothing_is_read_where_nothing_is_recorded(tmp_path: Path) -> None:
     assert SectionTail(tmp_path / "later").poll() == []
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=12))
-def test_overlaps_are_counted_as_by_hand(times: list[tuple[int, int]]) -> None:
-    """How many were not alone, and how many there were at once, agree with looking at every pair and every moment."""
-    sections = [section(number, begin, begin + length) for number, (begin, length) in enumerate(times)]
-    ends = [(each.entered, each.left or 0) for each in sections]
-    together = sum(
-        any(a < d and c < b for other, (c, d) in enumerate(ends) if other != index) for index, (a, b) in enumerate(ends)
-    )
-    most = max((sum(a <= moment < b for a, b in ends) for moment in range(41)), default=0)
-    assert overlaps(sections) == (together, most)
-
-
-def test_a_section_that_goes_on_is_not_counted_yet() -> None:
-    """A process that died inside must not seem to overlap with everything after."""
-    assert overlaps([section(1, 0, None), section(2, 5, 6)]) == (0, 1)
-
-
 def order(guard: str, at_ms: int = 0) -> Order:
     """An entry of the ledger."""
     return Order("x", "ada", "shop-a", guard, None, at_ms)
@@ -123,9 +104,9 @@ def test_a_run_has_the_guard_of_its_orders() -> None:
     """One guard is named; several are mixed; none was used where nothing was sold."""
     run = run_of()
     assert run.guard is None
-    run.orders.append(order("etcd"))
+    run.add_orders([order("etcd")])
     assert run.guard == "etcd"
-    run.orders.append(order("none"))
+    run.add_orders([order("none")])
     assert run.guard == "mixed"
 
 
@@ -154,7 +135,7 @@ def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.board.live.runs.MOST_ROWS", 2)
     run = run_of()
     run.add_sections([section(number, run.began_ns + number, None) for number in range(2)])
-    assert not run.counters()["cut"]
+    assert not run.cut
     run.add_sections([section(9, run.began_ns, None)])
-    assert run.counters()["cut"]
+    assert run.cut
     assert len(run.sections) == 2

@@ -51,7 +51,7 @@ def require_known_host(names: Container[str], *, setting: str) -> None:
         setting: the variable that adds a name, for the message.
     """
     try:
-        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+        host = urlsplit(f"//{request.host}").hostname or ""  # request.host is empty where the header is not a host
         if host == "localhost" or host in names or ipaddress.ip_address(host):
             return
     except ValueError:

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 @contextmanager
-def alone():
+def alone() -> "Iterator[None]":
     """Let one set-up at a time in; who has waited for another one usually finds everything done."""
     with Path(__file__).open() as script:  # what stands for the whole checkout, and is there before anything else
         try:
@@ -75,12 +76,12 @@ def find_python() -> str:
     asked = os.environ.get("PYTHON")
     names = [asked] if asked else [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)] + ["python3"]
     found = [(name, *about(name)) for name in names if shutil.which(name)]
-    recent = [each for each in found if each[1] and each[1] >= OLDEST]
+    recent = [each for each in found if each[1] >= OLDEST]
     for name, _, has_venv in recent:
         if has_venv:
             return name
     if recent:
-        name, (major, minor, _), _ = recent[0]
+        name, (major, minor, *_), _ = recent[0]
         raise failure(
             f"{name} cannot make virtual environments: apt install python{major}.{minor}-venv (or python3-venv)"
         )
@@ -91,10 +92,10 @@ def find_python() -> str:
     )
 
 
-def about(name: str) -> tuple:
-    """Version and whether it can make a .venv; (None, False) for a name that does not run, as pyenv has them."""
+def about(name: str) -> "tuple[tuple[int, ...], bool]":
+    """Version and whether it can make a .venv; ((), False) for a name that does not run, as pyenv has them."""
     answer = subprocess.run([name, "-c", ABOUT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return tuple(map(int, answer.stdout.split())) or None, answer.returncode == 0
+    return tuple(map(int, answer.stdout.split())), answer.returncode == 0
 
 
 def create(python: str) -> None:
@@ -115,7 +116,7 @@ def install(requirements: Path) -> None:
     """Install what is pinned, by hash. What can be spared is left out where it has no wheel for this platform."""
     # etcd3 is published as source: setuptools, pinned as well, builds it.
     pip("-r", str(ROOT / "requirements-build.txt"))
-    left_out = set()
+    left_out: set[str] = set()
     while True:
         missing = pip("--no-build-isolation", "--no-binary=etcd3", "-r", str(without(requirements, left_out)))
         if missing is None:
@@ -132,7 +133,7 @@ def here() -> str:
     return f"{version} on {platform.system()} {platform.machine()}"
 
 
-def without(requirements: Path, names: set) -> Path:
+def without(requirements: Path, names: "set[str]") -> Path:
     """Write a copy of the file that lacks these packages; each package is one line, continued by backslashes."""
     lines = re.split(r"(?<!\\)\n", requirements.read_text())
     copy = VENV / requirements.name
@@ -140,7 +141,7 @@ def without(requirements: Path, names: set) -> Path:
     return copy
 
 
-def pip(*arguments: str):
+def pip(*arguments: str) -> "str | None":
     """Install with pip: None when all is well, else the package that has no wheel here; other errors end the set-up."""
     command = [
         str(VENV / "bin" / "python"),

@@ -86,7 +86,7 @@ def test_a_missing_part_is_named(readme_script: ModuleType) -> None:
 
 def test_every_route_is_described() -> None:
     """docs/http-api.md lists all routes of the shop, and no others."""
-    rules = {(next(iter(rule.methods - {"HEAD", "OPTIONS"})), rule.rule) for rule in create_app().url_map.iter_rules()}
+    rules = {(min((rule.methods or set()) - {"HEAD"}), rule.rule) for rule in create_app().url_map.iter_rules()}
     assert set(re.findall(r"`(GET|POST|DELETE) (/[a-z/]*)", page("http-api"))) == rules
 
 

@@ -1,11 +1,12 @@
-"""What a worker tells of itself in a file, and what the board makes of it."""
+"""What a worker tells of itself in a file, as the board reads it."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.server.heartbeat import Heartbeat
 from app.server.worker import CountingPool
 from tests.support.waiting import wait_until
+
+Start = Callable[[str, Callable[[], dict[str, int]]], Heartbeat]
 
 
 @pytest.fixture
@@ -25,67 +28,55 @@ def pool() -> Iterator[CountingPool]:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Where instances write; nobody has made it yet."""
+    """Where instances write; it does not exist yet."""
     return tmp_path / "reports" / "section-log"
 
 
-def test_the_board_sees_what_a_worker_does(directory: Path, pool: CountingPool) -> None:
-    """Jobs in hand, jobs that wait and the rate of outcomes are told while all threads are busy, and when none is."""
-    sold = itertools.count(100)
-    heartbeat = Heartbeat(directory, instance="shop/a", pool=pool, outcomes=lambda: {"sold": next(sold)})
-    reader, go_on = HeartbeatReader(directory), threading.Event()
+@pytest.fixture
+def start(directory: Path, pool: CountingPool) -> Iterator[Start]:
+    """Starts the heartbeat of an instance; at the end, its file is gone."""
+    with ExitStack() as started:
 
-    def seen() -> list[tuple[object, ...]]:
-        return [(life.instance, life.pid, life.threads, life.busy, life.queued) for life in reader.read()]
+        def start(instance: str, outcomes: Callable[[], dict[str, int]]) -> Heartbeat:
+            heartbeat = Heartbeat(directory, instance=instance, pool=pool, outcomes=outcomes)
+            heartbeat.start()
+            return started.enter_context(closing(heartbeat))
 
-    heartbeat.start()
-    try:
-        jobs = [pool.submit(go_on.wait) for _ in range(102)]  # enough for the line to get shorter afterwards
-        wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 2, 100)])
-        go_on.set()
-        assert all(job.result(10) for job in jobs)
-        assert isinstance(pool.submit(int, "x").exception(10), ValueError)
-        wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 0, 0)])
-        wait_until(lambda: seen() and reader.per_second().get("sold", 0) > 0)
-    finally:
-        go_on.set()
-        heartbeat.close()
+        yield start
     assert list(directory.iterdir()) == []
 
 
-def test_instances_share_a_directory(directory: Path, pool: CountingPool) -> None:
-    """Whoever comes second finds the directory made, and is seen beside the first."""
-    told = [Heartbeat(directory, instance=name, pool=pool, outcomes=dict) for name in ("shop-a", "shop-b")]
-    reader = HeartbeatReader(directory)
+def test_the_board_sees_what_a_worker_does(directory: Path, pool: CountingPool, start: Start) -> None:
+    """The board reads busy threads, queued jobs and the rate of outcomes while all threads are busy, and idle."""
+    sold, go_on, reader = itertools.count(100), threading.Event(), HeartbeatReader(directory)
+
+    def seen() -> list[tuple[object, ...]]:
+        return [(worker.instance, worker.pid, worker.threads, worker.busy, worker.queued) for worker in reader.read()]
+
+    start("shop/a", lambda: {"sold": next(sold)})
     try:
-        for number, heartbeat in enumerate(told, 1):
-            heartbeat.start()
-            wait_until(lambda number=number: len(reader.read()) == number)
-        wait_until(lambda: [life.instance for life in reader.read()] == ["shop-a", "shop-b"])
+        jobs = [pool.submit(go_on.wait) for _ in range(102)]  # enough for the line to get shorter afterwards
+        wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 2, 100)])
     finally:
-        for heartbeat in told:
-            heartbeat.close()
+        go_on.set()
+    assert all(job.result(10) for job in jobs)
+    assert isinstance(pool.submit(int, "x").exception(10), ValueError)
+    wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 0, 0)])
+    wait_until(lambda: seen() and reader.per_second().get("sold", 0) > 0)
 
 
-def test_the_same_process_id_in_two_containers(directory: Path, pool: CountingPool) -> None:
-    """The rate counts what each instance sold, and not how much more one of them has sold than the other."""
-    told = [
-        Heartbeat(directory, instance=name, pool=pool, outcomes=lambda sold=sold: {"sold": sold})
-        for name, sold in (("shop-a", 100), ("shop-b", 0))
-    ]
+def test_instances_share_a_directory(directory: Path, start: Start) -> None:
+    """Two containers may have the same process id: the rate counts what each instance sold, not their difference."""
     reader = HeartbeatReader(directory)
-    try:
-        for heartbeat in told:
-            heartbeat.start()
-        wait_until(lambda: len(reader.read()) == 2 and reader.per_second())
-        assert reader.per_second() == {"sold": 0}
-    finally:
-        for heartbeat in told:
-            heartbeat.close()
+    start("shop-a", lambda: {"sold": 100})
+    wait_until(lambda: [worker.instance for worker in reader.read()] == ["shop-a"])
+    start("shop-b", lambda: {"sold": 0})
+    wait_until(lambda: [worker.instance for worker in reader.read()] == ["shop-a", "shop-b"] and reader.per_second())
+    assert reader.per_second() == {"sold": 0}
 
 
-def test_what_cannot_be_written_is_logged(tmp_path: Path, pool: CountingPool, caplog: pytest.LogCaptureFixture) -> None:
-    """Where no directory can be made, the log says that the board will not see this process, and that is all."""
+def test_a_failed_write_is_logged(tmp_path: Path, pool: CountingPool, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the directory cannot be made, the thread ends, and the log says that the board will not see the process."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     heartbeat = Heartbeat(tmp_path / "file" / "section-log", instance="shop-a", pool=pool, outcomes=dict)
     heartbeat.start()

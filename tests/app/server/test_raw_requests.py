@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import json
 import socket
+import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadtest.stack.apps import Board
+from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import Process
-from loadtest.stack.stack import Instance
+from loadtest.stack.servers import Etcd, Redis
 
 PROBLEM = "application/problem+json"
 POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[dict[str, Process]]:
+    """A running instance of the shop, and the board."""
+    env = {
+        "FLASHSALE_ETCD_ENDPOINTS": etcd.endpoint,
+        "FLASHSALE_REDIS_URL": redis_server.url,
+        "FLASHSALE_SALE": uuid.uuid4().hex,
+        "FLASHSALE_THREADS": "8",
+    }
+    directory = tmp_path_factory.mktemp("servers")
+    with Instance(directory, env=env) as shop, Board(directory, env=env) as board:
+        yield {"shop": shop, "board": board}
+
+
 @pytest.fixture(params=["shop", "board"])
-def server(request: pytest.FixtureRequest, tmp_path: Path, env: dict[str, str]) -> Iterator[Process]:
-    """A running instance of the shop, or the board."""
-    with Instance(tmp_path, env=env) if request.param == "shop" else Board(tmp_path, env=env) as server:
-        yield server
+def server(request: pytest.FixtureRequest, servers: dict[str, Process]) -> Process:
+    """One of them."""
+    return servers[request.param]
 
 
 def exchange(server: Process, request: str) -> tuple[int, dict[str, str], Any]:
@@ -81,7 +94,7 @@ def test_bad_chunks_get_one_response(server: Process, body: str) -> None:
     assert (status, headers["content-type"], document["status"]) == (404, PROBLEM, 404)
 
 
-def test_a_body_that_does_not_come_is_a_problem(instance: Instance) -> None:
+def test_a_body_that_does_not_come_is_a_problem(servers: dict[str, Process]) -> None:
     """A body that breaks off, has bad chunks or is too long sells nothing, and the response says so."""
     begun = {
         "Content-Length: 10\r\n\r\n": 408,
@@ -91,6 +104,7 @@ def test_a_body_that_does_not_come_is_a_problem(instance: Instance) -> None:
         "Transfer-Encoding: chunked\r\n\r\nno size\r\n": 400,
         "Transfer-Encoding: chunked\r\n\r\n5000\r\n" + "x" * 0x5000 + "no end": 413,
     }
+    instance = servers["shop"]
     for body, expected in begun.items():
         status, headers, document = exchange(instance, POST.format("/stock/reduce") + body)
         assert (status, headers["content-type"], document["instance"]) == (expected, PROBLEM, instance.name)
@@ -98,10 +112,9 @@ def test_a_body_that_does_not_come_is_a_problem(instance: Instance) -> None:
     assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
 
 
-def test_a_failed_precondition_comes_without_the_file(tmp_path: Path, env: dict[str, str]) -> None:
-    """A 412 for If-Match, and a 416 for Range, are problems; the file stays where it is."""
-    with Board(tmp_path, env=env) as board:
-        for header, expected in (('If-Match: "other"', 412), ("Range: bytes=99999999-", 416)):
-            request = f"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
-            status, headers, document = exchange(board, request)
-            assert (status, headers["content-type"], document["status"]) == (expected, PROBLEM, expected)
+@pytest.mark.parametrize(("header", "expected"), [('If-Match: "other"', 412), ("Range: bytes=99999999-", 416)])
+def test_a_failed_precondition_comes_without_the_file(servers: dict[str, Process], header: str, expected: int) -> None:
+    """A 412 for If-Match and a 416 for Range are problems, and nothing of the file follows."""
+    request = f"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
+    status, headers, document = exchange(servers["board"], request)
+    assert (status, headers["content-type"], document["status"]) == (expected, PROBLEM, expected)

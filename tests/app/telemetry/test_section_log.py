@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ import pytest
 from flask import Flask
 
 from app import create_app, services
+from app.clock import now_ns
 from app.config.settings import Settings
 from app.guards import GUARDS
 from app.sales.purchase import Purchase
+from app.sales.sale import Sale
 from app.telemetry.section_log import FULL, SectionLog
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
@@ -44,7 +45,7 @@ def recorded(tmp_path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("guard", GUARD_NAMES)
 def test_a_sale_is_two_lines(app: Flask, tmp_path: Path, guard: str) -> None:
     """Enter tells who, under which token; leave tells when it was read and written, and that it was sold."""
-    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns()
+    before = now_ns()
     sold = app.test_client().post(f"/stock/reduce?guard={guard}&buyer=ada&hold_ms=2").get_json()
     enter, leave = recorded(tmp_path)
     assert (enter["event"], enter["buyer"], enter["guard"], enter["instance"]) == ("enter", "ada", guard, "shop/a")
@@ -69,26 +70,41 @@ def test_a_replay_is_told_from_a_sale(app: Flask, tmp_path: Path, guard: str) ->
     ]
 
 
-def test_a_section_that_is_tried_again_is_recorded_for_itself(app: Flask, tmp_path: Path) -> None:
-    """Who was overtaken leaves without an outcome; the next section, which finds nothing, sent no write of its own."""
-    tools = services.of(app).shop._guards["redis-watch"].tools
-    inventory = tools.inventories["1"]
-    write = inventory.write
+@pytest.fixture
+def held(app: Flask, tmp_path: Path) -> Iterator[Callable[[str], Future[Any]]]:
+    """Sends a purchase that thinks for 0.3 s under a guard, and returns once it is in its critical section."""
+    with ThreadPoolExecutor(1) as thread:
 
-    def too_late(*args: Any) -> Any:
-        tools.sale.client.set(tools.sale.keys.stock, 0)
-        return write(*args)
+        def begin(guard: str) -> Future[Any]:
+            purchase = thread.submit(app.test_client().post, f"/stock/reduce?guard={guard}&hold_ms=300")
+            wait_until(lambda: (tmp_path / "section-log").exists() and recorded(tmp_path))
+            return purchase
 
-    inventory.write = too_late  # type: ignore[method-assign]
-    assert app.test_client().post("/stock/reduce?guard=redis-watch").get_json()["outcome"] == "sold_out"
-    _, overtaken, _, told = recorded(tmp_path)
-    assert (overtaken["outcome"], overtaken["commit_at"] is None) == (None, False)
-    assert (told["outcome"], told["commit_at"]) == ("sold_out", None)
-    assert overtaken["read_at"] < told["read_at"]
+        yield begin
 
 
-def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, settings: Settings) -> None:
-    """A purchase that waited in vain was in no critical section."""
+def test_each_try_is_a_section(held: Callable[[str], Future[Any]], sale: Sale, tmp_path: Path) -> None:
+    """An overtaken section ends without an outcome; the next one finds nothing and sends no write."""
+    overtaken = held("redis-watch")
+    sale.client.set(sale.keys.stock, 0)
+    assert overtaken.result(20).get_json()["outcome"] == "sold_out"
+    _, first, _, second = recorded(tmp_path)
+    assert (first["outcome"], first["commit_at"] is None) == (None, False)
+    assert (second["outcome"], second["commit_at"]) == ("sold_out", None)
+    assert first["read_at"] < second["read_at"]
+
+
+def test_a_refused_write_names_the_loss(held: Callable[[str], Future[Any]], sale: Sale, tmp_path: Path) -> None:
+    """Where the write is fenced off, the section ends with the buyer's outcome and the reason."""
+    paused = held("etcd")
+    sale.client.set(sale.keys.fence, f"{recorded(tmp_path)[0]['token'] + 1:020d}")
+    assert paused.result(20).get_json()["outcome"] == "lock_lost"
+    leave = recorded(tmp_path)[-1]
+    assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
+
+
+def test_a_purchase_that_waits_in_vain_leaves_no_line(app: Flask, tmp_path: Path, settings: Settings) -> None:
+    """It was in no critical section."""
     with (
         ThreadPoolExecutor(1) as thread,
         connect(settings.etcd_endpoints) as client,
@@ -102,25 +118,9 @@ def test_whoever_never_got_in_leaves_no_line(app: Flask, tmp_path: Path, setting
     assert not (tmp_path / "section-log").exists()
 
 
-def test_a_refused_write_names_the_loss(app: Flask, tmp_path: Path) -> None:
-    """Where the write is fenced off, the section ends with the outcome that the buyer gets, and with the reason."""
-    shop = services.of(app).shop
-    guard = shop._guards["etcd"]
-    inventory = guard.tools.inventories["1"]
-    written = inventory.fenced_write
-
-    def overtaken(purchase: Purchase, reading: Any) -> Any:
-        sale = guard.tools.sale
-        sale.client.set(sale.keys.fence, f"{(purchase.token or 0) + 1:020d}")
-        return written(purchase, reading)
-
-    inventory.fenced_write = overtaken  # type: ignore[method-assign]
-    assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_lost"
-    leave = recorded(tmp_path)[-1]
-    assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
-
-
-def test_nothing_is_recorded_unless_asked_for(settings: Settings, tmp_path: Path, monkeypatch: Any) -> None:
+def test_nothing_is_recorded_unless_asked_for(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without FLASHSALE_SECTION_LOG no file is made."""
     monkeypatch.chdir(tmp_path)
     app = create_app(settings)

@@ -27,7 +27,15 @@ SHOP_ROUTES = [
 BOARD_ROUTES = [("GET", path) for path in ("/", "/events", "/setup", "/static/main.js", "/nowhere")]
 ROUTES = {"shop": SHOP_ROUTES, "board": [*BOARD_ROUTES, ("POST", "/control/reset")]}
 ADDRESSES = ["localhost:8080", "LocalHost", "127.0.0.1:8080", "[::1]:8080", "192.168.1.20:8070", "[fe80::1]"]
-STRANGERS = ["evil.example", "evil.example:8070", "localhost.evil.example", "127.0.0.1.nip.example", "", "[", "localhost/x", "x@localhost"]
+STRANGERS = [
+    "evil.example:8070",
+    "localhost.evil.example",
+    "127.0.0.1.nip.example",
+    "",
+    "[",
+    "localhost/x",
+    "x@localhost",
+]
 
 
 @pytest.fixture(params=[None, "s3cret"], ids=["no token", "token"])

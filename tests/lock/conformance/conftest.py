@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(params=[OURS, ETCDCTL], ids=lambda each: each.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Each implementation in turn."""
-    return request.param
+    implementation: Implementation = request.param
+    return implementation
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def start(etcd: Etcd) -> Iterator[Contend]:
     """Starts contenders, ``start(IMPLEMENTATION, NAME, *CHILD, endpoints=, ttl=, ...)``; none survives the test."""
     with ExitStack() as running:
 
-        def start(which: Implementation, *args: str, endpoints: str = etcd.endpoint, **options: object) -> Contender:
+        def start(which: Implementation, *args: str, endpoints: str = etcd.endpoint, **options: Any) -> Contender:
             return running.enter_context(Contender(which.command(*args, **options), endpoints))
 
         yield start
@@ -65,7 +67,7 @@ def start(etcd: Etcd) -> Iterator[Contend]:
 def queue(start: Contend, client: Client) -> Contend:
     """Starts a contender as `start` does, and returns it once its key is in etcd, or it has given up."""
 
-    def queue(which: Implementation, name: str, *child: str, observer: Client = client, **options: object) -> Contender:
+    def queue(which: Implementation, name: str, *child: str, observer: Client = client, **options: Any) -> Contender:
         before = len(keys(observer, name))
         contender = start(which, name, *child, **options)
         wait_until(lambda: contender.has_ended(within=0) or len(keys(observer, name)) > before, timeout=WAIT_S)

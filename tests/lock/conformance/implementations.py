@@ -103,7 +103,8 @@ class Contender:
     def children(self) -> list[psutil.Process]:
         """The processes that it has started, and those that they have; none once it has ended."""
         try:
-            return psutil.Process(self._process.pid).children(recursive=True)
+            children: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+            return children
         except psutil.NoSuchProcess:
             return []
 

@@ -164,7 +164,7 @@ def pip(*arguments: str) -> "str | None":
     raise failure(f"pip failed: {errors[0].strip()} (all of it: .venv/setup.log)")
 
 
-def run_with_dots(command: list) -> tuple:
+def run_with_dots(command: "list[str]") -> "tuple[int, str]":
     """Run it to its end, with a dot for each second: exit code and output."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         while True:

@@ -27,9 +27,7 @@ from lock.runtime.clock import now
 
 logger = logging.getLogger(__name__)
 
-_AUDIT_S = 5.0  # how often those who wait check the view against a list
-_POLL_S = 1.0
-_POLLS_PER_S = 20.0  # of all who wait, where there are many
+_AUDIT_S = 5.0  # how often the view is checked against a list while somebody waits
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -125,7 +123,7 @@ class WaitQueue:
             return len(self._view)
 
     def audit(self, *, timeout: float) -> None:
-        """Check the view against a list, if that was not done lately; called by those who wait.
+        """Check the view against a list, if that was not done lately; called while somebody waits.
 
         A difference means that the watch is late or has gone silent, so it is opened anew.
         """
@@ -154,9 +152,12 @@ class WaitQueue:
         self.trouble = None
         return self._take(snapshot)
 
-    def poll_interval(self) -> float:
-        """Seconds a waiting thread may sleep until it looks whether an audit is due: the longer, the more there are."""
-        return min(max(_POLL_S, len(self._tickets) / _POLLS_PER_S), _AUDIT_S)
+    def needs_audit(self) -> bool:
+        """Whether a ticket waits, and the view was not checked against a list lately."""
+        if now() - self._audited_at < _AUDIT_S:
+            return False
+        with self._lock:
+            return any(ticket.token is None for ticket in self._tickets.values())
 
     def idle_s(self) -> float:
         """Seconds for which nobody of this process has stood in this queue; 0.0 while somebody does."""

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 _FAREWELL_S = 0.05  # what a wait that has timed out may still take to clean up and to learn who holds the lock
 _RETRY_S = 0.1
+_SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 
 HoldT_co = TypeVar("HoldT_co", bound=Hold, covariant=True)
@@ -117,14 +118,13 @@ class Acquisition(Generic[HoldT_co]):
             LockCancelled: the wait was cancelled.
         """
         turn = self._ticket.turn
-        while not turn.wait(max(min(deadline - now(), self._queue.poll_interval()), 0.0)):
+        while not turn.wait(max(min(deadline - now(), _SLEEP_S), 0.0)):
             self._session.ensure()
             if now() >= deadline:
                 self._queue.catch_up(self._ticket, timeout=_FAREWELL_S)
                 if turn.is_set():
                     break
                 raise self.timed_out()
-            self._queue.audit(timeout=min(self._client.timeout, max(deadline - now(), _FAREWELL_S)))
         if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?
             self._session.lease.verify()
             self._session.ensure()

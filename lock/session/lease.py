@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 
 from lock.errors import EtcdError, LeaseNotFound, SessionLost
 from lock.etcd.client import Client
@@ -23,7 +22,7 @@ from lock.runtime.lost_event import LostEvent
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.2
-_MAINTENANCE_S = 1.0  # also the longest sleep: a machine that was suspended learns soon after that its lease is over
+_SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that its lease is over
 
 
 class KeptLease(LostEvent):
@@ -34,7 +33,6 @@ class KeptLease(LostEvent):
         ttl: seconds to ask for.
         taken_over: a lease to keep alive instead of a new one, or None.
         owner: who is named in the message when it is lost.
-        maintenance: called about every second, from the thread that renews.
         callbacks: calls the users' callbacks when it is lost.
 
     Attributes:
@@ -46,14 +44,7 @@ class KeptLease(LostEvent):
     """
 
     def __init__(
-        self,
-        client: Client,
-        ttl: int,
-        taken_over: int | None,
-        *,
-        owner: str,
-        maintenance: Callable[[], None],
-        callbacks: CallbackThread,
+        self, client: Client, ttl: int, taken_over: int | None, *, owner: str, callbacks: CallbackThread
     ) -> None:
         super().__init__(callbacks)
         sent = now()
@@ -66,7 +57,6 @@ class KeptLease(LostEvent):
         self._deadline = sent + self.ttl
         self._client = client
         self._owner = owner
-        self._maintenance = maintenance
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._keep_alive, name="lock-lease", daemon=True)
@@ -132,22 +122,15 @@ class KeptLease(LostEvent):
     def _keep_alive(self) -> None:
         due = now() + self.ttl / 3
         while not self.lost.is_set():
-            wanted = self._wake.wait(max(min(_MAINTENANCE_S, due - now(), self.remaining()), 0.0))
+            wanted = self._wake.wait(max(min(_SLEEP_S, due - now(), self.remaining()), 0.0))
             if wanted:  # what comes after a wait that ran out is for the next round
                 self._wake.clear()
             if self._stopping.is_set():
                 return
-            self._maintain()
             if wanted or now() >= due or self.remaining() <= 0.0:
                 pause = self.verify()
                 due = now() + pause
         self._give_back()
-
-    def _maintain(self) -> None:
-        try:
-            self._maintenance()
-        except Exception:
-            logger.exception("what is done from time to time beside renewing lease %x has failed", self.id)
 
     def _renew(self) -> float:
         """Renew it once; seconds until the next time."""

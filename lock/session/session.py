@@ -12,24 +12,23 @@ import os
 import secrets
 import socket
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 
-from lock.errors import LockCancelled, LockError, SessionLost
+from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
 from lock.model import identity
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.callbacks import CallbackThread
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import run_detached, run_uninterrupted
 from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
 from lock.session.lease import KeptLease
+from lock.session.queues import SessionQueues
 
 logger = logging.getLogger(__name__)
-
-_IDLE_S = 5.0  # how long a queue is followed after its last ticket, for the next one is often soon
-_IDLE_QUEUES = 64  # how many such queues are followed at most: each costs two threads here and a watch in etcd
 
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -62,20 +61,20 @@ class Session:
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()
-        self.lease = KeptLease(
-            client, ttl, lease_id, owner=self.name, maintenance=self._close_idle_queues, callbacks=self.callbacks
-        )
+        self.lease = KeptLease(client, ttl, lease_id, owner=self.name, callbacks=self.callbacks)
+        self.queues = SessionQueues(client, self.lease.again)
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
-        self._queues: dict[str, WaitQueue] = {}
         # Keys of the session before this one may still exist, and none may be used twice.
         self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
-        self._lock = threading.Lock()
+        self._closed = False
         self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
         self.timers = Timers()
         self._janitor = Janitor(client)
         self.callbacks.start()
-        self.lease.add_listener(self._close_queues)
+        self.queues.start()
+        # None of the threads may know this object: it is closed when the program drops it.
+        self.lease.add_listener(self.queues.close)
         _open.add(self)
         self.lease.start()
 
@@ -107,8 +106,7 @@ class Session:
         Who waits behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
         """
         self.draining = True
-        for queue in self._followed():
-            queue.cancel(self._cancelled)
+        self.queues.cancel(self._cancelled)
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
@@ -139,22 +137,9 @@ class Session:
         if self.draining:
             raise self._cancelled()
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
-        queue = run_uninterrupted(lambda: self._join_queue(prefix, ticket))
-        if self.lost.is_set():  # in the meantime, perhaps before the queue was there to be told
-            queue.close(self._lost_again)
+        queue = run_uninterrupted(lambda: self.queues.add(prefix, ticket))
         if self.draining:
             ticket.cancel(self._cancelled())
-        return queue
-
-    def _join_queue(self, prefix: str, ticket: Ticket) -> WaitQueue:
-        with self._lock:
-            is_new = prefix not in self._queues
-            if is_new:
-                self._queues[prefix] = WaitQueue(self.client, prefix)
-            queue = self._queues[prefix]
-            queue.add(ticket)
-        if is_new:
-            self._close_idle_queues()
         return queue
 
     def identity(self) -> bytes:
@@ -183,47 +168,28 @@ class Session:
         run_uninterrupted(lambda: self._end_once(reason, revokes))
 
     def _end_once(self, reason: str, revokes: bool) -> None:
+        self._closed = True
         with self._ending:  # who closes it again, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):
                 self.timers.close()
                 self._janitor.close()
                 if revokes:
                     self.lease.revoke()
-        self._join()
+        self.queues.join(self.client.timeout)
+        self.lease.join(self.client.timeout)
+        self.callbacks.close(self.client.timeout)
         _open.discard(self)
-
-    def _lost_again(self) -> LockError:
-        return self.lease.again() or SessionLost(f"session {self.name} has stopped following an idle queue")
 
     def _cancelled(self) -> LockError:
         return LockCancelled(f"session {self.name} is shutting down and waits for no lock any more")
 
-    # The queues
-
-    def _followed(self) -> list[WaitQueue]:
-        with self._lock:
-            return list(self._queues.values())
-
-    def _close_queues(self) -> None:
-        queues = self._followed()
-        for queue in queues:
-            queue.fail_all(self._lost_again)
-        for queue in queues:  # which may take its time
-            queue.close(self._lost_again)
-
-    def _close_idle_queues(self) -> None:
-        with self._lock:
-            idle = sorted((idle_s, prefix) for prefix, queue in self._queues.items() if (idle_s := queue.idle_s()) > 0)
-            old = [prefix for place, (idle_s, prefix) in enumerate(idle) if idle_s > _IDLE_S or place >= _IDLE_QUEUES]
-            queues = [self._queues.pop(prefix) for prefix in old]
-        for queue in queues:
-            queue.close(self._lost_again)
-
-    def _join(self) -> None:
-        for queue in self._followed():
-            queue.join(self.client.timeout)
-        self.lease.join(self.client.timeout)
-        self.callbacks.close(self.client.timeout)
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self.client.forked():
+            return
+        run_detached(self.close)  # the garbage collector may run in a thread that is inside one of our locks
+        warnings.warn(
+            f"session {self.name} was dropped without close(): write `with Session(...)`", ResourceWarning, stacklevel=2
+        )
 
 
 @atexit.register

@@ -14,12 +14,12 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, Election, Hold, LockLost, Mutex, Session, connect
+from lock import Client, Election, Hold, LockCancelled, LockLost, MultiLock, Mutex, Session, connect
 from lock.etcd.stream import Watch
 from lock.model import Event, KeyValue, Snapshot
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from lock.session import session as session_module
+from lock.session import queues
 from tests.support.lock import (
     AT_ONCE_S,
     WAIT_S,
@@ -42,7 +42,7 @@ def hold(stranger: Session, name: str) -> Hold:
 
 def watches(session: Session, name: str) -> bool:
     """Whether this session's view of the queue is one of a watch that stands."""
-    queue = session._queues.get(f"{name}/")
+    queue = session.queues.followed.get(f"{name}/")
     return queue is not None and queue.holder() is not None and queue.trouble is None
 
 
@@ -57,7 +57,7 @@ def test_a_broken_connection_costs_no_place(hold: Hold, client: Client, far_sess
     """After a reset the queue is watched again, and the turn comes as if nothing had happened."""
     waiting = wait_behind(hold, client, far_session)
     before = keys(client, hold.name)
-    queue = far_session._queues[f"{hold.name}/"]
+    queue = far_session.queues.followed[f"{hold.name}/"]
     for _ in range(3):
         broken = queue._watch
         proxy.reset()
@@ -115,7 +115,7 @@ def test_an_error_that_nobody_expected_costs_no_place(
     with monkeypatch.context() as patched:
         patched.setattr(far, "watch", out_of_threads)
         proxy.reset()
-        wait_until(lambda: far_session._queues[f"{hold.name}/"].trouble == "can't start new thread")
+        wait_until(lambda: far_session.queues.followed[f"{hold.name}/"].trouble == "can't start new thread")
     hold.release()
     waiting.result(2 * AT_ONCE_S).release()  # the pauses between attempts grow to a second
 
@@ -179,7 +179,7 @@ def test_an_audit_that_succeeds_ends_the_trouble(
     """Until the next one comes, the view is not out of date any more."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
     waiting = wait_behind(hold, client, far_session)
-    queue = far_session._queues[f"{hold.name}/"]
+    queue = far_session.queues.followed[f"{hold.name}/"]
     with monkeypatch.context() as patched:
         patched.setattr(far, "watch", out_of_threads)
         proxy.reset()
@@ -222,7 +222,7 @@ def test_a_lost_deletion_is_found_by_an_audit(
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
     with Session(deaf, ttl=600) as session:
         waiting = wait_behind(hold, client, session)
-        queue = session._queues[f"{hold.name}/"]
+        queue = session.queues.followed[f"{hold.name}/"]
         deaf_watch = queue._watch
         hold.release()
         waiting.result(2 * AT_ONCE_S + wait_queue._AUDIT_S).release()
@@ -346,7 +346,7 @@ def test_a_holder_that_is_not_first_any_more_is_told(client: Client, session: Se
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     revision, [own] = client.get_prefix(f"{name}/")
     restored = own._replace(key=f"{name}/restored", create_revision=own.create_revision - 1)
-    session._queues[f"{name}/"]._take(Snapshot(revision + 1, [restored, own]))
+    session.queues.followed[f"{name}/"]._take(Snapshot(revision + 1, [restored, own]))
     assert hold.lost.is_set()
     with pytest.raises(LockLost):
         hold.release()
@@ -384,7 +384,7 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
         with pytest.raises(LockLost):
             waiting.result(WAIT_S)
         kept.ensure()
-        wait_until(lambda: early._queues["forgotten/"].trouble is None)
+        wait_until(lambda: early.queues.followed["forgotten/"].trouble is None)
         with Mutex(early, "forgotten").acquire(timeout=WAIT_S) as hold:
             assert hold.token < forgotten.token
             hold.ensure()
@@ -444,23 +444,46 @@ def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, sess
         wait.result(WAIT_S).release()
 
 
+def test_waiting_costs_the_same_however_many_names_there_are(
+    etcd: Etcd, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread asks for one list after the other, at one pace for the process, and no waiting thread wakes for it."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.0)
+    monkeypatch.setattr(queues, "_LOOK_S", 0.0)
+    monkeypatch.setattr(queues, "_PACE_S", 0.1)
+    askers: list[str] = []
+    with (
+        connect(etcd.endpoint, observer=lambda *_: askers.append(threading.current_thread().name)) as client,
+        Session(client, ttl=600) as session,
+        MultiLock(stranger, [f"{name}/{number}" for number in range(8)]).acquire(timeout=WAIT_S) as holds,
+    ):
+        waits = [queue_up(client, Mutex(session, each)) for each in list(holds.tokens) * 2]
+        askers.clear()
+        assert not session.lost.wait(1.0)
+        assert 0 < len(askers) <= 11
+        assert set(askers) <= {"lock-queues", "lock-lease"}
+        session.cancel_waiters()
+        assert all(isinstance(wait.exception(WAIT_S), LockCancelled) for wait in waits)
+
+
 def test_a_queue_that_nobody_uses_is_followed_no_more(
     client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some time after the last one has left, thread and watch end; the next acquisition starts them again."""
-    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
+    monkeypatch.setattr(queues, "_IDLE_S", 0.1)
+    monkeypatch.setattr(queues, "_LOOK_S", 0.1)
     with Session(client, ttl=600) as session:
         for _ in range(2):
             with Mutex(session, name).acquire(timeout=WAIT_S):
                 assert [thread for thread in threading.enumerate() if thread.name == f"lock-queue {name}/"]
-            wait_until(lambda: not session._queues)
+            wait_until(lambda: not session.queues.followed)
             wait_until(lambda: f"lock-queue {name}/" not in [thread.name for thread in threading.enumerate()])
 
 
 def test_a_queue_is_idle_from_when_its_last_ticket_left(session: Session, name: str) -> None:
     """However long it was in use: who comes back soon after finds it still followed."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    queue = session._queues[f"{name}/"]
+    queue = session.queues.followed[f"{name}/"]
     assert queue.idle_s() == 0.0
     before = now()
     hold.release()
@@ -469,16 +492,16 @@ def test_a_queue_is_idle_from_when_its_last_ticket_left(session: Session, name: 
 
 def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many names that were used once, those used last are followed, and those that are held."""
-    monkeypatch.setattr(session_module, "_IDLE_QUEUES", 3)
-    monkeypatch.setattr(session_module, "_IDLE_S", WAIT_S)
+    monkeypatch.setattr(queues, "_IDLE_QUEUES", 3)
+    monkeypatch.setattr(queues, "_IDLE_S", WAIT_S)
     with Session(client, ttl=600) as session:
         hold = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
         for number in range(20):
             with Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S):
-                assert len(session._queues) <= 5  # three, the one that is held, and this one
-        held, *_, first, second, third = session._queues
+                assert len(session.queues.followed) <= 5  # three, the one that is held, and this one
+        held, *_, first, second, third = session.queues.followed
         assert [held, first, second, third] == [f"{name}/{which}/" for which in ("held", 17, 18, 19)]
-        wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == len(session._queues))
+        wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == len(session.queues.followed))
         client.delete(hold.key, None)
         assert hold.lost.wait(AT_ONCE_S)
         with pytest.raises(LockLost):
@@ -489,7 +512,8 @@ def test_a_queue_with_a_holder_is_followed_however_long(
     client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who holds for long still learns that its key is gone."""
-    monkeypatch.setattr(session_module, "_IDLE_S", 0.1)
+    monkeypatch.setattr(queues, "_IDLE_S", 0.1)
+    monkeypatch.setattr(queues, "_LOOK_S", 0.1)
     with Session(client, ttl=1) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         renewed = session.remaining()

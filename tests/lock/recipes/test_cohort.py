@@ -289,7 +289,9 @@ def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Sessi
     assert session.lease._listeners.count(mutex._cancel) == 1
 
 
-def test_whoever_finds_the_session_lost_before_all_others_is_told(client: Client, name: str) -> None:
+def test_whoever_finds_the_session_lost_before_all_others_is_told(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
     frozen, thawed = threading.Event(), threading.Event()
     with Session(client, ttl=10) as session:
@@ -299,7 +301,7 @@ def test_whoever_finds_the_session_lost_before_all_others_is_told(client: Client
         assert turn.lost.wait(WAIT_S)
         with pytest.raises(LockLost):
             turn.release()
-        session.lease._maintenance = lambda: (frozen.set(), thawed.wait(2 * WAIT_S))
+        monkeypatch.setattr(session.lease._wake, "wait", lambda _: frozen.set() or thawed.wait(2 * WAIT_S))
         assert frozen.wait(WAIT_S)
         session.lease._deadline = now()
         finding = in_thread(mutex.acquire)

@@ -104,7 +104,7 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(client: Client, sessi
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(MultiLock(session, ["multi/meanwhile/a", "multi/meanwhile/b"]).acquire, timeout=WAIT_S)
         wait_until(lambda: len(keys(client, "multi/meanwhile")) == 3)
-        (first,) = session._queues["multi/meanwhile/a/"]._tickets.values()
+        (first,) = session.queues.followed["multi/meanwhile/a/"]._tickets.values()
         client.delete(first.key, None)
         assert first.lost.wait(WAIT_S)
         busy.release()

@@ -54,7 +54,7 @@ def test_an_interrupt_at_any_call_leaves_no_key(
         if not interrupted(partial(lock_and_release, locks[-1]), at=number):
             break
     wait_until(lambda: not keys(client, name))
-    wait_until(lambda: all(queue.idle_s() > 0 for queue in session._queues.values()))
+    wait_until(lambda: all(queue.idle_s() > 0 for queue in session.queues.followed.values()))
     assert number > 50
 
 

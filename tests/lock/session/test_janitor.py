@@ -232,7 +232,7 @@ def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
 def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: Session, name: str) -> None:
     """The garbage collector runs wherever memory is allocated, also in a thread that is inside the wait queue."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    queue = session._queues[f"{name}/"]
+    queue = session.queues.followed[f"{name}/"]
     circle: list[object] = [hold]
     circle.append(circle)
     del hold, circle

@@ -13,6 +13,7 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
 from tests.support.lock import (
@@ -91,18 +92,18 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
         assert session.remaining() <= 30 - 0.8
 
 
-def test_it_is_renewed_when_it_is_due_and_not_with_each_chore(
+def test_it_is_renewed_when_it_is_due_and_not_whenever_its_thread_wakes(
     etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 0.01)
+    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
     calls: Counter[str] = Counter()
     with (
         connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
         Session(client, ttl=600) as session,
     ):
-        runs: list[float] = []
-        monkeypatch.setattr(session.lease, "_maintenance", lambda: runs.append(session.remaining()))
+        runs, wait = list[float](), session.lease._wake.wait
+        monkeypatch.setattr(session.lease._wake, "wait", lambda pause: runs.append(pause) or wait(pause))
         wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1}
         session.lease.renew_soon()
@@ -123,7 +124,7 @@ class LookedForTooLate(threading.Event):
 
 def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken by the round after, not cleared with the one that had not seen it."""
-    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 0.01)
+    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
     calls: Counter[str] = Counter()
     with (
         connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
@@ -157,7 +158,7 @@ def test_a_renewal_has_the_clients_timeout(proxy: Proxy, far: Client) -> None:
 
 def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it would have slept."""
-    monkeypatch.setattr(kept_lease, "_MAINTENANCE_S", 60.0)
+    monkeypatch.setattr(kept_lease, "_SLEEP_S", 60.0)
     with Session(client, ttl=600):
         assert "lock-lease" in lock_threads()
     wait_until(lambda: "lock-lease" not in lock_threads())
@@ -168,7 +169,7 @@ def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: st
     with Session(client, ttl=600) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         session.lease._deadline = 0.0
-        assert hold.lost.wait(kept_lease._MAINTENANCE_S + AT_ONCE_S)
+        assert hold.lost.wait(kept_lease._SLEEP_S + AT_ONCE_S)
         with pytest.raises(SessionLost, match="kept alive"):
             hold.release()
 
@@ -487,17 +488,41 @@ def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
         assert script.says() == "SessionLost"
 
 
-@pytest.mark.parametrize("chore", ["_close_idle_queues", "keep_alive"])
-def test_an_error_that_nobody_expected_ends_no_lease(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, chore: str
+@pytest.mark.parametrize("call", ["get_prefix", "keep_alive"])
+def test_an_error_that_nobody_expected_ends_neither_lease_nor_audits(
+    etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
-    """A machine that is out of threads for a moment costs a renewal, and the next one follows soon."""
-    with monkeypatch.context() as patched:
-        patched.setattr(Session if chore.startswith("_") else client, chore, out_of_threads)
-        session = Session(client, ttl=1)
-        wait_until(lambda: "can't start new thread" in caplog.text)
-    with session:
+    """A machine that is out of threads for a moment costs a renewal or an audit, and the next one follows soon."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
+    calls: Counter[str] = Counter()
+    with (
+        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
+        Session(client, ttl=1) as session,
+        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
+    ):
+        waiting = queue_up(client, Mutex(session, name))
+        with monkeypatch.context() as patched:
+            patched.setattr(client, call, out_of_threads)
+            wait_until(lambda: "can't start new thread" in caplog.text)
+        before = calls["Range"]
         assert not session.lost.wait(session.ttl + AT_ONCE_S)
+        wait_until(lambda: calls["Range"] > before)
+        hold.ensure()
+        session.cancel_waiters()
+        with pytest.raises(LockCancelled):
+            waiting.result(WAIT_S)
+
+
+def test_a_session_that_is_dropped_is_closed(client: Client, name: str) -> None:
+    """With a warning; none of its threads keeps it alive, so its lease is not renewed for ever."""
+    session = Session(client, ttl=60)
+    lease_id, drop = session.lease_id, [session]
+    Mutex(session, name).acquire(timeout=WAIT_S).release()
+    del session
+    with pytest.warns(ResourceWarning, match="dropped without close"):
+        drop.clear()
+    wait_until(lambda: client.time_to_live(lease_id).ttl == -1)
+    wait_until(lambda: not lock_threads())
 
 
 def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
@@ -523,7 +548,7 @@ def test_a_turn_that_comes_after_the_deadline_is_no_hold(
 
         def answer_late(*args: object, **options: object) -> object:
             written = answer(*args, **options)
-            wait_until(lambda: session._queues[f"{name}/"].length() == 1)
+            wait_until(lambda: session.queues.followed[f"{name}/"].length() == 1)
             session.lease._deadline = 0.0
             return written
 

@@ -107,13 +107,13 @@ def test_a_session_that_is_lost_while_a_thread_begins_to_queue(
 ) -> None:
     """Its queue came too late to be told with the others: the thread gets SessionLost, and nothing follows it."""
     session = Session(client, ttl=10)
-    begin = session._join_queue
+    begin = session.queues.add
 
     def lost_before(prefix: str, ticket: Ticket) -> WaitQueue:
         session.lease.gone()
         return begin(prefix, ticket)
 
-    monkeypatch.setattr(session, "_join_queue", lost_before)
+    monkeypatch.setattr(session.queues, "add", lost_before)
     with pytest.raises(SessionLost):
         Mutex(session, name).acquire(timeout=WAIT_S)
     wait_until(lambda: f"lock-queue {name}/" not in lock_threads())
@@ -125,12 +125,12 @@ def test_a_wait_that_begins_while_waits_are_cancelled_is_cancelled(
 ) -> None:
     """cancel_waiters has gone through the queues, and then there is one more: its wait is cancelled too."""
     with Session(client, ttl=10) as session, Mutex(stranger, name).acquire(timeout=WAIT_S):
-        begin = session._join_queue
+        begin = session.queues.add
 
         def cancelled_before(prefix: str, ticket: Ticket) -> WaitQueue:
             session.cancel_waiters()
             return begin(prefix, ticket)
 
-        monkeypatch.setattr(session, "_join_queue", cancelled_before)
+        monkeypatch.setattr(session.queues, "add", cancelled_before)
         with pytest.raises(LockCancelled):
             Mutex(session, name).acquire(timeout=WAIT_S)

@@ -3,80 +3,107 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 
+from lock.cli import guardian
 from lock.cli.exit_codes import Exit
-from lock.cli.guardian import Guardian
 from lock.cli.signals import await_event
 from lock.recipes.hold import Hold
-from lock.runtime.clock import now
 
-_POLL_S = 0.02
+_PATIENCE_S = 6.0  # beyond the grace: for a guardian that is alive to kill what does not end
 
 
 class Child:
-    """A process in a session of its own, so that a signal can reach it together with everything it has started.
-
-    It does not outlive this process: see `lock.cli.guardian`.
+    """The command, run by a guardian of its own, so that it does not outlive the lock: see `lock.cli.guardian`.
 
     Args:
         command: what to run.
-        environment: added to ours.
         grace: seconds between SIGTERM and SIGKILL where it has to be ended.
-
-    Raises:
-        OSError: the command cannot be run.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], grace: float) -> None:
+    def __init__(self, command: Sequence[str], grace: float) -> None:
+        self.command = command
         self._grace = grace
-        self._guardian = Guardian(grace)
-        try:
-            self._popen = subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True)
-        except BaseException:
-            self._guardian.dismiss()
-            raise
-        self._guardian.watch(self._popen.pid)
+        self._code: int | None = None
+        guardian.adopt_orphans()  # for the case that the guardian is killed
+        self._control, theirs = socket.socketpair()
+        self._messages = self._control.makefile("r")
+        with theirs:
+            theirs.set_inheritable(True)
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, guardian.SIGNALS)  # until it has its handlers
+            program = [sys.executable, "-I", "-S", str(guardian.__file__), str(theirs.fileno())]
+            self._guardian = subprocess.Popen(program, close_fds=False)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._hang_up()
+        self._guardian.wait()
+
+    def start(self, environment: Mapping[str, str], remaining: float) -> None:
+        """Run it, with this added to our environment; `remaining` is how many seconds the lock is surely ours.
+
+        Raises:
+            OSError: it cannot be run.
+        """
+        self._control.sendall(f"{json.dumps([self.command, dict(environment), self._grace, remaining])}\n".encode())
+        what, value = json.loads(self._messages.readline() or '["killed", 0]')
+        if what == "failed":
+            raise OSError(value, os.strerror(value))
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to it and its children; nothing once it has ended."""
-        if self._popen.returncode is None:
-            self._signal_group(number)
+        """Pass a signal on to it and its children, unless it comes from the keyboard and has reached them already."""
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not _in_foreground():
+            self._tell("signal", number)
 
     def wait(self, hold: Hold) -> int | None:
-        """Its exit code as a shell tells it (128 + n after signal n), or None as soon as `hold` is lost."""
+        """Its exit code as a shell tells it (128 + n after signal n), or None as soon as it has to be ended.
+
+        That is when `hold` is lost, or when the guardian was killed.
+        """
         over = threading.Event()
         hold.on_lost(over.set)
-        threading.Thread(target=self._wait, args=(over,), daemon=True).start()
-        await_event(over)
-        code = self._popen.returncode
-        if code is not None:
-            self._guardian.dismiss()
-        return Exit.SIGNALLED - code if code is not None and code < 0 else code
+        threading.Thread(target=self._listen, args=(over,), daemon=True).start()
+        await_event(over, meanwhile=lambda: self._tell("remaining", hold.remaining()))
+        return self._code
 
     def end(self) -> None:
         """SIGTERM to it and its children, and SIGKILL to those that are still there after the grace."""
-        deadline = now() + self._grace
-        self._signal_group(signal.SIGTERM)
-        self._signal_group(signal.SIGCONT)  # one that is stopped would not hear the other
-        while self._signal_group(0) and now() < deadline:
-            time.sleep(_POLL_S)
-        self._signal_group(signal.SIGKILL)
-        self._popen.wait()
-        self._guardian.dismiss()
+        self._hang_up()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guardian.wait(self._grace + _PATIENCE_S)
+        guardian.end_descendants(0.0)  # there is none, unless the guardian was stopped or killed
+        self._guardian.wait()
 
-    def _wait(self, over: threading.Event) -> None:
-        self._popen.wait()
+    def _listen(self, over: threading.Event) -> None:
+        for line in self._messages:
+            _, code = json.loads(line)
+            self._code = Exit.SIGNALLED - code if code < 0 else code
+            break
         over.set()
 
-    def _signal_group(self, number: int) -> bool:
-        """Whether anybody of the group was there; the zombie of a child not yet waited for counts."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError for zombies alone
-            os.killpg(self._popen.pid, number)
-            return True
+    def _tell(self, what: str, value: float) -> None:
+        with contextlib.suppress(OSError):  # the guardian is killed, or stopped and its inbox full
+            self._control.send(f"{json.dumps([what, value])}\n".encode(), socket.MSG_DONTWAIT)
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):  # the guardian has hung up
+            self._control.shutdown(socket.SHUT_WR)
+
+
+def _in_foreground() -> bool:
+    """Whether the terminal sends Ctrl-C to this process, and so to the command's as well."""
+    try:
+        with open("/dev/tty") as terminal:  # noqa: PTH123  (no path, but what the process has for a terminal)
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
         return False

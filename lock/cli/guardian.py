@@ -1,48 +1,167 @@
-"""Ends the command's processes when the one that holds the lock for them is killed.
+"""The process that runs the command, and ends it with everything it has started when the keeper of the lock ends.
 
-A SIGKILL cannot be caught, but the kernel closes the pipes of whoever it ends. So a shell waits at the other end of
-one, in a session of its own, where neither Ctrl-C nor a signal to the whole job reaches it.
+A SIGKILL cannot be caught, so it takes a second process to outlive the keeper. This file is its program; it needs the
+standard library alone, and nothing of this package. It talks with the keeper (`lock.cli.child`) over a socket, in
+lines of JSON: first the order to run the command, then signals to pass on and how long the lease still lives.
+
+How the command is like one that the shell itself runs. It stays in the session and process group of the keeper, so it
+has the terminal, and Ctrl-C, Ctrl-Z and a resized window reach it from the kernel. Only the guardian leaves the
+session, once it has started the command: no signal to the job reaches it. Descriptors are inherited.
+
+How nothing escapes. On Linux orphaned descendants become children of the guardian (``PR_SET_CHILD_SUBREAPER``), so the
+tree below it is complete, whatever groups, sessions and environments the processes have chosen. Elsewhere there is no
+such thing: a process whose parent has ended is not found. Nowhere can a process of another user be ended (``sudo``),
+nor what a service starts that was running before (``docker run``, ``at``).
+
+Error handling: it ends the command when the keeper closes the socket or dies, and when the lease may be over because
+the keeper has not said otherwise (it may be stopped). If the guardian itself is killed, the keeper ends the command.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
 import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-_SCRIPT = """
-read -r group || exit           # the pipe has ended before there was anybody to guard
-read -r never                   # and now it has ended
-kill -s TERM -- "-$group"
-kill -s CONT -- "-$group"
-sleep "$1"
-kill -s KILL -- "-$group"
-"""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+_SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # which the interpreter ignores, and the command should not
+_POLL_S = 0.02
+_KILL_S = 5.0  # for processes that the kernel does not let go
+_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-class Guardian:
-    """Waits for the end of this very process, or for `dismiss`.
+def main(control: socket.socket) -> None:
+    """Run what the keeper orders, and end it with the keeper."""
+    control.set_inheritable(False)
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # what is ignored (nohup) the command ignores as well
+            signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    adopt_orphans()
+    messages = control.makefile("r")
+    order = messages.readline()
+    if not order:  # the keeper did not get the lock
+        return
+    command, environment, grace, remaining = json.loads(order)
+    try:
+        pid = os.posix_spawnp(command[0], command, {**os.environ, **environment}, setsigdef=_SIGNALS_OF_PYTHON)
+    except OSError as error:
+        _tell(control, "failed", error.errno or 0)
+        return
+    os.setsid()
+    _close_all_but(control.fileno())
+    _tell(control, "started", pid)
+    ended = threading.Event()
+    threading.Thread(target=_reap, args=(pid, control, ended), daemon=True).start()
+    control.settimeout(remaining)
+    _follow(messages, control)
+    if not ended.is_set():
+        end_descendants(grace)
 
-    Args:
-        grace: seconds between SIGTERM and SIGKILL.
-    """
 
-    def __init__(self, grace: float) -> None:
-        self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", _SCRIPT, "lock-guardian", str(grace)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, where the system has that (Linux 3.4)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-    def watch(self, group: int) -> None:
-        """From now on this process group ends together with us."""
-        assert self._shell.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # somebody has killed the shell: the command is on its own
-            self._shell.stdin.write(f"{group}\n".encode())
 
-    def dismiss(self) -> None:
-        """The group has ended, or may go on alone."""
-        self._shell.kill()
-        self._shell.communicate()
+def end_descendants(grace: float) -> None:
+    """SIGTERM to all processes below this one, and after `grace` seconds SIGKILL, until none is left."""
+    until = time.monotonic() + grace
+    signal_descendants(signal.SIGTERM)
+    signal_descendants(signal.SIGCONT)  # one that is stopped would not hear the other
+    while signal_descendants(0) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    until = time.monotonic() + _KILL_S
+    while signal_descendants(signal.SIGKILL) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+
+
+def signal_descendants(number: int) -> bool:
+    """Send a signal to all processes below this one; whether there was one that may be sent it."""
+    reached = False
+    for pid in _descendants():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+            reached = True
+    return reached
+
+
+def _follow(messages: Iterator[str], control: socket.socket) -> None:
+    """Do what the keeper says, until it says nothing more or the lease may be over."""
+    with contextlib.suppress(OSError):  # TimeoutError: the keeper is stopped
+        for line in messages:
+            what, value = json.loads(line)
+            if what == "signal":
+                signal_descendants(value)
+            else:
+                control.settimeout(value)
+
+
+def _reap(pid: int, control: socket.socket, ended: threading.Event) -> None:
+    """Wait for the command and for the orphans."""
+    with contextlib.suppress(ChildProcessError):  # there is none any more
+        while True:
+            found, status = os.wait()
+            if found == pid:
+                ended.set()
+                _tell(control, "ended", os.waitstatus_to_exitcode(status))
+
+
+def _tell(control: socket.socket, what: str, value: int) -> None:
+    with contextlib.suppress(OSError):  # the keeper has been killed
+        control.sendall(f"{json.dumps([what, value])}\n".encode())
+
+
+def _close_all_but(descriptor: int) -> None:
+    """Keep no pipe open that the command would like to see closed."""
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nothing, standard)
+
+
+def _descendants() -> list[int]:
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for pid, parent in _processes():
+        children[parent].append(pid)
+    found = children[os.getpid()]
+    for pid in found:  # which grows while it is walked
+        found += children[pid]
+    return found
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """The id of each living process, and its parent's."""
+    if sys.platform != "linux":
+        yield from _listed_by_ps()
+        return
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, parent = path.read_bytes().rpartition(b")")[2].split()[:2]
+            if state != b"Z":
+                yield int(path.parent.name), int(parent)
+
+
+def _listed_by_ps() -> Iterator[tuple[int, int]]:
+    with subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True) as ps:
+        output: Any = ps.communicate()[0]
+    for pid, parent, state in map(str.split, output.splitlines()):
+        if "Z" not in state and int(pid) != ps.pid:
+            yield int(pid), int(parent)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 import click
@@ -71,11 +72,12 @@ def hold(
         try:
             with (
                 errors_as_exit_codes(),
+                Child(command, grace) if command else contextlib.nullcontext() as child,
                 connection.open() as client,
                 Session(client, ttl=ttl) as session,
                 _take(Mutex(session, name), try_, timeout) as held,
             ):
-                code = _run(held, client, signals, command, grace) if command else _stay(held)
+                code = _run(held, client, signals, child) if child else _stay(held)
         except Stopped as stopped:
             code = Exit.SIGNALLED + stopped.number
     ctx.exit(code)
@@ -102,7 +104,7 @@ def _stay(held: Hold) -> int:
     return Exit.LOST  # why, the release tells
 
 
-def _run(held: Hold, client: Client, signals: Signals, command: list[str], grace: float) -> int:
+def _run(held: Hold, client: Client, signals: Signals, child: Child) -> int:
     """Hold while the command runs."""
     environment = {
         "ETCD_LOCK_KEY": held.key,
@@ -111,13 +113,14 @@ def _run(held: Hold, client: Client, signals: Signals, command: list[str], grace
     }
     held.ensure()
     try:
-        child = signals.launch(partial(Child, command, environment, grace))
+        signals.launch(partial(child.start, environment, held.remaining()), child.signal)
     except OSError as error:
-        say(f"cannot run {command[0]!r}: {error.strerror}")
+        say(f"cannot run {child.command[0]!r}: {error.strerror}")
         return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
     code = child.wait(held)
     if code is None:
-        say("the lock is lost: ending the command")
+        is_lost = held.remaining() == 0.0
+        say(f"{'the lock is lost' if is_lost else 'the guardian was killed'}: ending the command")
         child.end()
-        return Exit.LOST
+        return Exit.LOST if is_lost else Exit.FAILED
     return code

@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Protocol, TypeVar
 
 from lock.runtime.clock import now
 
@@ -16,14 +15,14 @@ _CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd d
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def await_event(event: threading.Event) -> None:
-    """Wait in the main thread for an event or for `Stopped`.
+def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Wait in the main thread for an event or for `Stopped`, and do something every 0.1 s.
 
     The kernel may hand the second of two signals to another thread, and then nothing wakes the main thread, in which
     alone Python handles signals. So it wakes by itself now and then.
     """
     while not event.wait(_POLL_S):
-        pass
+        meanwhile()
 
 
 class Stopped(BaseException):
@@ -34,20 +33,10 @@ class Stopped(BaseException):
         self.number = number
 
 
-class Signallable(Protocol):
-    """What signals can be passed on to."""
-
-    def signal(self, number: int, /) -> None: ...
-
-
-SignallableT = TypeVar("SignallableT", bound=Signallable)
-
-
 class Signals:
     """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
 
-    Signals that were ignored when this process started (``nohup``) stay ignored. Ctrl-Z does nothing: a keeper that is
-    stopped lets the lease run out under a child that runs on.
+    Signals that were ignored when this process started (``nohup``) stay ignored.
     """
 
     def __init__(self) -> None:
@@ -57,7 +46,7 @@ class Signals:
     @contextlib.contextmanager
     def handled(self) -> Iterator[Signals]:
         """Handle them inside, and restore what was there before."""
-        numbers = [number for number in (*_ENDING, signal.SIGTSTP) if signal.getsignal(number) != signal.SIG_IGN]
+        numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._receive) for number in numbers}
         try:
             yield self
@@ -65,23 +54,21 @@ class Signals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def launch(self, start: Callable[[], SignallableT]) -> SignallableT:
-        """Start a child and pass signals on to it from now on; those that come while it starts reach it then."""
+    def launch(self, start: Callable[[], object], deliver: Callable[[int], object]) -> None:
+        """Start a child and deliver signals to it from now on; those that come while it starts reach it then."""
         pending: list[int] = []
         self._deliver = pending.append
         try:
-            child = start()
+            start()
         except BaseException:
             self._deliver = self._stop
             raise
-        self._deliver = child.signal
+        self._deliver = deliver
         for number in pending:
-            child.signal(number)
-        return child
+            deliver(number)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if number != signal.SIGTSTP:
-            self._deliver(number)
+        self._deliver(number)
 
     def _stop(self, number: int) -> None:
         if now() >= self._deaf_until:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import signal
 import subprocess
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -23,7 +21,7 @@ from lock.cli.exit_codes import Exit
 from lock.cli.options import Connection
 from tests.support.lock import keys
 from tests.support.secured import Certificates, TlsEtcd
-from tests.support.waiting import has_ended, wait_until
+from tests.support.waiting import wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
 
@@ -141,15 +139,6 @@ def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number
     assert keys(client, "command/forward") == []
 
 
-def test_ctrl_z_does_not_stop_the_keeper(start: Start) -> None:
-    """SIGTSTP is not obeyed: a stopped keeper would let the lease run out under a running child."""
-    process = start("command/ctrl-z", "--", "sh", "-c", "echo up; read _", stdin=subprocess.PIPE)
-    assert line(process) == "up"
-    process.send_signal(signal.SIGTSTP)
-    process.send_signal(signal.SIGINT)  # handled after the other
-    assert process.wait(WAIT_S) == 128 + signal.SIGINT
-
-
 def test_an_ignored_signal_stays_ignored(start: Start) -> None:
     """Under nohup a hang-up reaches neither us nor the child."""
     process = start("command/nohup", "--", "sh", "-c", "echo up; read _; echo down", stdin=subprocess.PIPE,
@@ -158,53 +147,6 @@ def test_an_ignored_signal_stays_ignored(start: Start) -> None:
     process.send_signal(signal.SIGHUP)
     output, _ = process.communicate("\n", timeout=WAIT_S)
     assert (process.returncode, output) == (0, "down\n")
-
-
-def test_a_lost_lock_ends_the_child_and_its_children(client: Client, start: Start, tmp_path: Path) -> None:
-    """When the key is deleted, child and grandchild get SIGTERM; what ignores it is killed; exit 76 (pitfall 22)."""
-    pids = tmp_path / "pids"
-    script = (
-        f"trap '' TERM; (trap '' TERM; sleep 1000) & echo $! > {pids}; echo $$ >> {pids}; echo up; wait; sleep 1000"
-    )
-    process = start("command/lost", "--grace", "0.2", "--", "sh", "-c", script)
-    assert line(process) == "up"
-    ours = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
-    try:
-        client.delete(keys(client, "command/lost")[0], None)
-        _, errors = process.communicate(timeout=WAIT_S)
-        assert process.returncode == Exit.LOST
-        assert "lost" in errors
-        assert all(has_ended(each) for each in ours)
-    finally:
-        for each in ours:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-
-
-def test_a_killed_keeper_takes_all_along(start: Start) -> None:
-    """After kill -9 of `python -m lock`, child and grandchild end although they ignore SIGTERM, and no helper stays."""
-    script = "trap '' TERM; (trap '' TERM; echo up; sleep 1000); sleep 1000"
-    process = start("command/killed", "--grace", "0.2", "--", "sh", "-c", script)
-    assert line(process) == "up"
-    started = psutil.Process(process.pid).children(recursive=True)
-    assert len(started) >= 3  # the guardian, the command, and its child
-    process.kill()
-    try:
-        wait_until(lambda: all(map(has_ended, started)), timeout=WAIT_S)
-    finally:
-        for each in started:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-
-
-def test_nothing_of_the_command_stays(start: Start) -> None:
-    """When the child has ended, so has everything else that was started for it."""
-    process = start("command/stays", "--", "sh", "-c", "echo up; sleep 1000")
-    assert line(process) == "up"
-    started = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGTERM)
-    process.wait(WAIT_S)
-    assert all(map(has_ended, started))
 
 
 def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:

@@ -1,0 +1,197 @@
+"""`python -m lock NAME -- COMMAND`: the command is run as the shell itself would, and ends with all its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lock import Client
+from lock.cli import guardian
+from lock.cli.exit_codes import Exit
+from tests.support.lock import keys
+from tests.support.terminal import WAIT_S, Terminal
+from tests.support.waiting import has_ended, wait_until
+
+LOCK = [sys.executable, "-m", "lock"]
+
+# Each starts a process in its own way, and prints its id.
+SCATTERED = {
+    "a child that ignores SIGTERM": "trap '' TERM; sleep 1000 & echo $!",
+    "another group": "timeout 1000 sleep 1000 & echo $!",
+    "a job": "set -m; sleep 1000 & echo $!",
+    "another session": "setsid sleep 1000 & echo $!",
+    "an orphan": "(setsid sh -c 'sleep 1000 & echo $!')",
+    "an orphan without the environment": "(env -i setsid sh -c 'sleep 1000 & echo $!')",
+}
+
+
+class Job:
+    """A command under the lock that has started another process."""
+
+    def __init__(self, name: str, script: str, env: dict[str, str], *options: str) -> None:
+        command = [*LOCK, *options, "--grace", "0.2", name, "--", "bash", "-c", f"{script}; echo $$; sleep 1000"]
+        self.keeper = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.keeper.stdout is not None
+        pids = [int(self.keeper.stdout.readline()) for _ in range(2)]
+        self.processes = [psutil.Process(pid) for pid in pids]
+        self.guardian = psutil.Process(psutil.Process(pids[1]).ppid())
+
+    def has_ended(self) -> bool:
+        """Whether nothing that it started is left."""
+        return all(map(has_ended, (*self.processes, self.guardian)))
+
+    def close(self) -> None:
+        """Leave nothing, whatever went wrong."""
+        for each in (*self.processes, self.guardian, self.keeper):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        self.keeper.communicate(timeout=WAIT_S)
+
+
+Start = Callable[..., Job]
+
+
+@pytest.fixture
+def job(name: str, etcdctl_env: dict[str, str]) -> Iterator[Start]:
+    """Starts a job under the lock of this test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(script: str, *options: str) -> Job:
+            started = Job(name, script, etcdctl_env, *options)
+            stack.callback(started.close)
+            return started
+
+        yield start
+
+
+@pytest.fixture
+def terminal(etcdctl_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
+    """Starts programs at a terminal."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *command: stack.enter_context(Terminal(command, etcdctl_env))
+
+
+@pytest.mark.parametrize("script", SCATTERED.values(), ids=SCATTERED)
+def test_a_lost_lock_ends_every_process(client: Client, job: Start, name: str, script: str) -> None:
+    """Also those in other process groups and sessions, and those whose parent has ended."""
+    started = job(script)
+    client.delete(keys(client, name)[0], None)
+    assert started.keeper.wait(WAIT_S) == Exit.LOST
+    assert started.has_ended()
+
+
+@pytest.mark.parametrize("script", SCATTERED.values(), ids=SCATTERED)
+def test_a_killed_keeper_takes_every_process_along(job: Start, script: str) -> None:
+    """kill -9 of `python -m lock` leaves nothing of what the command has started."""
+    started = job(script)
+    started.keeper.kill()
+    wait_until(started.has_ended, timeout=WAIT_S)
+
+
+def test_a_killed_guardian_ends_the_command(client: Client, job: Start, name: str) -> None:
+    """Without the process that would end it after a kill -9 of the keeper the command does not run on."""
+    started = job(SCATTERED["an orphan"])
+    started.guardian.kill()
+    assert started.keeper.wait(WAIT_S) == Exit.FAILED
+    assert started.has_ended()
+    assert keys(client, name) == []
+
+
+@pytest.mark.parametrize("process", ["keeper", "guardian"])
+def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(
+    client: Client, job: Start, name: str, process: str
+) -> None:
+    """A keeper that is stopped cannot renew, so the guardian ends the command; and the other way round."""
+    started = job(SCATTERED["a job"], "--ttl", "1")
+    frozen = psutil.Process(getattr(started, process).pid)
+    frozen.suspend()
+    if process == "guardian":
+        client.delete(keys(client, name)[0], None)
+    wait_until(lambda: all(map(has_ended, started.processes)), timeout=WAIT_S)
+    frozen.resume()
+    assert started.keeper.wait(WAIT_S) == Exit.LOST
+    assert started.has_ended()
+
+
+def test_a_signal_reaches_every_process(job: Start) -> None:
+    """SIGTERM for `python -m lock` ends a process of the command in another group, too."""
+    started = job(SCATTERED["a job"])
+    started.keeper.terminate()
+    assert started.keeper.wait(WAIT_S) == 128 + signal.SIGTERM
+    wait_until(started.has_ended, timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("arguments", ["cat <(echo through)", "cat /dev/fd/3 3<input", "sh -c 'cat <&9' 9<input"])
+def test_inherited_descriptors_reach_the_command(
+    name: str, etcdctl_env: dict[str, str], tmp_path: Path, arguments: str
+) -> None:
+    """What the shell has opened for the command is open in it, whatever its number."""
+    (tmp_path / "input").write_text("through\n")
+    line = f"PYTHONPATH={Path.cwd()} {sys.executable} -m lock {name} -- {arguments}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=etcdctl_env, capture_output=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"through\n", b"")
+
+
+def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], name: str) -> None:
+    """It can ask a question on /dev/tty, as ssh and sudo do, and hears that the window has another size."""
+    script = "trap 'stty size' WINCH; read word </dev/tty; echo said $word; while :; do sleep 0.05; done"
+    screen = terminal(*LOCK, name, "--", "sh", "-c", script)
+    screen.type("friend\n")
+    assert screen.shows("said friend")
+    screen.resize(12, 34)
+    assert screen.shows("12 34")
+
+
+def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], client: Client, name: str) -> None:
+    """Programs that give up at the second Ctrl-C do not do so at the first."""
+    script = "trap 'n=x$n; echo got $n' INT; trap 'exit 5' QUIT; echo up; while :; do sleep 0.05; done"
+    screen = terminal(*LOCK, name, "--", "sh", "-c", script)
+    assert screen.shows("up")
+    screen.type("\x03")
+    assert screen.shows("got x")
+    screen.type("\x1c")
+    assert screen.process.wait(WAIT_S) == 5
+    assert "xx" not in screen.screen
+    assert keys(client, name) == []
+
+
+def test_a_pipeline_shares_the_terminal(terminal: Callable[..., Terminal], name: str) -> None:
+    """What stands behind the command in a pipeline can read from the terminal as well: it is one job."""
+    line = f"{' '.join(LOCK)} {name} -- echo first | (cat; read word </dev/tty; echo then $word)"
+    screen = terminal("bash", "--norc", "-ic", line)
+    assert screen.shows("first")
+    screen.type("second\n")
+    assert screen.shows("then second")
+
+
+@pytest.mark.parametrize(("ttl", "outcome"), [(60, "said on"), (1, "could not be kept alive")])
+def test_ctrl_z_suspends_the_job(
+    terminal: Callable[..., Terminal], client: Client, name: str, ttl: int, outcome: str
+) -> None:
+    """It goes on in the foreground while the lease lives; else the command was ended, and that is said."""
+    screen = terminal("bash", "--norc", "-i")
+    screen.type(f"{' '.join(LOCK)} --ttl {ttl} {name} -- sh -c 'echo u''p; read word; echo said $word'\n")
+    assert screen.shows("\nup")
+    screen.type("\x1a")
+    assert screen.shows("Stopped")
+    if ttl == 1:
+        wait_until(lambda: keys(client, name) == [], timeout=WAIT_S)
+    screen.type("fg\non\n")
+    assert screen.shows(outcome), screen.screen
+
+
+@pytest.mark.skipif(not shutil.which("ps"), reason="there is no ps")
+def test_where_there_is_no_proc_ps_lists_the_processes() -> None:
+    """On macOS the children are found as well as on Linux."""
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        assert (child.pid, os.getpid()) in set(guardian._listed_by_ps())
+        child.kill()

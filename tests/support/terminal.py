@@ -1,0 +1,62 @@
+"""A program at a terminal, as a person would use it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping, Sequence
+
+WAIT_S = 30.0  # far more than anything here takes
+
+
+class Terminal:
+    """A program with a pseudo-terminal of its own as controlling terminal; its session is killed at the end."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self._master, slave = os.openpty()
+        self.process = subprocess.Popen(
+            command,
+            env={**env, "TERM": "dumb"},  # no escapes
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        self.screen = ""
+
+    def type(self, text: str) -> None:
+        """Press keys: Ctrl-C is the character 3, Ctrl-Z the character 26."""
+        os.write(self._master, text.encode())
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Make the window another size."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def shows(self, text: str, times: int = 1) -> bool:
+        """Wait until a text stands on the screen so many times; whether it does before the terminal is closed."""
+        until = time.monotonic() + WAIT_S
+        while self.screen.count(text) < times:
+            if not select.select([self._master], [], [], max(until - time.monotonic(), 0.0))[0]:
+                return False
+            try:
+                self.screen += os.read(self._master, 4096).decode()
+            except OSError:  # Linux: the last process has closed its end
+                return False
+        return True
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, 9)
+        self.process.wait(WAIT_S)
+        os.close(self._master)

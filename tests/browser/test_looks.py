@@ -9,7 +9,6 @@ import pytest
 from loadtest.results.comparison import GUARDS
 from tests.browser.conftest import DATA, Look
 from tests.support.selling import Sales
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -99,8 +98,7 @@ def test_nine_guards_find_room(look: Look, sales: Sales, width: int, height: int
         sales.reset(5)
         sales.buy(guard, buyers=8)
         looker.page.wait_for_selector(f"#runs tr.current[data-key={guard}]")  # not its row from an earlier sale
-        sold = f"{sales.ledger().total():,}"
-        wait_until(lambda name=guard, sold=sold: looker.runs()[name][0] == sold, timeout=60)
+        looker.wait_run(guard, sales.ledger().total())
     assert list(looker.runs()) == list(GUARDS)
     assert_readable(looker.page)
 
@@ -123,8 +121,7 @@ def test_sales_of_another_size_stand_side_by_side(look: Look, sales: Sales, widt
     for guard, stock, buyers in (("none", 5, 12), ("etcd", 1500, 12), ("redis-lua", 300, 300), ("etcd-batch", 40, 50)):
         sales.reset(stock)
         sales.buy(guard, buyers=buyers)
-        shown = f"{sales.ledger().total():,}"
-        wait_until(lambda name=guard, sold=shown: looker.runs().get(name, ("", ""))[0] == sold, timeout=60)
+        looker.wait_run(guard, sales.ledger().total())
     runs = looker.runs()
     assert [runs[guard] for guard in ("etcd", "redis-lua")] == [("12", "EXACT"), ("300", "EXACT")]
     tones = {guard: looker(f"#runs tr[data-key={guard}]").get_attribute("data-tone") for guard in runs}

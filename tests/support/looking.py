@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tests.support.waiting import wait_until
+
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Locator, Page
+    from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page
 
 PATIENCE_MS = 60_000
 # Keeps the times at which each figure changed, and every shift of the layout that no hand has caused.
@@ -42,12 +44,16 @@ class Looker:
         self.complaints: list[str] = []
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}") or dialog.dismiss())
+        page.on("dialog", self._refuse)
         page.add_init_script(WITNESS)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.complaints.append(message.text)
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def look_away(self) -> None:
         """What the console says from here on is about a page of somebody else."""
@@ -108,6 +114,10 @@ class Looker:
             "[row.dataset.instance, Number(row.querySelector('.track b').textContent.replace(',', ''))])"
         )
         return dict(rows)
+
+    def wait_run(self, guard: str, sold: int) -> None:
+        """Until the last run under this guard has so many sold, in the table."""
+        wait_until(lambda: self.runs().get(guard, ("", ""))[0] == f"{sold:,}", timeout=PATIENCE_MS / 1000)
 
     def runs(self) -> dict[str, tuple[str, str]]:
         """The last run of each guard: sold, verdict."""

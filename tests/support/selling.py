@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from loadtest.bench.clients import Click, Crowd
+from loadtest.bench.clients import Click, ClientPool
 from loadtest.results.answer import Answer
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
@@ -30,10 +30,10 @@ class Sales:
 
     def buy(self, guard: str = "etcd", *, buyers: int = 1, buyer: str = "", hold_ms: int = 0) -> None:
         """Send buyers, all at once, and wait for their answers."""
-        with Crowd(self._stack.urls) as crowd:
-            crowd.gather(buyers)
+        with ClientPool(self._stack.urls) as clients:
+            clients.connect(buyers)
             path = f"/stock/reduce?guard={guard}&hold_ms={hold_ms}"
-            self.answers = crowd.burst(
+            self.answers = clients.burst(
                 [Click(name := buyer or f"buyer-{number}", f"{path}&buyer={name}") for number in range(buyers)]
             )
 

@@ -153,22 +153,22 @@ def test_a_snapshot_holds_up_no_other_viewer() -> None:
     making, made = threading.Event(), threading.Event()
 
     def snapshot() -> tuple[int, Any]:
-        number = source.number
+        number = slow.number
         if number > 1:
             making.set()
             assert made.wait(10)
         return number, {}
 
-    source = EventStream(snapshot, viewers=2)
-    source.publish("sample", {"n": 1})
-    stream = listen(source)
+    slow = EventStream(snapshot, viewers=2)
+    slow.publish("sample", {"n": 1})
+    stream = listen(slow)
     next(stream)
-    source.publish("sample", {"n": 2})
-    newcomer = threading.Thread(target=next, args=(listen(source),))
+    slow.publish("sample", {"n": 2})
+    newcomer = threading.Thread(target=next, args=(listen(slow),))
     newcomer.start()
     assert making.wait(10)
     assert [data for _, _, data in events(next(stream))] == [{"n": 2}]
-    source.publish("sample", {"n": 3})
+    slow.publish("sample", {"n": 3})
     assert [data for _, _, data in events(next(stream))] == [{"n": 3}]
     made.set()
     newcomer.join()

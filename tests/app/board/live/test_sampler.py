@@ -51,12 +51,12 @@ def test_viewers_are_told_of_each_thing_once(board_settings: BoardSettings, shop
     """The events add up to what is known: no order is missing, and none is told twice."""
     watcher = watch(board_settings)
     buy(shop, "redis-lua", "ada")
-    watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1)
+    watcher.wait_orders(1)
     stream = watcher.sampler.stream.view(None)
     assert next(stream).startswith(b"retry")
     told = json.loads(next(stream).partition(b"data: ")[2])["orders"]
     buy(shop, "redis-lua", "bob", "eve")
-    watcher.wait(lambda now: now["sale"]["orders"] == 3)
+    watcher.wait_orders(3)
     while len(told) < 3:
         for line in next(stream).split(b"\n"):
             told += json.loads(line[6:])["orders"] if line.startswith(b"data: ") else []
@@ -69,7 +69,7 @@ def test_the_last_run_of_each_guard_is_kept(
     """A run ends with a reset, whole, even if its last orders came just before; the next one stands beside it."""
     watcher = watch(board_settings)
     buy(shop, "etcd", "ada")
-    watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1)
+    watcher.wait_orders(1)
     buy(shop, "etcd", "bob", "eve")
     sale.reset(5)
     now = watcher.wait(lambda now: now["ended"])
@@ -124,7 +124,7 @@ def test_etcd_away(board_settings: BoardSettings, shop: FlaskClient, watch: Watc
     now = watcher.wait(lambda now: now["unavailable"]["etcd"])
     assert (now["queue"], now["unavailable"]["redis"]) == (None, None)
     buy(shop, "redis-lua", "ada")
-    watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1)
+    watcher.wait_orders(1)
 
 
 def test_redis_away_and_back(board_settings: BoardSettings, tmp_path: Path, watch: Watch) -> None:
@@ -165,7 +165,7 @@ def test_a_slow_etcd_holds_nobody_up(
     monkeypatch.setattr(sampler, "read_queue", late)
     watcher = watch(board_settings)
     buy(shop, "redis-lua", "ada")
-    now = watcher.wait(lambda now: now["sale"] and now["sale"]["orders"] == 1)
+    now = watcher.wait_orders(1)
     assert now["queue"] is None
     arrived.set()
     watcher.wait(lambda now: now["queue"])

@@ -77,6 +77,6 @@ def test_frozen_instances_hold_nobody_up(
     watcher = watch(replace(board_settings, instances=(silent,)))
     for sold in (1, 2, 3):
         assert shop.post("/stock/reduce?guard=redis-lua", json={"buyer": f"buyer-{sold}"}).status_code == 200
-        watcher.wait(lambda now, sold=sold: now["sale"] and now["sale"]["orders"] == sold)
+        watcher.wait_orders(sold)
     now = watcher.wait(lambda now: [each["state"] for each in now["instances"]] == ["silent"])
     assert now["unavailable"] == {"redis": None, "etcd": None}

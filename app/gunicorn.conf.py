@@ -32,11 +32,11 @@ worker_class = "app.server.worker.CountingWorker"
 workers = settings.workers
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
-backlog = 4096  # a rush knocks all at once
-keepalive = 60  # seconds; who looks at the page for a while clicks without connecting again
-timeout = 0  # or the master may kill a worker that has just been thawed, before it can say that it lives
+backlog = 4096  # in a rush, all buyers connect at once
+keepalive = 60  # seconds; a buyer who waits for a while clicks without a new connection
+timeout = 0  # or the master may kill a worker that was frozen, before its next heartbeat
 graceful_timeout = 8  # Compose kills after 10
-forwarded_allow_ips = ""  # no client says where it comes from, or with SCRIPT_NAME what the path is
+forwarded_allow_ips = ""  # clients on loopback could send SCRIPT_NAME, and change the path
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
@@ -63,21 +63,21 @@ logger_class = InstanceLogger
 
 
 def on_starting(server: Any) -> None:
-    """Make the directory through which the workers count together; a reload, which reads this file again, keeps it."""
+    """Make the directory in which the workers count together; a reload, which reads this file again, keeps it."""
     if settings.workers > 1:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Let SIGTERM end a worker that is not yet ready for it: the master's handler, which it still has, would not."""
+    """Let SIGTERM end a worker that is still starting: it has inherited the master's handler, which would not."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def post_worker_init(worker: Any) -> None:
     """Connect to etcd and Redis, and be ready for SIGTERM.
 
-    Whoever waits for his turn is sent away then. What is still held shortly before the master loses its patience is
-    given up: after a kill the lock would stay locked until the lease expires.
+    On SIGTERM all waiting purchases are refused. Locks that are still held shortly before the master kills the worker
+    are given up: after a kill they would stay locked until the lease expires.
     """
     from app import services
     from app.server.heartbeat import Heartbeat
@@ -98,18 +98,16 @@ def post_worker_init(worker: Any) -> None:
     signal.signal(signal.SIGTERM, stop_and_drain)
     made.warm_up()
     if settings.section_log is not None:
-        outcomes = made.metrics.outcomes
-        worker.heartbeat = Heartbeat(
-            settings.section_log, instance=settings.instance, pool=worker.tpool, outcomes=outcomes
-        )
+        counted = made.metrics.outcomes
+        worker.heartbeat = Heartbeat(settings.section_log, settings.instance, pool=worker.tpool, outcomes=counted)
         worker.heartbeat.start()
-    # What is there now stays: the garbage collector need not look at it again during a rush.
+    # What exists now stays: the garbage collector need not visit it again during a rush.
     gc.collect()
     gc.freeze()
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Revoke the lease, so that nobody has to wait until it expires."""
+    """Revoke the lease, so that no waiter has to wait until it expires."""
     from app import services
 
     if hasattr(worker, "heartbeat"):
@@ -119,7 +117,7 @@ def worker_exit(server: Any, worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Forget the gauges of a worker that is gone."""
+    """Forget the gauges of a worker that has ended."""
     if settings.workers > 1:
         from prometheus_client.multiprocess import mark_process_dead
 

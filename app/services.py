@@ -1,4 +1,4 @@
-"""What one process of the shop is made of, and how it begins and ends."""
+"""The parts of one process of the shop, and how it begins and ends."""
 
 from __future__ import annotations
 
@@ -32,12 +32,8 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         # One to spare: a purchase that watches needs a second one if it has to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
-        self.sessions = EtcdSessions(
-            settings.etcd_endpoints,
-            f"flash-sale/{settings.sale}",
-            ttl=settings.lease_ttl,
-            instance=settings.instance,
-        )
+        queue = f"flash-sale/{settings.sale}"
+        self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
         self.host_names = frozenset({*settings.names, settings.host})
         sale = Sale(self.redis, settings.sale, stock=settings.stock, items=settings.items)
         guards = make_guards(
@@ -56,7 +52,7 @@ class Services:
         self.health = Health(settings.redis_url, self.sessions)
 
     def warm_up(self) -> None:
-        """Connect now rather than at the first purchase; whoever is away is tried again then."""
+        """Connect now rather than at the first purchase, which tries again where this fails."""
         try:
             warm_up(self.redis)
             self.sessions.session()
@@ -64,11 +60,11 @@ class Services:
             logger.warning("not ready yet: %s", error)
 
     def drain(self) -> None:
-        """Send everybody away who waits for his turn; whoever has it goes on."""
+        """Refuse all purchases that wait for a lock; those that hold one go on."""
         self.sessions.drain()
 
     def close(self) -> None:
-        """Revoke the lease and hang up."""
+        """Revoke the lease and close all connections."""
         self.sessions.close()
         self.health.close()
         self.redis.close()

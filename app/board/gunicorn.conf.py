@@ -22,7 +22,7 @@ worker_class = "gthread"
 workers = 1  # one sampler for all
 threads = settings.viewers + 16  # each viewer keeps one; the others are for everything else
 graceful_timeout = 2
-forwarded_allow_ips = ""  # no client says where it comes from, or with SCRIPT_NAME what the path is
+forwarded_allow_ips = ""  # clients on loopback could send SCRIPT_NAME, and change the path
 control_socket_disable = True  # there is one per HOME, and the instances have theirs
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk

@@ -71,7 +71,7 @@ def address(text: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach who listens there."""
+    """Whether only this machine can reach that address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

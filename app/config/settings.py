@@ -36,7 +36,7 @@ class Settings:
         names: host names under which the shop may be asked for, besides ``localhost`` and plain addresses.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
-        items: how many different items are for sale, each with a stock, a ledger and a lock of its own.
+        items: how many different items are for sale, each with its own stock, ledger and lock.
         section_log: directory of the section log, see `app.telemetry.section_log`; None: no log.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """

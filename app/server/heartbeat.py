@@ -1,6 +1,6 @@
-"""What an instance tells of itself while all its threads are busy.
+"""The heartbeat of a worker process, which the board sees while all threads are busy.
 
-During a locked rush every thread waits for the lock, so nobody is left to answer ``/metrics`` just when people look.
+During a locked rush every thread waits for the lock, so none is left to answer ``/metrics`` just when people look.
 Where ``FLASHSALE_SECTION_LOG`` names a directory, each worker process therefore keeps one line in
 INSTANCE-PID.heartbeat::
 
@@ -41,7 +41,7 @@ class Heartbeat(threading.Thread):
     """
 
     def __init__(
-        self, directory: Path, *, instance: str, pool: CountingPool, outcomes: Callable[[], dict[str, int]]
+        self, directory: Path, instance: str, *, pool: CountingPool, outcomes: Callable[[], dict[str, int]]
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._path = own_file(directory, instance, "heartbeat")
@@ -64,7 +64,7 @@ class Heartbeat(threading.Thread):
             logger.error("the board will not see this process: %s", error)
 
     def close(self) -> None:
-        """Stop, and remove the file: this process is no more."""
+        """Stop, and remove the file."""
         self._closed.set()
         self.join(timeout=1.0)
 

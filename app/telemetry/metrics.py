@@ -1,6 +1,6 @@
 """What Prometheus may ask: purchases by guard and outcome, and in progress, waiting and holding times, locks lost.
 
-With several workers each counts in files of its own, and any of them answers for all: prometheus-client's multiprocess
+With several workers each counts in its own files, and any of them answers for all: prometheus-client's multiprocess
 mode, for which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
 """
 
@@ -67,12 +67,14 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=r,
         )
-        names = Gauge("flashsale_instance", "Who answers.", ("name",), multiprocess_mode="max", registry=r)
+        names = Gauge(
+            "flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max", registry=r
+        )
         names.labels(instance).set(1)
         self._guards = {guard: GuardMetrics(self, guard) for guard in guards}
 
     def count(self, purchase: Purchase, receipt: Receipt) -> None:
-        """Count a purchase that is over; an answer given again is no purchase."""
+        """Count a purchase that is over; a replayed answer is not a purchase."""
         guard = self._guards[purchase.guard]
         (guard.replays if receipt.replayed else guard.purchases[receipt.outcome]).inc()
         guard.waited.observe(purchase.waited_s)

@@ -1,4 +1,4 @@
-"""What this process records about each of its critical sections, so that a sale can be judged afterwards.
+"""The log of this process's critical sections, by which a sale can be judged afterwards.
 
 Where ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
 critical section begins, and a line when it ends, before its lock is released::
@@ -34,7 +34,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def section_listener(directory: Path | None, *, instance: str) -> SectionListener:
-    """Whoever writes down what `instance` does, if there is a `directory` for it."""
+    """The section log of `instance`; without a `directory`, a listener that does nothing."""
     return SectionListener() if directory is None else SectionLog(directory, instance=instance)
 
 

@@ -1,1 +1,1 @@
-"""Routes, parameters, responses, errors, and who may ask."""
+"""Routes, parameters, responses, errors, and access."""

@@ -16,7 +16,7 @@ from flask import Flask, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring asks by names that nobody has set
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring uses names that are not set
 
 
 def init_app(app: Flask, *, names: Container[str], setting: str) -> None:

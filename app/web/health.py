@@ -16,13 +16,13 @@ TIMEOUT = 1.0
 
 
 class Health:
-    """``/livez`` asks nobody; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
+    """``/livez`` asks no server; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
 
     Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
     """
 
     def __init__(self, redis_url: str, sessions: EtcdSessions) -> None:
-        # A client of its own: the shop's is patient for longer, and its connections are for buyers.
+        # Its own client: the shop's has longer deadlines, and its connections are for buyers.
         self._redis = connect(redis_url, connections=2, timeout=TIMEOUT)
         self._sessions = sessions
 
@@ -56,6 +56,6 @@ def _state(ask: Callable[[], object]) -> str:
 
 
 def init_app(app: Flask, health: Health) -> None:
-    """Register the routes for whoever looks after the process."""
+    """Register the probes."""
     app.add_url_rule("/livez", view_func=health.livez, methods=["GET"])
     app.add_url_rule("/readyz", view_func=health.readyz, methods=["GET"])

@@ -129,7 +129,7 @@ def _received(request: Request) -> bytes:
 
 
 def _once(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What is given, by its name; or else raises `BadRequest`, for nobody knows which of two values is meant."""
+    """Values by their names; raises `BadRequest` for a second value, because either could be meant."""
     values: dict[str, Any] = {}
     for name, value in given:
         if name in values:

@@ -6,7 +6,7 @@ cannot be used, 422 for the Idempotency-Key of another purchase.
 
 When to retry: a 409 never. After a 503 nothing was written, so a retry is a new try, unless the document says
 ``"in_doubt": true``: then the order may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the
-order that there is, with the header ``Idempotency-Replayed: true``, or else buys. The same goes for a connection that
+order that exists, with the header ``Idempotency-Replayed: true``, or else buys. The same goes for a connection that
 broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, until the sale is reset.
 """
 
@@ -37,7 +37,7 @@ STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
 
 class Shop:
-    """The routes that buyers, and people who watch them, use."""
+    """The routes of the sale."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Shop:
         return json_response({"guards": listed, "default": DEFAULT})
 
     def lock(self) -> Response:
-        """``GET /lock``: who holds the etcd mutex of an item, and who waits, in order."""
+        """``GET /lock``: the holder of an item's etcd mutex, and the waiters in order."""
         item = self._item(Parameters(request, "item"))
         queue = [
             {

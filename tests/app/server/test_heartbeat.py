@@ -38,7 +38,7 @@ def start(directory: Path, pool: CountingPool) -> Iterator[Start]:
     with ExitStack() as started:
 
         def start(instance: str, outcomes: Callable[[], dict[str, int]]) -> Heartbeat:
-            heartbeat = Heartbeat(directory, instance=instance, pool=pool, outcomes=outcomes)
+            heartbeat = Heartbeat(directory, instance, pool=pool, outcomes=outcomes)
             heartbeat.start()
             return started.enter_context(closing(heartbeat))
 
@@ -78,7 +78,7 @@ def test_instances_share_a_directory(directory: Path, start: Start) -> None:
 def test_a_failed_write_is_logged(tmp_path: Path, pool: CountingPool, caplog: pytest.LogCaptureFixture) -> None:
     """Where the directory cannot be made, the thread ends, and the log says that the board will not see the process."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    heartbeat = Heartbeat(tmp_path / "file" / "section-log", instance="shop-a", pool=pool, outcomes=dict)
+    heartbeat = Heartbeat(tmp_path / "file" / "section-log", "shop-a", pool=pool, outcomes=dict)
     heartbeat.start()
     heartbeat.join(10)
     assert not heartbeat.is_alive()

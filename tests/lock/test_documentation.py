@@ -1,4 +1,4 @@
-"""docs/lock.md: every example in it runs."""
+"""docs/lock.md and lock/README.md: every example in them runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import redis
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
 
-PAGE = Path(__file__).parents[2] / "docs" / "lock.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "lock.md"
 
 
-def blocks(language: str) -> list[str]:
-    """The page's code blocks in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: Path = PAGE) -> list[str]:
+    """A page's code blocks in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +39,14 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, capsys: pytest
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:
         shop.flushdb()
+
+
+def test_the_example_of_the_readme_runs(etcd: Etcd, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the README of the library shows first runs, and leaves nothing."""
+    [code] = blocks("python", ROOT / "lock" / "README.md")
+    exec(code.replace("127.0.0.1:2379", etcd.endpoint), {})
+    assert "readme/stock/" in capsys.readouterr().out
+    assert client.get_prefix("readme/").keys == []
 
 
 def test_the_shell_examples_run(client: Client, etcdctl_env: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""A shop of each test's own, on the shared etcd and Redis."""
+"""Each test's own shop, on the shared etcd and Redis."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def app(settings: Settings) -> Iterator[Flask]:
 
 @pytest.fixture
 def browser(app: Flask) -> FlaskClient:
-    """Somebody who clicks."""
+    """A client of the shop."""
     return app.test_client()
 
 

@@ -37,7 +37,7 @@ def test_a_large_body_is_refused(browser: FlaskClient) -> None:
 
 
 def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
-    """An exception nobody foresaw is a 500 that gives nothing away, and is logged with its traceback."""
+    """An unexpected exception is a 500 that gives nothing away, and is logged with its traceback."""
 
     def fail() -> str:
         raise RuntimeError("secret of the house")

@@ -1,4 +1,4 @@
-"""Liveness asks nobody; readiness asks etcd and Redis and names who is away."""
+"""Liveness asks no server; readiness asks etcd and Redis, and names what cannot be used."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_alive_and_ready(browser: FlaskClient) -> None:
 
 
 def test_the_name_of_an_instance_is_sent_as_it_is(settings: Settings) -> None:
-    """Whoever reads the bare answer finds the letters that were given, in UTF-8, and no escapes for them."""
+    """The bare answer has the letters that were given, in UTF-8, and no escapes for them."""
     app = create_app(dataclasses.replace(settings, instance="Köln ☃"))
     assert '"instance": "Köln ☃"' in app.test_client().get("/livez").text
     services.of(app).close()
 
 
 @pytest.mark.parametrize("away", ["etcd", "redis"])
-def test_not_ready_names_who_is_away(settings: Settings, away: str) -> None:
+def test_not_ready_names_what_is_unavailable(settings: Settings, away: str) -> None:
     """Without etcd or Redis the instance lives but is not ready, says which of them is missing, and sells nothing."""
     nowhere = f"127.0.0.1:{free_port()}"
     change = {"etcd_endpoints": nowhere} if away == "etcd" else {"redis_url": f"redis://{nowhere}/0"}
@@ -56,7 +56,7 @@ def test_not_ready_names_who_is_away(settings: Settings, away: str) -> None:
     ("method", "path"), [("GET", "/stock"), ("POST", "/stock/reset"), ("POST", "/stock/reduce?guard=redis-lua")]
 )
 def test_without_redis_every_route_says_so(settings: Settings, method: str, path: str) -> None:
-    """What needs Redis answers 503 with Retry-After while it is away."""
+    """What needs Redis answers 503 with Retry-After while Redis is unavailable."""
     app = create_app(dataclasses.replace(settings, redis_url=f"redis://127.0.0.1:{free_port()}/0"))
     answer = app.test_client().open(path, method=method)
     services.of(app).close()
@@ -66,7 +66,7 @@ def test_without_redis_every_route_says_so(settings: Settings, method: str, path
 
 
 def test_without_etcd_the_queue_is_not_shown(settings: Settings) -> None:
-    """GET /lock answers 503 while etcd is away; guards that do not need etcd go on selling."""
+    """GET /lock answers 503 while etcd is unavailable; guards that do not need etcd go on selling."""
     app = create_app(dataclasses.replace(settings, etcd_endpoints=f"127.0.0.1:{free_port()}"))
     browser = app.test_client()
     lock, purchase = browser.get("/lock"), browser.post("/stock/reduce?guard=redis-watch")

@@ -46,7 +46,7 @@ def test_the_answer_names_its_format(browser: FlaskClient) -> None:
 
 
 def test_times_and_losses_are_told_as_they_were() -> None:
-    """Waiting ends where holding begins; a purchase that never got in has held nothing; a lost lock is counted by its cause."""
+    """Waiting ends where holding begins; a purchase that never got in held nothing; a lost lock has a cause."""
     metrics = Metrics("shop-a", ["etcd", "none"])
     lost = Purchase("ada", "etcd", began=100.0, entered=103.0, left=104.0, loss=LossCause.FENCED_OFF)
     metrics.count(lost, Receipt(Outcome.LOCK_LOST, "etcd"))

@@ -9,7 +9,6 @@ import pytest
 from app.board.settings import BoardSettings
 from app.config.settings import Settings, SettingsError
 
-
 EVERYTHING = {
     "ETCD_ENDPOINTS": ("a:1,b:2", "a:1,b:2"),
     "REDIS_URL": ("rediss://user:secret@cache:6380/3?ssl_ca_certs=/ca.pem",) * 2,

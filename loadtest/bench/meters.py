@@ -33,6 +33,10 @@ class Meter:
             "redis": [_family(stack.redis)],
         }
 
+    def close(self) -> None:
+        """Close the connection to Redis."""
+        self._redis.close()
+
     def read(self) -> Count:
         """All counters, now."""
         calls, events = etcd_served(self._stack.etcd)

@@ -33,6 +33,13 @@ class Bench:
         sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
         return cls(stack, Meter(stack), sale)
 
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.meter.close()
+        self.sale.close()
+
     def run(self, case: Case) -> Round:
         """One round; raises Unanswered and SaleError."""
         self.sale.reset(case.stock)

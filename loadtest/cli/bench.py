@@ -65,8 +65,11 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Round one part on a stack of its own, and add its rows to the result."""
     env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
     runs: dict[Case, list[Round]] = {case: [] for case in part.cases}
-    with scratch_directory() as directory, Stack(directory, ports="free", instances=part.instances, env=env) as stack:
-        bench = Bench.on(stack)
+    with (
+        scratch_directory() as directory,
+        Stack(directory, ports="free", instances=part.instances, env=env) as stack,
+        Bench.on(stack) as bench,
+    ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:
             for number, case in part.schedule():

@@ -46,8 +46,11 @@ def _listed() -> str:
     "--seconds", default=5.0, type=Seconds(), show_default=True, help="How long `random` goes on under each guard."
 )
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
+@click.option("--slow", is_flag=True, help="For the stage: the picture stays until Enter is pressed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
-def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool) -> None:
+def faults(
+    scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, slow: bool, compose: bool
+) -> None:
     """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
@@ -59,7 +62,7 @@ def faults(scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose)
+        runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose, slow=slow)
         _play(runner, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
         draw(report, screen)
         point_latest(report)

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from loadtest.faults.testbed.protocols import Shop
+from loadtest.faults.threads import TrialThreads
 from loadtest.results.answer import Answer, Outcome
 
 LANES = 40
@@ -24,14 +25,14 @@ PAUSE_S = 0.2  # after a refusal
 
 
 class Buyers:
-    """A crowd in front of the shops: at most `LANES` at once, each buyer with an idempotency key of his own.
+    """A crowd in front of the shops: at most `LANES` at once, each buyer with its own idempotency key.
 
     Attributes:
         answers: one for each request, in the order in which they came.
         told: what each buyer's last answer said, as JSON.
     """
 
-    def __init__(self, shops: Sequence[Shop], guard: str) -> None:
+    def __init__(self, shops: Sequence[Shop], guard: str, threads: TrialThreads) -> None:
         self.answers: list[Answer] = []
         self.told: dict[str, Any] = {}
         self._shops = shops
@@ -42,17 +43,17 @@ class Buyers:
         self._closed = threading.Event()
         self._next_click = 0.0
         self._lock = threading.Lock()
-        self._lanes = [threading.Thread(target=self._shop_around, name=f"lane {n}", daemon=True) for n in range(LANES)]
+        self._threads = threads
+        self._lanes: list[threading.Thread] = []
 
     def start(self) -> None:
         """Open the doors: the first of all lanes click at once."""
         self._open.set()
         self._next_click = time.monotonic() + 1 / PACE
-        for lane in self._lanes:
-            lane.start()
+        self._lanes = [self._threads.start(f"lane {number}", self._shop_around) for number in range(LANES)]
 
     def rest(self) -> None:
-        """Let nobody in for a while; who is inside goes on."""
+        """Let no new buyer in for a while; those inside go on."""
         self._open.clear()
 
     def go_on(self) -> None:
@@ -76,11 +77,11 @@ class Buyers:
         self._closed.set()
         self.hurry()
 
-    def buy(self, buyer: str, *, shop: int, hold_ms: int = 0) -> Answer:
-        """One purchase: the answer that settles it, or the last one before the deadline."""
+    def buy(self, buyer: str, *, shop: int, hold_ms: int = 0, timeout: float = CLICK_TIMEOUT_S) -> Answer:
+        """One purchase: the answer that settles it, or the last one before the deadline; `timeout` of each request."""
         deadline, doubted = time.monotonic() + DEADLINE_S, False
         for turn in itertools.count(shop):
-            answer = self._click(buyer, self._shops[turn % len(self._shops)], hold_ms)
+            answer = self._click(buyer, self._shops[turn % len(self._shops)], hold_ms, timeout)
             doubted |= answer.in_doubt
             # A refusal speaks of its own request alone: one that was sent before it may still be on its way.
             if answer.outcome.served or not doubted or time.monotonic() > deadline:
@@ -89,7 +90,7 @@ class Buyers:
         return answer
 
     def doubtful(self) -> list[str]:
-        """Who does not know yet whether there is an order in his name."""
+        """The buyers who do not know yet whether they have an order."""
         answers = list(self.answers)
         doubted = {answer.buyer for answer in answers if answer.in_doubt}
         return sorted(doubted - {answer.buyer for answer in answers if answer.outcome.served})
@@ -111,11 +112,11 @@ class Buyers:
         self._hurry.wait(due - time.monotonic())
         self._open.wait()
 
-    def _click(self, buyer: str, shop: Shop, hold_ms: int) -> Answer:
+    def _click(self, buyer: str, shop: Shop, hold_ms: int, timeout: float) -> Answer:
         query = urlencode({"guard": self._guard, "buyer": buyer, "hold_ms": hold_ms})
         sent, status, body = time.time(), 0, b""
         with contextlib.suppress(OSError, http.client.HTTPException):
-            status, body = _post(shop.url, f"/stock/reduce?{query}", {"Idempotency-Key": buyer})
+            status, body = _post(shop.url, f"/stock/reduce?{query}", {"Idempotency-Key": buyer}, timeout)
         answer = Answer.read(buyer, shop.name, status, body, sent=sent, received=time.time())
         with contextlib.suppress(ValueError):
             self.told[buyer] = json.loads(body)
@@ -123,9 +124,9 @@ class Buyers:
         return answer
 
 
-def _post(url: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+def _post(url: str, path: str, headers: dict[str, str], timeout: float) -> tuple[int, bytes]:
     """Status and body; raises OSError or HTTPException where no whole answer came."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=CLICK_TIMEOUT_S)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
     with contextlib.closing(connection):
         connection.request("POST", path, headers=headers)
         response = connection.getresponse()

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Thread
+from typing import Protocol
 
-from loadtest.faults.buyers import Buyers
+from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from loadtest.faults.monitor import Monitor
+from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed.protocols import Shop, Testbed
+from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.clock import Start
 from loadtest.results.record import Event
@@ -24,12 +26,17 @@ CALM_S = 0.3
 PATIENCE_S = 10.0
 
 
-class ScenarioError(Exception):
-    """The scenario could not be played as it is meant: what it waited for did not happen."""
+class TrialListener(Protocol):
+    """Is told how a trial goes."""
 
+    def look(self, seen: Snapshot) -> None:
+        """What the sale looks like at this moment."""
 
-class MistimedFault(ScenarioError):
-    """The fault came too early or too late, as happens on a busy machine: that shows nothing, so it is played again."""
+    def event(self, text: str, at_ms: float) -> None:
+        """What was done to it, in milliseconds from its beginning."""
+
+    def hold(self) -> None:
+        """The picture may stay for a while: nothing happens by itself."""
 
 
 @dataclass
@@ -39,7 +46,8 @@ class ScenarioContext:
     Attributes:
         exact: whether the guard promises exactness under every fault.
         uses_etcd: whether the guard's lock is in etcd.
-        show: is told of every event as it happens.
+        threads: those of this trial.
+        listener: is told of every event as it happens.
         failures: what the scenario required in vain, or why it was not played.
         error: why the scenario could not be played as it is meant, if it could not.
     """
@@ -51,7 +59,8 @@ class ScenarioContext:
     monitor: Monitor
     section_log: SectionReader
     start: Start
-    show: Callable[[str, float], None]
+    threads: TrialThreads
+    listener: TrialListener
     events: list[Event] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     error: ScenarioError | None = None
@@ -68,7 +77,7 @@ class ScenarioContext:
         """Tell, and record, what is being done."""
         event = Event(self.start.elapsed_ms(), text)
         self.events.append(event)
-        self.show(event.text, event.at_ms)
+        self.listener.event(event.text, event.at_ms)
 
     def require(self, kept: bool, text: str) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
@@ -88,6 +97,7 @@ class ScenarioContext:
         """Wait until `happened()`; raises ScenarioError."""
         deadline = time.monotonic() + timeout
         while not happened():
+            self.threads.check()
             if time.monotonic() > deadline:
                 raise ScenarioError(f"{what} did not happen within {timeout:g} s")
             time.sleep(POLL_S)
@@ -97,7 +107,7 @@ class ScenarioContext:
         goal = self.monitor.orders + count
         self.wait_for(f"the sale of {count} more items", lambda: self.monitor.orders >= goal)
 
-    def start_holder(self, shop: int, *, think_ms: int) -> Future[Answer]:
+    def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
 
         The buyer asks elsewhere if the shop hangs up, with the same idempotency key. Nobody else is let in before: a
@@ -105,10 +115,11 @@ class ScenarioContext:
         """
         answer: Future[Answer] = Future()
         self.buyers.rest()
-        # Not an executor's thread, for which Ctrl-C would have to wait.
-        Thread(
-            target=lambda: answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms)), daemon=True
-        ).start()
+
+        def buy() -> None:
+            answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout))
+
+        self.threads.start(VICTIM, buy)
         self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
         self.buyers.go_on()
         time.sleep(READ_S)
@@ -116,6 +127,10 @@ class ScenarioContext:
             raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
         self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
+
+    def hold_picture(self) -> None:
+        """Let the room look, if it wants to, at a moment in which nothing happens by itself."""
+        self.listener.hold()
 
     def settle(self) -> None:
         """Let nobody in until `buyers.go_on()`, and wait until everybody is served who can be.

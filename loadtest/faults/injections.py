@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from loadtest.faults.context import ScenarioContext
@@ -179,11 +179,10 @@ def plan(random: Random) -> list[PlannedInjection]:
 
 def inject(context: ScenarioContext, planned: list[PlannedInjection]) -> None:
     """Disturb the sale as planned; returns when all is over."""
-    threads = [threading.Thread(target=_disturb, args=(context, each), daemon=True) for each in planned]
-    for thread in threads:
-        thread.start()
+    threads = [context.threads.start(each.target, partial(_disturb, context, each)) for each in planned]
     for thread in threads:
         thread.join()
+    context.threads.check()
 
 
 def _disturb(context: ScenarioContext, planned: PlannedInjection) -> None:

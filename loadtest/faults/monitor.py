@@ -13,6 +13,7 @@ import redis
 
 from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
 from loadtest.faults.testbed.protocols import SALE, Shop, Testbed
+from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.names import key_prefix, queue_name
@@ -33,13 +34,16 @@ class Monitor:
         start: the moment from which samples count.
         total: items at the beginning.
         show: is told what is seen.
+        threads: those of the trial.
 
     Attributes:
         samples: what was seen.
         stock, orders: the counter and the length of the ledger, as last seen.
     """
 
-    def __init__(self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None]) -> None:
+    def __init__(
+        self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None], threads: TrialThreads
+    ) -> None:
         self.samples: list[Sample] = []
         self.stock = self.orders = 0
         self._testbed = testbed
@@ -52,10 +56,10 @@ class Monitor:
         )
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="monitor", daemon=True)
+        self._threads = threads
 
     def __enter__(self) -> Monitor:
-        self._thread.start()
+        self._thread = self._threads.start("monitor", self._watch)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -102,9 +106,12 @@ class Monitor:
         return [(_session(key.value), leases[key.lease_id]) for key in keys]
 
     def _lease(self, lease: int) -> Lease:
+        asked = time.monotonic()
         told = self._etcd.time_to_live(lease)
-        now, granted = time.monotonic(), told.granted_ttl
-        return Lease(self._leases.left(lease, told_s=told.ttl, granted_s=granted, now=now), granted)
+        left = self._leases.left(
+            lease, told_s=told.ttl, granted_s=told.granted_ttl, asked=asked, answered=time.monotonic()
+        )
+        return Lease(left, told.granted_ttl)
 
     def _participants(self, queue: list[tuple[str, Lease]]) -> list[Participant]:
         holder = queue[0][0] if queue else None

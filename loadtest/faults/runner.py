@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,18 +42,22 @@ class ScenarioRunner:
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
         compose: in containers, and not in local processes.
+        slow: the picture stays, at what a room should see and after each trial, until Enter is pressed.
 
     Attributes:
         results: of all trials so far.
     """
 
-    def __init__(self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False) -> None:
+    def __init__(
+        self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False, slow: bool = False
+    ) -> None:
         self.results: list[TrialResult] = []
         self._console = console
         self._report = report
         self._seconds = seconds
         self._seed = seed
         self._compose = compose
+        self._slow = slow
         self._live: Live | None = None
         self._label = ""
 
@@ -71,6 +76,7 @@ class ScenarioRunner:
                     result = self._perform(scenario(), guard, testbed, scenario.name)
                 self.results.append(result)
                 self._tell(result)
+                self.hold()
 
     def _testbed(self, scenario: type[Scenario], directory: Path) -> LocalTestbed | ComposeTestbed:
         if self._compose:
@@ -117,6 +123,12 @@ class ScenarioRunner:
     def event(self, text: str, at_ms: float = 0.0) -> None:
         """What was done to it, and when."""
         self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
+
+    def hold(self) -> None:
+        """Keep the picture until Enter is pressed."""
+        if self._slow:
+            self._console.print("  [dim]Enter goes on[/]")
+            sys.stdin.readline()
 
     @contextmanager
     def _shown_live(self) -> Iterator[None]:

@@ -5,16 +5,16 @@ Where the fault came at the wrong moment there is another sale, and only the las
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
-from typing import Protocol
 
 from loadtest.faults.buyers import HOLD_MS, Buyers
-from loadtest.faults.context import MistimedFault, ScenarioContext
+from loadtest.faults.context import ScenarioContext, TrialListener
 from loadtest.faults.monitor import Monitor
 from loadtest.faults.result import TrialResult, problems
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed.protocols import SALE, Testbed
+from loadtest.faults.threads import MistimedFault, TrialThreads
 from loadtest.results.audit import audit
 from loadtest.results.clock import Start, utc_now
 from loadtest.results.comparison import Run
@@ -28,46 +28,39 @@ SALE_TIMEOUT_S = 30.0
 MOST_PLAYS = 3
 
 
-class Screen(Protocol):
-    """Who is shown a trial."""
-
-    def look(self, seen: Snapshot) -> None:
-        """What the sale looks like at this moment."""
-
-    def event(self, text: str, at_ms: float) -> None:
-        """What was done to it, in milliseconds from its beginning."""
-
-
 class Trial:
     """A scenario under one guard, in a testbed where all is well, with `stock` items to sell."""
 
-    def __init__(self, scenario: Scenario, guard: str, testbed: Testbed, screen: Screen, *, stock: int = STOCK) -> None:
+    def __init__(
+        self, scenario: Scenario, guard: str, testbed: Testbed, listener: TrialListener, *, stock: int = STOCK
+    ) -> None:
         self._stock = stock
         self._scenario = scenario
         self._guard = guard
         self._testbed = testbed
-        self._screen = screen
-        urls = [shop.url for shop in testbed.shops]
-        etcd = testbed.etcd.members[0].endpoint
-        self._sale = Sale(urls, redis_url=testbed.redis.url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)
-        self._promise = self._sale.promises()[guard]
-        self._versions = self._sale.versions()
+        self._listener = listener
 
     def run(self) -> tuple[TrialResult, Record]:
         """Play it, again where the fault was untimely; raises SaleError or ServerError where the stack cannot go on."""
-        for plays_left in reversed(range(MOST_PLAYS)):
-            context, record = self._play()
-            result = self._judge(context, record)
-            if not isinstance(context.error, MistimedFault) or not plays_left:
-                break
-            self._screen.event(f"{context.error}: once more", context.start.elapsed_ms())
+        urls = [shop.url for shop in self._testbed.shops]
+        etcd = self._testbed.etcd.members[0].endpoint
+        redis_url = self._testbed.redis.url
+        with closing(Sale(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as self._sale:
+            self._promise = self._sale.promises()[self._guard]
+            for plays_left in reversed(range(MOST_PLAYS)):
+                context, record = self._play()
+                result = self._judge(context, record)
+                if not isinstance(context.error, MistimedFault) or not plays_left:
+                    break
+                self._listener.event(f"{context.error}: once more", context.start.elapsed_ms())
         return result, record
 
     def _play(self) -> tuple[ScenarioContext, Record]:
         self._sale.reset(self._stock)
         start, started = Start.now(), utc_now()
-        buyers = Buyers(self._testbed.shops, self._guard)
-        with Monitor(self._testbed, start, self._stock, self._screen.look) as monitor:
+        threads = TrialThreads()
+        buyers = Buyers(self._testbed.shops, self._guard, threads)
+        with Monitor(self._testbed, start, self._stock, self._listener.look, threads) as monitor:
             context = ScenarioContext(
                 testbed=self._testbed,
                 guard=self._guard,
@@ -76,7 +69,8 @@ class Trial:
                 monitor=monitor,
                 section_log=SectionReader(self._testbed.section_log),
                 start=start,
-                show=self._screen.event,
+                threads=threads,
+                listener=self._listener,
             )
             try:
                 self._sell(context)
@@ -96,6 +90,7 @@ class Trial:
         context.require(sold_out, f"the sale was not over {SALE_TIMEOUT_S:g} s after the fault")
         for buyer in context.buyers.doubtful():
             context.buyers.buy(buyer, shop=0)
+        context.failures += [error for error in context.threads.errors if error not in context.failures]
 
     def _record(self, context: ScenarioContext, started: str, monitor: Monitor) -> Record:
         ledger, stock_left = self._sale.ledger()
@@ -111,7 +106,7 @@ class Trial:
             buyers=len(last),
             hold_ms=HOLD_MS,
             started=started,
-            versions=self._versions,
+            versions=self._sale.versions(),
             verdict=asdict(run),
             samples=monitor.samples,
             events=context.events,

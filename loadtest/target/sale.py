@@ -78,6 +78,10 @@ class Sale:
             trusted=trusted,
         )
 
+    def close(self) -> None:
+        """Close the connections to Redis."""
+        self._redis.close()
+
     def promises(self) -> dict[str, str]:
         """What each guard promises, by its name; raises SaleError."""
         return {guard["name"]: guard["promise"] for guard in self.shops.ask("GET", "/guards")["guards"]}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
+from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.threads import MistimedFault
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS

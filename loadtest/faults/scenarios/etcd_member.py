@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import ScenarioContext, ScenarioError
+from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.protocols import leader_of
+from loadtest.faults.threads import ScenarioError
 
 
 class EtcdMember(Scenario):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
+from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
+
+STAGE_TIMEOUT_S = 3600.0  # the room may look at the frozen holder for as long as it likes
 
 
 class PauseHolder(Scenario):
@@ -22,12 +25,13 @@ class PauseHolder(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
-        answer = context.start_holder(0, think_ms=2000)
+        answer = context.start_holder(0, think_ms=2000, timeout=STAGE_TIMEOUT_S)
         context.shops[0].instance.pause()
         self._frozen_ms = context.start.elapsed_ms()
         context.announce("shop-a is frozen")
         context.wait_for_sales(20)
         context.settle()
+        context.hold_picture()
         self._thawed_ms = context.start.elapsed_ms()
         context.shops[0].instance.resume()
         context.announce("shop-a is thawed, and goes on where it was")

@@ -7,9 +7,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -22,20 +23,25 @@ from hypothesis import strategies as st
 
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
-from loadtest.faults.context import VICTIM, MistimedFault, ScenarioContext
-from loadtest.faults.injections import KINDS, LONGEST_S, plan
+from loadtest.cli.main import run
+from loadtest.faults import injections
+from loadtest.faults.context import VICTIM, ScenarioContext, TrialListener
+from loadtest.faults.injections import KINDS, LONGEST_S, PlannedInjection, inject, plan
 from loadtest.faults.result import BREAKS_NOT, problems
-from loadtest.faults.runner import BY_NAME
+from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.delayed_write import DelayedWrite
 from loadtest.faults.scenarios.pause_holder import PauseHolder
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed.local import LocalTestbed
-from loadtest.faults.trial import MOST_PLAYS, Screen, Trial
+from loadtest.faults.threads import MistimedFault
+from loadtest.faults.trial import MOST_PLAYS, Trial
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
+from loadtest.stack.proxy import Proxy
+from loadtest.target.shops import SaleError
 from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.waiting import wait_until
 
@@ -65,13 +71,16 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
         yield testbed
 
 
-class Deaf(Screen):
+class Deaf(TrialListener):
     """Nobody looks."""
 
     def look(self, seen: Snapshot) -> None:
         pass
 
     def event(self, text: str, at_ms: float) -> None:
+        pass
+
+    def hold(self) -> None:
         pass
 
 
@@ -90,6 +99,59 @@ def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     result, _ = Trial(Nothing(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
+
+
+def mistake(*args: object) -> AbstractContextManager[None]:
+    """Stands for a part of the scenario that does not work."""
+    raise KeyError("a mistake")
+
+
+class Broken(Nothing):
+    """Has a mistake in one of its threads."""
+
+    unfenced = Expected.EXACT
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def play(self, context: ScenarioContext) -> None:
+        if self.place == "injection":
+            inject(context, [PlannedInjection(mistake, shop=0, begins=0.0, lasts=0.0)])
+        setattr(context.monitor if self.place == "_look" else context.buyers, self.place, mistake)
+        context.wait_for("nothing", lambda: False)
+
+
+@pytest.mark.parametrize("place", ["injection", "_look", "_click"])
+def test_a_mistake_in_a_thread_ends_the_scenario(
+    testbed: LocalTestbed, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
+    monkeypatch.setattr(injections, "KINDS", defaultdict(lambda: ("shop", "a mistake")))
+    result, _ = Trial(Broken(place), "etcd", testbed, Deaf(), stock=40).run()
+    assert not result.as_expected
+    assert any("ended with KeyError('a mistake')" in problem for problem in result.problems), result.problems
+
+
+def test_a_trial_leaves_no_connection_to_redis(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it opens to look at the sale and to judge it is closed with it."""
+    with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
+        monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
+        trial = Trial(Late(0), "etcd", testbed, Deaf(), stock=5)
+        trial.run()
+        opened = psutil.Process().net_connections("tcp")
+        assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
+
+
+def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the shops do not answer any more, `faults` ends with a sentence and no traceback."""
+
+    def play(runner: ScenarioRunner, scenario: type[Scenario], guards: Sequence[str]) -> None:
+        raise SaleError("no shop answers")
+
+    monkeypatch.setattr(ScenarioRunner, "play", play)
+    monkeypatch.setattr(sys, "argv", ["loadtest", "faults", "partition"])
+    with pytest.raises(SystemExit, match="Error: no shop answers"):
+        run()
 
 
 class Late(Nothing):
@@ -233,7 +295,8 @@ def test_nothing_is_left_whenever_and_however_it_ends(tmp_path: Path, moment: st
 
 def children_of(command: subprocess.Popen[str]) -> list[psutil.Process]:
     """What it has started, and what that has started."""
-    return psutil.Process(command.pid).children(recursive=True)
+    children: list[psutil.Process] = psutil.Process(command.pid).children(recursive=True)
+    return children
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:

@@ -35,7 +35,8 @@ def in_docker(test: Callable[..., None]) -> Callable[..., None]:
     """Mark a test that plays in containers."""
     engine = docker("info", "--format", "{{.ServerVersion}}").strip()
     skip = pytest.mark.skipif(not engine, reason="needs a Docker engine")
-    return pytest.mark.slow(pytest.mark.timeout(600)(skip(test)))
+    marked: Callable[..., None] = pytest.mark.slow(pytest.mark.timeout(600)(skip(test)))
+    return marked
 
 
 def left(pid: int) -> str:

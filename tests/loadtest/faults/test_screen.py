@@ -82,6 +82,22 @@ def test_a_lease_is_counted_down_to_a_second_exactly(renewed: list[float], looks
     clock = LeaseClock()
     for now in sorted(looks):
         left = max([0.0, *(granted - (now - at) for at in [0.0, *renewed] if at <= now)])
-        shown = clock.left(7, told_s=int(left), granted_s=granted, now=now)
-        assert abs(shown - left) <= 1
+        shown = clock.left(7, told_s=int(left), granted_s=granted, asked=now, answered=now)
+        assert abs(shown - left) <= 1.05
         assert 0 <= shown <= granted
+
+
+@given(
+    looks=st.lists(st.tuples(st.floats(0.05, 0.3), st.floats(0, 0.02), st.floats(0, 0.02)), min_size=2, max_size=60),
+    granted=st.integers(1, 10),
+)
+def test_a_lease_that_nothing_renews_only_falls(looks: list[tuple[float, float, float]], granted: int) -> None:
+    """However long etcd's answers take, the bar of a frozen instance is never filled again."""
+    clock, now, before = LeaseClock(), 0.0, float(granted)
+    for pause, there, back in looks:
+        asked = now + pause
+        now = asked + there + back
+        told = int(max(granted - (asked + there), 0.0))
+        shown = clock.left(7, told_s=told, granted_s=granted, asked=asked, answered=now)
+        assert shown <= before
+        before = shown

@@ -1,0 +1,42 @@
+"""Threads of one trial: what one of them raises ends the scenario, instead of vanishing with its thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+
+
+class ScenarioError(Exception):
+    """The scenario could not be played as it is meant: what it waited for did not happen."""
+
+
+class MistimedFault(ScenarioError):
+    """The fault came too early or too late, as happens on a busy machine: that shows nothing, so it is played again."""
+
+
+class TrialThreads:
+    """Starts threads, and remembers their errors.
+
+    Attributes:
+        errors: of threads that ended with an exception, a line each.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def start(self, name: str, target: Callable[[], object]) -> Thread:
+        """A daemon: Ctrl-C does not wait for it, as it would for a thread of an executor."""
+        thread = Thread(target=self._run, args=(name, target), name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def check(self) -> None:
+        """Raises ScenarioError if one of them has failed."""
+        if self.errors:
+            raise ScenarioError(self.errors[0])
+
+    def _run(self, name: str, target: Callable[[], object]) -> None:
+        try:
+            target()
+        except Exception as error:  # whatever it is: the trial cannot be judged without this thread
+            self.errors.append(f"the thread {name} ended with {error!r}")

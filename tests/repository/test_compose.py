@@ -59,3 +59,11 @@ def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
     assert len(waits) == text.count("depends_on:")
     for _, needed in waits:
         assert set(re.findall(r": *(.*)", needed)) == {"{condition: service_healthy}"}
+
+
+def test_shop_and_board_know_the_names_they_are_asked_by() -> None:
+    """Where a URL names an instance or the board, that name is among FLASHSALE_NAMES."""
+    (names,) = re.findall(r"^ *FLASHSALE_NAMES: (\S+)$", STACK, re.MULTILINE)
+    asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", STACK) if host not in ("etcd", "locust")}
+    assert asked
+    assert asked <= set(names.split(","))

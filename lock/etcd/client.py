@@ -7,6 +7,7 @@ on a key that nobody else writes, so a call whose answer was lost can be repeate
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from lock.etcd.observer import Observer
 from lock.etcd.stream import Watch, first_answer
 from lock.etcd.transport import Tls, Transport, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.runtime.clock import check_number
+from lock.runtime.interrupts import require_threads
 
 
 def connect(
@@ -32,7 +35,7 @@ def connect(
 
     Args:
         endpoints: ``HOST:PORT``, or several separated by commas; when one does not answer, the next is asked.
-        timeout: seconds one call may take over all endpoints.
+        timeout: seconds one call may take over all endpoints, more than 0.
         tls: certificates, where etcd speaks TLS.
         user: together with `password`; an expired token is renewed by itself. Both go unused as long as etcd's
             authentication is not turned on, so that it can be while this runs.
@@ -42,9 +45,13 @@ def connect(
         observer: told of every answer of etcd, for tracing and counting; see `lock.etcd.observer.Observer`.
 
     Raises:
-        ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, or half a login.
+        ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, half a login, or a `timeout`
+            that is not finite and more than 0; TypeError: it is no number.
+        RuntimeError: gevent has replaced Python's threads, which gRPC and this package need.
         OSError: a certificate file cannot be read.
     """
+    require_threads()
+    check_number(timeout, lambda s: 0 < s < math.inf, "timeout is seconds, a finite number of more than 0, such as 2.0")
     if (user is None) != (password is None):
         raise ValueError("an etcd user and its password are given together or not at all")
     if tls is None and "https://" in endpoints:
@@ -233,6 +240,12 @@ class Client:
         response = self._transport.call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), timeout)
         keys = sorted(map(self._decode, response.kvs), key=lambda kv: kv.create_revision)
         return Snapshot(response.header.revision, keys)
+
+    def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
+        """Whether any key stands under `prefix`, by a linearizable read."""
+        start, end = self._range(prefix)
+        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
+        return bool(self._transport.call(lambda to: to.kv.Range, request, timeout).count)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""

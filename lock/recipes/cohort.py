@@ -25,8 +25,9 @@ from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, 
 from lock.model import Contender
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Releasable
+from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
-from lock.runtime.clock import deadline, now
+from lock.runtime.clock import check_number, deadline, now
 from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
 from lock.session.session import Session
 
@@ -48,7 +49,7 @@ class _Waiter:
         self.turn: Turn | None = None
 
 
-class CohortMutex:
+class CohortMutex(Lockable):
     """One name, locked by the threads of this process in turns; one object per name and process, shared by the threads.
 
     Args:
@@ -69,8 +70,8 @@ class CohortMutex:
     def __init__(
         self, session: Session, name: str, *, batch: int = 64, slice: float = 0.05, together: bool = False
     ) -> None:
-        if batch < 1 or not slice >= 0:
-            raise ValueError(f"batch is 1 or more, and slice 0 or more seconds; got {batch!r} and {slice!r}")
+        check_number(batch, lambda turns: turns >= 1, "batch is a number of turns, 1 or more")
+        check_number(slice, lambda seconds: seconds >= 0, "slice is seconds, 0 or more")
         self.session = session
         self.name = name
         self._mutex = Mutex(session, name)
@@ -110,6 +111,10 @@ class CohortMutex:
         """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
         self.session.client.check_process()
         run_uninterrupted(self._cancel)
+
+    def locked(self) -> bool:
+        """Whether it is held at this moment, by any client; see `Mutex.locked`."""
+        return self._mutex.locked()
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits over all processes; the threads of a process share its one key."""
@@ -201,9 +206,9 @@ class CohortMutex:
     def end(self, turn: Turn) -> None:
         """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
         with self._lock:
-            if turn.ended:
+            if turn.released:
                 raise NotHeld(f"this turn of lock {self.name!r} was ended before")
-            turn.ended = True
+            turn.released = True
             hold, given_up = self._hold, self._given_up
             assert hold is not None
             goes_on = bool(self._waiters) and self._may_go_on(hold)
@@ -257,7 +262,7 @@ class Turn(Releasable):
         key: the key in etcd that holds, the same for all turns of one hold.
         token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
         lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
-        ended: whether it was released.
+        released: whether it was released.
     """
 
     def __init__(self, cohort: CohortMutex, hold: Hold, token: CohortToken) -> None:
@@ -265,17 +270,18 @@ class Turn(Releasable):
         self.key = hold.key
         self.token = token
         self.lost = hold.lost
-        self.ended = False
+        self.released = False
         self._cohort = cohort
         self._hold = hold
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
-        return 0.0 if self.ended else self._hold.remaining()
+        left = self._hold.remaining()
+        return 0.0 if self.released else left
 
     def ensure(self) -> None:
         """As `Hold.ensure`."""
-        if self.ended:
+        if self.released:
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._hold.ensure()
 
@@ -294,7 +300,7 @@ class Turn(Releasable):
         run_uninterrupted(lambda: self._cohort.end(self))
 
     def __del__(self) -> None:
-        if getattr(self, "ended", True) or self._cohort.session.client.forked():
+        if getattr(self, "released", True) or self._cohort.session.client.forked():
             return
         run_detached(partial(_end, self))
         warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)

@@ -141,6 +141,7 @@ class Observation:
         return self
 
     def __next__(self) -> Leader:
+        self._client.check_process()
         while not self._closed:
             if self._client.closed():
                 raise EtcdUnavailable(CLOSED)
@@ -159,10 +160,12 @@ class Observation:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        if not self._client.forked():
+            self.close()
 
     def close(self) -> None:
         """End it; whoever waits for the next leader is woken. May be called again."""
+        self._client.check_process()
         self._closed = True
         self._queue.close(_over)
         self._queue.join(self._client.timeout)

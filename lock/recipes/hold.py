@@ -53,6 +53,7 @@ class Hold(Releasable):
         token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
             revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
         lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
+        released: whether it was released, or was dropped.
     """
 
     def __init__(
@@ -76,11 +77,12 @@ class Hold(Releasable):
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
         self._timer = None if max_hold is None else session.timers.set(self._expires, self._expire)
-        self._released = False
+        self.released = False
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless somebody deletes its key; 0.0 once it is lost."""
-        if self.lost.is_set() or self._released:
+        self._session.client.check_process()
+        if self.lost.is_set() or self.released:
             return 0.0
         return min(self._session.remaining(), max(self._expires - now(), 0.0))
 
@@ -93,6 +95,7 @@ class Hold(Releasable):
             HoldExpired: it was held for `max_hold`.
             NotHeld: it was released.
         """
+        self._session.client.check_process()
         self._check_held()
         self._session.ensure()
         if now() >= self._expires:  # whether or not the timer has gone off in time
@@ -105,15 +108,18 @@ class Hold(Releasable):
         That is the strongest fence there is: etcd itself checks it in the same step as the write. So that a transaction
         that arrives late fails, nobody holds after this hold before its key is deleted, not even in this process.
         """
+        self._session.client.check_process()
         self._is_fence = True
         return self._session.client.created(self.key, self.token)
 
     def contended(self) -> bool:
         """Whether anybody waits behind, as far as this process knows; asks nobody."""
+        self._session.client.check_process()
         return self._queue.length() > 1
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._session.client.check_process()
         self._ticket.on_lost(callback)
 
     def add_listener(self, listener: Callable[[], object]) -> None:
@@ -132,7 +138,7 @@ class Hold(Releasable):
         """
         self._session.client.check_process()
         self._check_held()
-        self._released = True
+        self.released = True
         there = True
         try:
             _leave(self._session, self._queue, self._ticket, self._timer)
@@ -159,13 +165,13 @@ class Hold(Releasable):
         return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
 
     def _check_held(self) -> None:
-        if self._released:
+        if self.released:
             raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
 
     def drop(self) -> None:
         """Have the janitor release it, if it is not released; takes no lock."""
-        if not self._released:
-            self._released = True
+        if not self.released:
+            self.released = True
             self._delete_later()
 
     def _delete_later(self) -> None:
@@ -173,7 +179,7 @@ class Hold(Releasable):
         self._session.delete_later(self.key, self._ticket.sure(self.token), first=leave)
 
     def __del__(self) -> None:
-        if getattr(self, "_released", True) or self._session.client.forked():
+        if getattr(self, "released", True) or self._session.client.forked():
             return
         self.drop()  # the garbage collector may run in a thread that is inside one of our locks: it takes none
         warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)

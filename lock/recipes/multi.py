@@ -20,14 +20,14 @@ from lock.model import Contender
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Releasable
+from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
-from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import deadline
 from lock.runtime.lost_event import LostEvent
 from lock.session.session import Session
 
 
-class MultiLock:
+class MultiLock(Lockable):
     """Several names, locked together by any thread; costs nothing until used and may be shared.
 
     Args:
@@ -72,6 +72,7 @@ class MultiLock:
 
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        self._session.client.check_process()
         for attempt in list(self._waiting):
             attempt.cancel()
 
@@ -82,7 +83,7 @@ class MultiLock:
     def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
         for hold in holds:
             hold.ensure()  # the first may be lost since
-        return MultiHold(holds, taken.pop_all(), self._session.callbacks)
+        return MultiHold(holds, taken.pop_all(), self._session)
 
 
 class _Attempt:
@@ -118,14 +119,16 @@ class MultiHold(Releasable):
     Attributes:
         tokens: the fencing token of each name.
         lost: a threading.Event, set as soon as it is known that one of them is lost.
+        released: whether they were released.
     """
 
-    def __init__(self, holds: list[Hold], stack: ExitStack, callbacks: CallbackThread) -> None:
+    def __init__(self, holds: list[Hold], stack: ExitStack, session: Session) -> None:
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
         self._stack = stack
-        self._released = False
-        self._lost_event = LostEvent(callbacks)
+        self._client = session.client
+        self.released = False
+        self._lost_event = LostEvent(session.callbacks)
         self.lost = self._lost_event.lost
         one_lost = partial(_one_lost, self._lost_event, ", ".join(self.tokens))
         for hold in holds:
@@ -146,6 +149,7 @@ class MultiHold(Releasable):
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the first of the locks is lost; at once if one is already."""
+        self._client.check_process()
         self._lost_event.on_lost(callback)
 
     def release(self) -> None:
@@ -155,9 +159,10 @@ class MultiHold(Releasable):
             NotHeld: they were released before.
             LockLost: one of them was lost before.
         """
-        if self._released:
+        self._client.check_process()
+        if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
-        self._released = True
+        self.released = True
         try:
             self._stack.close()
         finally:  # an interrupt may have kept some of them from it

@@ -17,11 +17,12 @@ from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import Acquisition, HoldT_co
 from lock.recipes.hold import Hold
-from lock.runtime.clock import deadline
+from lock.recipes.lockable import Lockable
+from lock.runtime.clock import check_number, deadline
 from lock.session.session import Session
 
 
-class Mutex:
+class Mutex(Lockable):
     """One name, to be locked by any thread; costs nothing until used and may be shared.
 
     Each acquisition queues with a key of its own, so threads of one process compete like strangers. It is not
@@ -39,8 +40,8 @@ class Mutex:
     """
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
-        if max_hold is not None and not max_hold > 0:
-            raise ValueError(f"max_hold is seconds, more than 0, or None; got {max_hold!r}")
+        if max_hold is not None:
+            check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
         self.session = session
         self.name = name
         self.max_hold = max_hold
@@ -55,7 +56,7 @@ class Mutex:
                 with the few milliseconds that this needs. (`try_acquire` returns None instead of raising.)
 
         Raises:
-            ValueError: `timeout` is negative.
+            ValueError: `timeout` is negative; TypeError: it is no number.
             LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
             LockCancelled: the wait was cancelled from another thread.
             LockLost: the key that queued was deleted by somebody else.
@@ -77,8 +78,17 @@ class Mutex:
 
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        self.session.client.check_process()
         for acquisition in list(self._waiting):
             acquisition.cancel()
+
+    def locked(self) -> bool:
+        """Whether it is held at this moment, by any client; asks etcd. For showing: it may be over when you read it.
+
+        Raises:
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        return self.session.client.has_keys(self._prefix)
 
     def contenders(self) -> list[Contender]:
         """Who holds and who waits, holder first, with the seconds that their leases have left; asks etcd.

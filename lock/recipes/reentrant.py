@@ -58,6 +58,7 @@ class ReentrantHold(Hold):
         Raises:
             NotHeld: another thread holds it, or it was released before.
         """
+        self._session.client.check_process()
         if threading.current_thread() is not self._thread:
             raise NotHeld(
                 f"lock {self.name!r} (key {self.key!r}) is held by thread {self._thread.name}: "

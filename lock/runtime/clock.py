@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 
 if hasattr(time, "CLOCK_BOOTTIME"):
 
@@ -20,10 +21,18 @@ def deadline(timeout: float | None) -> float:
     """The time at which `timeout` seconds from now are over; `math.inf` for None.
 
     Raises:
-        ValueError: `timeout` is negative or not a number.
+        TypeError: `timeout` is something else than a number.
+        ValueError: it is negative or NaN.
     """
     if timeout is None:
         return math.inf
-    if not timeout >= 0:
-        raise ValueError(f"timeout is seconds, 0 or more, or None; got {timeout!r}")
+    check_number(timeout, lambda seconds: seconds >= 0, "timeout is seconds, 0 or more, or None")
     return now() + timeout
+
+
+def check_number(value: object, is_right: Callable[[float], bool], rule: str) -> None:
+    """Refuse what is not a number with a TypeError, and what is not right with a ValueError; both say the rule."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{rule}; got {value!r}")
+    if not is_right(value):
+        raise ValueError(f"{rule}; got {value!r}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -58,6 +59,16 @@ class InterruptSafeEvent:
             with contextlib.suppress(queue.Empty):
                 self._wakeups.get(timeout=timeout)
         return self._is_set
+
+
+def require_threads() -> None:
+    """Raise RuntimeError where gevent has put greenlets in the place of threads: the first wait would stop them all."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("threading"):
+        raise RuntimeError(
+            "gevent has patched this process, and an etcd lock needs real threads: "
+            "use it in a process without gevent.monkey (gunicorn: --worker-class gthread)"
+        )
 
 
 def run_detached(call: Callable[[], object]) -> None:

@@ -22,6 +22,7 @@ from lock.model import identity
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.callbacks import CallbackThread
+from lock.runtime.clock import check_number
 from lock.runtime.interrupts import run_detached, run_uninterrupted
 from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
@@ -29,6 +30,8 @@ from lock.session.lease import KeptLease
 from lock.session.queues import SessionQueues
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_TTL_S = 9_000_000_000  # of etcd
 
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -50,14 +53,13 @@ class Session:
         draining: whether `cancel_waiters` was called.
 
     Raises:
-        ValueError: `ttl` is not a positive whole number.
+        ValueError: `ttl` is not a positive whole number; TypeError: it is no number.
         LeaseNotFound: the lease to take over has expired or was revoked.
         EtcdUnavailable: no endpoint answered in time.
     """
 
     def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
-        if not isinstance(ttl, int) or ttl < 1:
-            raise ValueError(f"ttl is a whole number of seconds, 1 or more; got {ttl!r}")
+        check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()
@@ -87,6 +89,7 @@ class Session:
 
     def remaining(self) -> float:
         """Seconds for which the lease is surely still ours; 0.0 once it is lost."""
+        self.client.check_process()
         return self.lease.remaining()
 
     def ensure(self) -> None:
@@ -98,6 +101,7 @@ class Session:
 
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
+        self.client.check_process()
         self.lease.on_lost(callback)
 
     def cancel_waiters(self) -> None:
@@ -105,6 +109,7 @@ class Session:
 
         Who waits behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
         """
+        self.client.check_process()
         self.draining = True
         self.queues.cancel(self._cancelled)
 
@@ -190,6 +195,10 @@ class Session:
         warnings.warn(
             f"session {self.name} was dropped without close(): write `with Session(...)`", ResourceWarning, stacklevel=2
         )
+
+
+def _is_ttl(ttl: float) -> bool:
+    return isinstance(ttl, int) and 1 <= ttl <= _LONGEST_TTL_S
 
 
 @atexit.register

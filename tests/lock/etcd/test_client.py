@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -13,10 +17,10 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
+from tests.support.lock import ROOT, WAIT_S
 from tests.support.waiting import wait_until
 
 NO_LEASE = 0
-WAIT_S = 20.0
 
 
 @pytest.mark.parametrize(
@@ -43,8 +47,23 @@ def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
         connect(text)
 
 
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, "5", None, True])
+def test_a_timeout_of_the_client_is_a_finite_number(timeout: Any) -> None:
+    """Anything else is refused by connect(), in words that say what to give."""
+    with pytest.raises((TypeError, ValueError), match="timeout is seconds, a finite number of more than 0"):
+        connect("127.0.0.1:2379", timeout=timeout)
+
+
+def test_patched_threads_are_refused() -> None:
+    """Under gevent's monkey patch the first wait would freeze the process: connect() says so, and what to do."""
+    code = "from gevent import monkey; monkey.patch_all(); import lock; lock.connect()"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
+    assert "RuntimeError: gevent has patched this process" in run.stderr
+    assert "gthread" in run.stderr
+
+
 @pytest.mark.parametrize("login", [{"user": "shop"}, {"password": "secret"}])
-def test_half_a_login_is_refused(login: dict[str, str]) -> None:
+def test_half_a_login_is_refused(login: dict[str, Any]) -> None:
     """User and password are given together or not at all."""
     with pytest.raises(ValueError, match="password"):
         connect("127.0.0.1:2379", **login)

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -550,11 +551,11 @@ def test_a_dropped_turn_is_passed_on(session: Session) -> None:
     mutex.acquire(timeout=WAIT_S).release()
 
 
-@pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}])
-def test_bounds_that_mean_nothing_are_refused(session: Session, bounds: dict[str, float]) -> None:
+@pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])
+def test_bounds_that_mean_nothing_are_refused(session: Session, bounds: dict[str, Any]) -> None:
     """`batch` below one and a negative `slice` are errors at once."""
-    with pytest.raises(ValueError, match="batch is 1 or more"):
-        CohortMutex(session, "cohort/bounds", **bounds)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, ValueError), match=r"(batch|slice) is .*(0|1) or more"):
+        CohortMutex(session, "cohort/bounds", **bounds)
 
 
 def test_names_are_checked_as_everywhere(session: Session) -> None:

@@ -7,12 +7,25 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdDenied, EtcdUnavailable, Hold, LockTimeout, Mutex, Session, connect
+from lock import (
+    Client,
+    CohortMutex,
+    EtcdDenied,
+    EtcdUnavailable,
+    Hold,
+    LockTimeout,
+    MultiLock,
+    Mutex,
+    ReentrantMutex,
+    Session,
+    connect,
+)
 from lock.model import LeaseStatus
 from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
 from tests.support.waiting import wait_until
@@ -128,12 +141,33 @@ def test_a_timeout_of_nothing_is_a_try(session: Session, name: str, fresh: bool)
     assert acquired > 10
 
 
-@pytest.mark.parametrize("timeout", [-1, -0.001, float("nan")])
-def test_a_timeout_that_means_nothing_is_refused(client: Client, session: Session, name: str, timeout: float) -> None:
-    """Negative seconds and NaN raise ValueError, and nothing is written."""
-    with pytest.raises(ValueError, match="timeout"):
+@pytest.mark.parametrize("timeout", [-1, -0.001, float("nan"), "5", True])
+def test_a_timeout_that_means_nothing_is_refused(client: Client, session: Session, name: str, timeout: Any) -> None:
+    """The error says what to give, and nothing is written."""
+    with pytest.raises((TypeError, ValueError), match="timeout is seconds, 0 or more, or None"):
         Mutex(session, name).acquire(timeout=timeout)
     assert keys(client, name) == []
+
+
+def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: str) -> None:
+    """`with mutex:` does not lock, and the error says what to write; the body does not run."""
+    for mutex in (Mutex(session, name), CohortMutex(session, name), MultiLock(session, [name])):
+        with pytest.raises(TypeError, match=r"with mutex\.acquire\(timeout=\.\.\.\)"), mutex:
+            pytest.fail("runs unlocked")
+    assert keys(client, name) == []
+
+
+@pytest.mark.parametrize("make", [Mutex, ReentrantMutex, CohortMutex])
+def test_whether_it_is_locked(session: Session, stranger: Session, name: str, make: type[Mutex | CohortMutex]) -> None:
+    """`locked()` asks etcd, whichever process holds; `released` of a hold tells of that hold."""
+    mutex = make(session, name)
+    assert not mutex.locked()
+    theirs = make(stranger, name).acquire(timeout=WAIT_S)
+    assert mutex.locked()
+    assert not theirs.released
+    theirs.release()
+    assert theirs.released
+    assert not mutex.locked()
 
 
 def test_the_body_never_runs_unlocked(session: Session, stranger: Session, name: str) -> None:

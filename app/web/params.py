@@ -107,12 +107,13 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _instead(request: Request, data: bytes) -> str:
-    """What to do instead of sending `data` as a form, which is what ``curl -d`` does."""
-    advice = "Send the body as JSON, with the header 'Content-Type: application/json'"
-    query = data.decode("ascii", "replace")
-    if not re.fullmatch(r"[\w=&.,%+-]{1,200}", query, re.ASCII):  # or it could end the quotation marks
-        return f"{advice}."
-    return f"{advice}; or without a body: curl -X POST '{request.base_url}?{query}'"
+    """What to type instead of sending `data` as a form, which is what ``curl -d`` does."""
+    advice, text = "Send the body as JSON, with the header 'Content-Type: application/json'", data.decode("latin-1")
+    if re.fullmatch(r"[\w=&.,%+-]{1,200}", text, re.ASCII):
+        return f"{advice}; or without a body: curl -X POST '{request.base_url}?{text}'"
+    if re.fullmatch(r"\{[ -&(-~]{1,200}\}", text):  # nothing in it ends the quotation marks
+        return f"{advice}: curl -H 'Content-Type: application/json' -d '{text}' '{request.base_url}'"
+    return f"{advice}."
 
 
 def _received(request: Request) -> bytes:

@@ -235,7 +235,14 @@ def test_a_form_is_answered_with_the_line_to_type(browser: FlaskClient) -> None:
     assert browser.post(command.strip("'")).get_json()["stock"] == 3
 
 
-@pytest.mark.parametrize("body", ['{"stock": 3}', "stock='; reboot'", "ä=1", "x" * 201])
+def test_json_sent_as_a_form_is_answered_with_the_line_to_type(browser: FlaskClient) -> None:
+    """``curl -d '{"stock": 3}'`` lacks a header: the 415 has the command with it."""
+    answer = browser.post("/stock/reset", data='{"stock": 3}', content_type="application/x-www-form-urlencoded")
+    command = "curl -H 'Content-Type: application/json' -d '{\"stock\": 3}' 'http://localhost/stock/reset'"
+    assert (answer.status_code, answer.get_json()["detail"].partition(": curl")[2]) == (415, command[4:])
+
+
+@pytest.mark.parametrize("body", ["{'; reboot'}", "stock='; reboot'", "ä=1", "x" * 201])
 def test_another_body_is_told_to_be_json(browser: FlaskClient, body: str) -> None:
     """What is no form, or could end a shell's quotation marks, is not repeated."""
     answer = browser.post("/stock/reset", data=body.encode(), content_type="application/x-www-form-urlencoded")

@@ -18,6 +18,7 @@ from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
+from loadtest.stack.programs import etcd_warning
 from loadtest.terminal.console import console
 
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
@@ -62,6 +63,8 @@ def faults(
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
+        if not compose and (warning := etcd_warning()):
+            click.echo(warning, err=True)
         runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose, slow=slow)
         _play(runner, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
         draw(report, screen)

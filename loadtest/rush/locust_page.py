@@ -1,14 +1,15 @@
 """What Locust's page shows besides its own: a tab with the verdicts so far, and ways to the board and the report.
 
 By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table, and
-`after_request` for its rows. The links, and the larger letters of the tab, are added to the page: its tables can have
-neither.
+`after_request` for its rows. The links, and the larger letters and colours of the tab, are added to the page: its
+tables can have neither.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,7 @@ TAB = "verdict"
 _ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
 _VERDICT = f"c{TITLES.index('verdict')}"
 _BUSY = ("spawning", "running", "cleanup")
-_LINKS = """\
-<style>
-  .ways { position: fixed; z-index: 9; left: 1rem; bottom: 1rem; display: flex; gap: 0.5rem }
-  .ways a { padding: 0.7rem 1.1rem; border-radius: 0.4rem; background: #15803d; color: #fff;
-            font: 600 1rem/1 system-ui, sans-serif; text-decoration: none }
-  .ways a:focus-visible { outline: 3px solid #f59e0b; outline-offset: 2px }
-  main { padding-bottom: 4.5rem }
-  table:has([data-sortkey=c0]) :is(th, td) { padding: 0.7rem clamp(0.4rem, 0.9vw, 0.7rem);
-                                             font-size: clamp(0.9rem, 1.3vw, 1.35rem) }
-  table:has([data-sortkey=c0]) td:nth-child(-n + 2) { font-weight: 700 }
-  table:has([data-sortkey=c0]) td:first-child { white-space: nowrap }
-  table:has([data-sortkey=c0]) td:nth-child(2) { min-width: 11em }
-</style>
-<nav class="ways" aria-label="The sale"><a href="%s">Board</a><a href="./report/">Report</a></nav>
-"""
+_ADDITIONS = (Path(__file__).parent / "templates/locust_additions.html").read_text(encoding="utf-8")
 
 
 class VerdictTab:
@@ -84,8 +71,9 @@ class VerdictTab:
             told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
             response.set_data(json.dumps(told))
         elif request.path == "/" and response.mimetype == "text/html":
-            links = _LINKS % escape(os.environ.get("FLASHSALE_BOARD_URL") or BOARD_URL)
-            response.set_data(response.get_data(as_text=True).replace("</body>", f"{links}</body>"))
+            board = escape(os.environ.get("FLASHSALE_BOARD_URL") or BOARD_URL)
+            added = _ADDITIONS.replace("{board}", board)
+            response.set_data(re.sub("<body[^>]*>", lambda found: found[0] + added, response.get_data(as_text=True)))
         return response
 
     def _rows(self) -> list[dict[str, str]]:

@@ -43,8 +43,8 @@ CUT_OFF = """
   .map((text) => text.textContent)
 """
 FONT_SIZE = "node => parseFloat(getComputedStyle(node).fontSize)"
-UNCOVERED = """() => document.querySelector("tbody tr:last-child").getBoundingClientRect().bottom
-  <= document.querySelector(".ways").getBoundingClientRect().top"""
+UNCOVERED = """() => document.querySelector(".ways").getBoundingClientRect().bottom
+  <= document.querySelector("header").getBoundingClientRect().top"""
 ONE_LINE = "all => all.every((each) => each.offsetHeight < 2 * parseFloat(getComputedStyle(each).fontSize))"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import os
 import re
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,26 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "loadtest", *words]
 
 
-def run(directory: Path, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in `directory`, which gets its reports."""
-    settings = {**(env or os.environ), "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command(*words), cwd=directory, env=settings, capture_output=True, text=True, timeout=100)
+def run(
+    directory: Path, *words: str, env: dict[str, str] | None = None, largest_file: int = resource.RLIM_INFINITY
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in `directory`, which gets its reports; no file may be larger than so many bytes."""
+    return subprocess.run(
+        command(*words),
+        cwd=directory,
+        env={**(env or os.environ), "PYTHONPATH": str(REPOSITORY)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY)),
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis."""
+    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
+        yield running
 
 
 def test_demo_compares_and_reports(tmp_path: Path) -> None:
@@ -59,11 +77,10 @@ def test_demo_fails_if_nothing_is_oversold(tmp_path: Path) -> None:
     assert "proves nothing" in done.stdout
 
 
-def test_compare_uses_a_running_stack(tmp_path: Path) -> None:
+def test_compare_uses_a_running_stack(stack: Stack, tmp_path: Path) -> None:
     """`compare` rushes at the shops it is told of, leaves them running, and asks for no baseline."""
-    with Stack(tmp_path / "stack", ports="free") as stack:
-        done = run(tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack))
-        assert all(process.running for process in stack.processes)
+    done = run(tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack))
+    assert all(process.running for process in stack.processes)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [run.guard for run in Comparison.read(tmp_path / "reports/latest/comparison.json").runs] == ["redis-lua"]
 
@@ -83,3 +100,14 @@ def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: lis
     done = run(tmp_path, *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is no directory\n"
+
+
+def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
+    """Where the report cannot be written, the reason is told, and no traceback is shown."""
+    done = run(
+        tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack), largest_file=4096
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "EXACT: 20 sold" in done.stdout
+    assert re.search(r"^Error: The report cannot be kept in \S+: File too large\.$", done.stdout, re.M)
+    assert re.fullmatch(r"Error: Locust ended with code 2 and no comparison; see \S+/locust.log\n", done.stderr)

@@ -303,6 +303,18 @@ def test_newer_etcd_on_path_is_preferred(
     assert (programs.etcd.__wrapped__() == program) is is_taken
 
 
+@pytest.mark.parametrize(
+    ("version", "is_told"), [("3.4.23", False), ("3.5.1", True), ("3.5.2", True), ("3.5.3", False), ("3.6.14", False)]
+)
+def test_an_etcd_that_may_damage_its_data_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_told: bool
+) -> None:
+    """The versions from 3.5.0 to 3.5.2 lose consistency when they are killed: one line says which one is used."""
+    program = fake_etcd(tmp_path, version)
+    monkeypatch.setattr(programs, "etcd", lambda: program)
+    assert programs.etcd_warning().startswith(f"etcd {version} may damage its data") is is_told
+
+
 def test_path_serves_where_there_is_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a wheel, an etcd on PATH of any version is taken."""
     program = fake_etcd(tmp_path, "3.4.23")

@@ -24,7 +24,6 @@ class BoardSettings:
         names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
         instances: base URLs of the shop's instances.
         locust: base URL of Locust's page, which starts a rush.
-        locust_command: what starts it where it does not run.
         viewers: most viewers at once; each has a thread of its own.
         reports: directory with recorded runs to open; none are offered if None.
         stack: socket of the local stack that can freeze and kill an instance; nothing can if None.
@@ -36,7 +35,6 @@ class BoardSettings:
     names: tuple[str, ...] = ()
     instances: tuple[str, ...] = INSTANCES
     locust: str = LOCUST[0]
-    locust_command: str = "docker compose --profile locust up"
     viewers: int = 100
     reports: Path | None = None
     stack: Path | None = None
@@ -62,7 +60,6 @@ class BoardSettings:
             names=read("BOARD_NAMES", host_names, shop.names),
             instances=read("INSTANCES", http_urls, INSTANCES),
             locust=read("LOCUST", http_urls, LOCUST)[0],
-            locust_command=read("LOCUST_COMMAND", str, cls.locust_command),
             viewers=read("BOARD_VIEWERS", whole(1, 1000), cls.viewers),
             reports=read("REPORTS", Path, None),
             stack=read("STACK", Path, None),

@@ -69,7 +69,6 @@ class Board(Process):
         own = {
             "FLASHSALE_BOARD_HOST": LOOPBACK,
             "FLASHSALE_BOARD_PORT": str(self.port),
-            "FLASHSALE_LOCUST_COMMAND": "make up",
             "PYTHONPATH": str(REPOSITORY),
             "PYTHONUNBUFFERED": "1",
         }

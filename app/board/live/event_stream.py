@@ -1,13 +1,11 @@
-"""One stream of events for all viewers: what is sampled once is encoded once and sent to all of them.
+"""One stream of server-sent events for all viewers: what is sampled once is encoded once and sent to all of them.
 
-Server-sent events, as the HTML standard has them. Each event has an id, so that a browser that was cut off goes on
-where it was. One that was cut off for too long, or comes to a board that has begun anew, is sent a whole snapshot.
+A viewer that comes, comes back, or was too slow for the events that are kept is sent a whole snapshot.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 import threading
 import time
 from collections import deque
@@ -42,7 +40,6 @@ class EventStream:
         self._snapshot = snapshot
         self._most = viewers
         self._lifetime = lifetime
-        self._series = secrets.token_hex(4)
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._number = 0
         self._hello: Event = (-1, b"")
@@ -64,7 +61,7 @@ class EventStream:
     def publish(self, event: str, data: Any) -> None:
         """Send `data` to all viewers."""
         number = self._number + 1
-        text = self._encode(number, event, data)
+        text = _event(event, data)
         with self._changed:
             self._number = number
             self._events.append((number, text))
@@ -76,8 +73,8 @@ class EventStream:
             self._closed = True
             self._changed.notify_all()
 
-    def view(self, last_id: str | None) -> Iterator[bytes]:
-        """The stream for one more viewer; `last_id` is that of the last event it saw.
+    def view(self) -> Iterator[bytes]:
+        """The stream for one more viewer.
 
         Raises:
             TooManyViewers: at once, not when the stream is read.
@@ -86,19 +83,14 @@ class EventStream:
             if self._viewers >= self._most:
                 raise TooManyViewers(f"{self._viewers} viewers are connected already")
             self._viewers += 1
-        return _Counted(self._stream(self._seen(last_id)), self._leave)
+        return _Counted(self._stream(), self._leave)
 
     def _leave(self) -> None:
         with self._changed:
             self._viewers -= 1
 
-    def _seen(self, last_id: str | None) -> int | None:
-        """The number of the event with this id, if it is one of this board's."""
-        series, _, number = (last_id or "").partition("-")
-        return int(number) if series == self._series and number.isdigit() else None
-
-    def _stream(self, seen: int | None) -> Iterator[bytes]:
-        until = time.monotonic() + self._lifetime
+    def _stream(self) -> Iterator[bytes]:
+        seen, until = 0, time.monotonic() + self._lifetime
         yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
             news = self._wait(seen)
@@ -110,27 +102,25 @@ class EventStream:
                 seen = news[-1][0]
             yield b"".join(text for _, text in news) or b": still here\n\n"
 
-    def _wait(self, seen: int | None) -> list[Event] | None:
+    def _wait(self, seen: int) -> list[Event] | None:
         """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
         with self._changed:
             # A stream that was closed before this wait wakes nobody any more.
-            self._changed.wait_for(lambda: self._closed or self._number not in (0, seen), HEARTBEAT_S)
-            return self._since(seen) if self._number else []
-
-    def _since(self, seen: int | None) -> list[Event] | None:
-        if seen is None or not self._events[0][0] - 1 <= seen <= self._number:
-            return None
-        return [event for event in self._events if event[0] > seen]
+            self._changed.wait_for(lambda: self._closed or self._number != seen, HEARTBEAT_S)
+            if self._number and (not seen or seen < self._events[0][0] - 1):
+                return None
+            return [event for event in self._events if event[0] > seen]
 
     def _greet(self) -> Event:
         with self._greeting:
             if self._hello[0] != self._number:
                 number, everything = self._snapshot()
-                self._hello = number, self._encode(number, "hello", everything)
+                self._hello = number, _event("hello", everything)
             return self._hello
 
-    def _encode(self, number: int, event: str, data: Any) -> bytes:
-        return f"id: {self._series}-{number}\nevent: {event}\ndata: {_encode(data)}\n\n".encode()
+
+def _event(name: str, data: Any) -> bytes:
+    return f"event: {name}\ndata: {_encode(data)}\n\n".encode()
 
 
 class _Counted:

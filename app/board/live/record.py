@@ -14,6 +14,10 @@ from app.board.live.runs import Run
 from app.board.sources.ledger import Order
 from app.board.sources.section_tail import Section
 
+_ORDER = ("order", "buyer", "instance", "guard", "token")
+_SECTION = ("order", "item", "buyer", "instance", "pid", "thread", "guard", "token", "outcome", "cause")
+_TIMES = ("entered", "read", "commit", "left")
+
 
 def record_of(run: Run, promises: dict[str, str]) -> dict[str, Any]:
     """`run` as a record; `promises` are what the guards promise, by name."""
@@ -42,24 +46,10 @@ def record_of(run: Run, promises: dict[str, str]) -> dict[str, Any]:
 
 def ledger_row(run: Run, order: Order) -> dict[str, Any]:
     """One order, with its time in milliseconds since the reset."""
-    return {**asdict(order), "at_ms": round(order.at_ms - run.began_s * 1000, 3)}
+    return {name: getattr(order, name) for name in _ORDER} | {"at_ms": round(order.at_ms - run.began_s * 1000, 3)}
 
 
 def section_row(run: Run, section: Section) -> dict[str, Any]:
     """One critical section, with its times in milliseconds since the reset."""
-    return {
-        "order": section.order,
-        "item": section.item,
-        "buyer": section.buyer,
-        "instance": section.instance,
-        "pid": section.pid,
-        "thread": section.thread,
-        "guard": section.guard,
-        "token": section.token,
-        "entered_ms": run.ms(section.entered),
-        "read_ms": run.ms(section.read),
-        "commit_ms": run.ms(section.commit),
-        "left_ms": run.ms(section.left),
-        "outcome": section.outcome,
-        "cause": section.cause,
-    }
+    times = {f"{name}_ms": run.ms(getattr(section, name)) for name in _TIMES}
+    return {name: getattr(section, name) for name in _SECTION} | times

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.board.sources.heartbeats import Tally, WorkerStatus
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section, of_epoch
 from app.clock import now_ns
@@ -39,7 +38,6 @@ class Run:
     Attributes:
         generation: Redis's clock at the reset, in microseconds since the epoch.
         slack_ns: by how much its first sections may have begun before it.
-        tally: counts how its purchases end.
         sections: by their number.
         cut: whether there were more orders, sections or samples than are kept.
         over: whether all buyers have their answers, as far as the heartbeats tell.
@@ -49,7 +47,6 @@ class Run:
     generation: str
     snapshot: Snapshot
     slack_ns: int = 0
-    tally: Tally = field(default_factory=lambda: Tally({}))
     orders: list[Order] = field(default_factory=list)
     sections: dict[int, Section] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
@@ -101,17 +98,21 @@ class Run:
         else:
             self.cut = True
 
-    def add_heartbeats(self, living: list[WorkerStatus], frozen: list[WorkerStatus], dead: list[WorkerStatus]) -> None:
-        """Count what was answered, and see whether the run is over."""
-        self.tally.take([*living, *frozen, *dead])
-        outcomes = self.tally.outcomes
-        self.unanswered = sum(beat.in_hand for beat in dead if beat.at >= self.began_ns)
+    def answered(self, outcomes: Counter[str], *, in_hand: int, lost: int) -> None:
+        """See whether the run is over.
+
+        Args:
+            outcomes: of all its purchases so far.
+            in_hand: requests that may still be answered.
+            lost: those that will not: their processes died.
+        """
+        self.unanswered = lost
         if outcomes != self._outcomes:
             self._outcomes, self._changed = outcomes, time.monotonic()
         quiet = time.monotonic() - self._changed >= QUIET_S
         if not quiet:
             self.over = False
-        elif living and (self._sold or outcomes) and not any(beat.in_hand for beat in [*living, *frozen]):
+        elif not in_hand and outcomes:
             self.over = True
 
     def end(self, at_ns: int, ended: Ended | None) -> list[Section]:

@@ -147,7 +147,7 @@ class Sampler(threading.Thread):
         """The run that has begun; the one before it is over."""
         before = self._run
         run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
-        run.tally = self._heartbeats.tally(run.began_ns)
+        self._heartbeats.begin(run.began_ns)
         if before is not None:
             run.add_sections(before.end(run.began_ns, reading.ended))
             if reading.ended is not None and before.guard is not None:
@@ -164,9 +164,10 @@ class Sampler(threading.Thread):
             holder, waiting = queue.value.head if queue.value else (None, None)
             self._run.add_sample(holder, waiting, known=ledger.error is None)
             waits = {each["name"] for each in instances if each["state"].may_go_on}
-            frozen = [beat for beat in beats.stale if beat.instance in waits]
             dead = [beat for beat in beats.stale if beat.instance not in waits]
-            self._run.add_heartbeats(beats.living, frozen, dead)
+            lost = sum(beat.in_hand for beat in dead if beat.at >= self._run.began_ns)
+            in_hand = sum(beat.in_hand for beat in [*beats.living, *beats.stale] if beat not in dead)
+            self._run.answered(beats.outcomes, in_hand=in_hand, lost=lost)
         return {
             "unavailable": {"redis": ledger.error, "etcd": queue.error},
             "sale": self._run.summary() if self._run else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +52,8 @@ class HeartbeatReader:
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
         self._kept: dict[Process, deque[WorkerStatus]] = {}
+        self._before: dict[Process, WorkerStatus] = {}  # of each process, the last heartbeat before `begin`
+        self._last: dict[Process, WorkerStatus] = {}
         self.living: list[WorkerStatus] = []
         self.stale: list[WorkerStatus] = []
 
@@ -61,6 +62,8 @@ class HeartbeatReader:
         found = self._files()
         self._kept = {beat.process: self._kept.get(beat.process) or deque() for beat in found}
         for beat in found:
+            self._before.setdefault(beat.process, beat)  # one that comes later has just begun
+            self._last[beat.process] = beat
             kept = self._kept[beat.process]
             if not kept or kept[-1].at != beat.at:
                 kept.append(beat)
@@ -89,36 +92,17 @@ class HeartbeatReader:
                 rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
         return {outcome: round(rate, 1) for outcome, rate in rates.items()}
 
-    def tally(self, began_ns: int) -> Tally:
-        """Counts what is answered since `began_ns`, which is at most a second ago."""
-        return Tally(
-            {
-                process: next((beat for beat in reversed(kept) if beat.at <= began_ns), kept[0])
-                for process, kept in self._kept.items()
-            }
-        )
-
-
-class Tally:
-    """How purchases have ended in all processes since a moment.
-
-    Args:
-        before: the last heartbeat of each process before it.
-    """
-
-    def __init__(self, before: dict[Process, WorkerStatus]) -> None:
-        self._before = before
-        self._last = dict(before)
-
-    def take(self, beats: Iterable[WorkerStatus]) -> None:
-        """Count on; a process that is seen for the first time has just begun, or is counted from here."""
-        for beat in beats:
-            self._before.setdefault(beat.process, beat)
-            self._last[beat.process] = beat
+    def begin(self, at_ns: int) -> None:
+        """Count what is answered from `at_ns` on, at most a second ago."""
+        self._last = {process: kept[-1] for process, kept in self._kept.items()}
+        self._before = {
+            process: next((beat for beat in reversed(kept) if beat.at <= at_ns), kept[0])
+            for process, kept in self._kept.items()
+        }
 
     @property
     def outcomes(self) -> Counter[str]:
-        """Purchases by outcome."""
+        """Purchases by outcome since `begin`, also of processes that are gone."""
         total = Counter[str]()
         for process, last in self._last.items():
             total.update(last.outcomes)

@@ -22,7 +22,6 @@ export class Controls {
     $("rush-form").elements.guards.replaceChildren(...options);
     for (const name of ["rush-form", "reset-form"]) $(name).elements.stock.value = setup.stock;
     $("token-form").hidden = !setup.token_needed;
-    say($("locust-command"), setup.locust_command);
     this.#foresee();
   }
 

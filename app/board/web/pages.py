@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, request, send_from_directory
+from flask import Flask, Response, send_from_directory
 from werkzeug.exceptions import NotFound, PreconditionFailed
 
 from app.board.live.event_stream import TooManyViewers
@@ -49,7 +49,6 @@ class Pages:
                 "token_needed": not open_to_all,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "locust": settings.locust,
-                "locust_command": settings.locust_command,
                 "instances": settings.instances,
                 "reports": self._reports(),
             }
@@ -71,7 +70,7 @@ class Pages:
     def events(self) -> Response:
         """``GET /events``: server-sent events; see `app.board.live.event_stream`."""
         try:
-            stream = self._sampler.stream.view(request.headers.get("Last-Event-ID"))
+            stream = self._sampler.stream.view()
         except TooManyViewers as full:
             return problem_response(503, f"{full}: FLASHSALE_BOARD_VIEWERS allows more.", kind="too_many_viewers")
         response = Response(stream, content_type="text/event-stream")

@@ -28,34 +28,31 @@ def source() -> EventStream:
     return source
 
 
-def events(chunk: bytes) -> list[tuple[str, str, Any]]:
-    """Id, name and data of each event in what a viewer was sent."""
+def events(chunk: bytes) -> list[tuple[str, Any]]:
+    """Name and data of each event in what a viewer was sent."""
     found = []
     for block in chunk.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
         if "data" in fields:
-            found.append((fields["id"], fields["event"], json.loads(fields["data"])))
+            found.append((fields["event"], json.loads(fields["data"])))
     return found
 
 
-def listen(source: EventStream, last_id: str | None = None) -> Iterator[bytes]:
+def listen(source: EventStream) -> Iterator[bytes]:
     """A viewer's stream, after the line that says how soon to come again."""
-    stream = source.view(last_id)
+    stream = source.view()
     assert next(stream) == b"retry: 1000\n\n"
     return stream
 
 
 def test_a_newcomer_is_told_everything_and_then_what_is_new(source: EventStream) -> None:
-    """The first event is hello; each later one comes once, with an id of its own."""
+    """The first event is hello; each later one comes once."""
     source.publish("sample", {"n": 1})
     stream = listen(source)
-    ((first_id, name, data),) = events(next(stream))
-    assert (name, data) == ("hello", {"everything": True})
+    assert events(next(stream)) == [("hello", {"everything": True})]
     source.publish("sample", {"n": 2})
     source.publish("sample", {"n": 3})
-    sent = events(next(stream))
-    assert [(name, data) for _, name, data in sent] == [("sample", {"n": 2}), ("sample", {"n": 3})]
-    assert len({first_id, *(number for number, _, _ in sent)}) == 3
+    assert events(next(stream)) == [("sample", {"n": 2}), ("sample", {"n": 3})]
 
 
 def test_nothing_is_told_before_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,30 +62,7 @@ def test_nothing_is_told_before_the_first_look(monkeypatch: pytest.MonkeyPatch) 
     stream = listen(source)
     assert events(next(stream)) == []
     source.publish("sample", {"n": 1})
-    assert [name for _, name, _ in events(next(stream))] == ["hello"]
-
-
-def test_who_was_cut_off_goes_on_where_it_was(source: EventStream) -> None:
-    """Last-Event-ID brings the events since, and not everything again."""
-    stream = listen(source)
-    ((seen, _, _),) = events(next(stream))
-    source.publish("sample", {"n": 1})
-    source.publish("sample", {"n": 2})
-    assert [data for _, _, data in events(next(listen(source, seen)))] == [{"n": 1}, {"n": 2}]
-
-
-@pytest.mark.parametrize("last_id", [None, "", "nonsense", "0000-1", "-", "12", "0000-", "é-1"])
-def test_an_id_of_another_board_is_worth_nothing(source: EventStream, last_id: str | None) -> None:
-    """A board that has begun anew tells everything to those who come from the old one."""
-    source.publish("sample", {})
-    assert [name for _, name, _ in events(next(listen(source, last_id)))] == ["hello"]
-
-
-def test_an_id_from_the_future_is_worth_nothing(source: EventStream) -> None:
-    """Whoever claims to have seen more than there was is told everything."""
-    ((seen, _, _),) = events(next(listen(source)))
-    series = seen.partition("-")[0]
-    assert [name for _, name, _ in events(next(listen(source, f"{series}-99")))] == ["hello"]
+    assert [name for name, _ in events(next(stream))] == ["hello"]
 
 
 def test_who_is_too_slow_is_told_everything(source: EventStream) -> None:
@@ -97,7 +71,7 @@ def test_who_is_too_slow_is_told_everything(source: EventStream) -> None:
     next(stream)
     for number in range(KEPT + 1):
         source.publish("sample", {"n": number})
-    assert [name for _, name, _ in events(next(stream))] == ["hello"]
+    assert [name for name, _ in events(next(stream))] == ["hello"]
 
 
 def test_silence_is_broken(source: EventStream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,20 +85,20 @@ def test_silence_is_broken(source: EventStream, monkeypatch: pytest.MonkeyPatch)
 def test_a_stream_has_an_end() -> None:
     """After its lifetime a stream is over, even if nobody hangs up."""
     source = greeting(viewers=1, lifetime=0.0)
-    assert list(source.view(None)) == [b"retry: 1000\n\n"]
+    assert list(source.view()) == [b"retry: 1000\n\n"]
 
 
 def test_there_is_room_for_so_many_viewers(source: EventStream) -> None:
     """One viewer too many is refused at once; a place is free again when somebody hangs up, once for each."""
-    first, _ = source.view(None), listen(source)
+    first, _ = source.view(), listen(source)
     with pytest.raises(TooManyViewers, match="2 viewers"):
-        source.view(None)
+        source.view()
     first.close()  # type: ignore[attr-defined]
     first.close()  # type: ignore[attr-defined]
     assert source.viewers == 1
-    source.view(None)
+    source.view()
     with pytest.raises(TooManyViewers):
-        source.view(None)
+        source.view()
 
 
 def test_closing_sends_everybody_away(source: EventStream) -> None:
@@ -144,7 +118,7 @@ def test_who_comes_while_it_closes_does_not_wait(source: EventStream) -> None:
     next(stream)
     source.close()
     began = time.monotonic()
-    assert list(stream) == list(source.view(None))[1:] == []
+    assert list(stream) == list(source.view())[1:] == []
     assert time.monotonic() - began < 1
 
 
@@ -167,9 +141,9 @@ def test_a_snapshot_holds_up_no_other_viewer() -> None:
     newcomer = threading.Thread(target=next, args=(listen(slow),))
     newcomer.start()
     assert making.wait(10)
-    assert [data for _, _, data in events(next(stream))] == [{"n": 2}]
+    assert [data for _, data in events(next(stream))] == [{"n": 2}]
     slow.publish("sample", {"n": 3})
-    assert [data for _, _, data in events(next(stream))] == [{"n": 3}]
+    assert [data for _, data in events(next(stream))] == [{"n": 3}]
     made.set()
     newcomer.join()
 
@@ -180,4 +154,4 @@ def test_any_text_passes(source: EventStream) -> None:
     stream = listen(source)
     next(stream)
     source.publish("sample", {"buyer": name})
-    assert [data for _, _, data in events(next(stream))] == [{"buyer": name}]
+    assert [data for _, data in events(next(stream))] == [{"buyer": name}]

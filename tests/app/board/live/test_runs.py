@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from app.board.live import runs as module
 from app.board.live.runs import Run
-from app.board.sources.heartbeats import HeartbeatReader, WorkerStatus
+from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section
 from app.clock import now_ns
@@ -78,13 +78,6 @@ def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
 
 
-def status(
-    busy: int = 0, queued: int = 0, *, instance: str = "shop-a", at: int | None = None, **outcomes: int
-) -> WorkerStatus:
-    """The heartbeat of a process with so much in hand, after so many purchases."""
-    return WorkerStatus(now_ns() if at is None else at, instance, 1, 8, busy, queued, outcomes)
-
-
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is over as soon as no request is in hand."""
@@ -97,41 +90,40 @@ def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> N
     """Who gave up or was not served counts as soon as all have their answers, and not before."""
     now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
     run = Run("1000000000", now)
-    outcomes = {
-        "sold": example["sold"],
-        "sold_out": example["sold_out"],
-        "lock_timeout": example["gave_up"],
-        "unavailable": example["failed"],
-    }
+    outcomes = Counter(
+        {
+            "sold": example["sold"],
+            "sold_out": example["sold_out"],
+            "lock_timeout": example["gave_up"],
+            "unavailable": example["failed"],
+        }
+    )
     run.add_orders(order("etcd") for _ in range(example["sold"]))
-    run.add_heartbeats([status(busy=1)], [], [])
-    run.add_heartbeats([status(busy=1, **outcomes)], [], [])
+    run.answered(Counter(), in_hand=1, lost=0)
+    run.answered(outcomes, in_hand=1, lost=0)
     assert run.verdict == now.verdict
-    run.add_heartbeats([status(**outcomes)], [], [])
+    run.answered(outcomes, in_hand=0, lost=0)
     assert (run.verdict, run.gave_up) == (example["verdict"], example["gave_up"])
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_run_is_over_when_no_answer_is_to_come() -> None:
-    """A frozen process may still answer; what a dead one had in hand will never be answered."""
-    run, waiting = run_of(), [status(2, 3, instance="shop-b")]
+def test_what_a_dead_process_had_in_hand_has_failed() -> None:
+    """Its buyers were not served, and count as soon as no other answer is to come."""
+    run, sold = run_of(), Counter(sold=1)
+    run.snapshot = Snapshot(initial=10, stock=9, lucky=1, orders=1)
     run.add_orders([order("etcd")])
-    run.add_heartbeats([status(), *waiting], [], [])
-    run.add_heartbeats([status()], waiting, [])
-    assert not run.over
-    run.add_heartbeats([status()], [], waiting)
-    assert (run.over, run.failed) == (True, 5)
-    old = [replace(waiting[0], at=run.began_ns - 1)]
-    run.add_heartbeats([status()], [], old)
-    assert (run.over, run.failed) == (True, 0)
+    run.answered(sold, in_hand=5, lost=0)
+    assert (run.over, run.verdict) == (False, "EXACT")
+    run.answered(sold, in_hand=0, lost=5)
+    assert (run.over, run.verdict) == (True, "UNDERSOLD by 5")
 
 
 def test_a_run_is_not_over_while_things_happen() -> None:
-    """In a pause between two purchases nobody is told a last word; without heartbeats nobody knows."""
+    """In a pause between two purchases there is no last word; without heartbeats there is none at all."""
     run = run_of()
     run.add_orders([order("etcd")])
-    for living in ([status()], []):
-        run.add_heartbeats(living, [], [])
+    for outcomes in (Counter(sold=1), Counter[str]()):
+        run.answered(outcomes, in_hand=0, lost=0)
         assert not run.over
 
 
@@ -147,11 +139,10 @@ def test_only_the_purchases_of_a_run_are_counted(tmp_path: Path) -> None:
     began = now_ns()
     beat(began - 2, sold=7, lock_timeout=4)
     beat(began + 1, sold=8, lock_timeout=4)
-    tally = reader.tally(began)
-    assert not tally.outcomes
+    reader.begin(began)
+    assert dict(reader.outcomes) == {"sold": 1}
     beat(began + 2, sold=9, lock_timeout=5)
-    tally.take(reader.living)
-    assert dict(tally.outcomes) == {"sold": 2, "lock_timeout": 1}
+    assert dict(reader.outcomes) == {"sold": 2, "lock_timeout": 1}
     (tmp_path / "shop-a-1.heartbeat").unlink()
-    tally.take(reader.read())
-    assert dict(tally.outcomes) == {"sold": 2, "lock_timeout": 1}
+    reader.read()
+    assert dict(reader.outcomes) == {"sold": 2, "lock_timeout": 1}

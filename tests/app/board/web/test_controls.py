@@ -189,13 +189,10 @@ def test_a_bad_rush_is_refused(with_locust: FlaskClient, locust: LocustPage, cha
     assert locust.forms == []
 
 
-def test_without_locust_the_page_says_how_to_start_it(board: FlaskClient) -> None:
-    """A rush is a 503 that names Locust's address, and the page knows the command: Compose's, if no other is set."""
+def test_a_rush_needs_locust(board: FlaskClient) -> None:
+    """A rush is a 503 that names Locust's address."""
     answer = board.post("/control/rush", json=RUSH)
     assert (answer.status_code, "Locust does not answer at http" in answer.get_json()["detail"]) == (503, True)
-    assert board.get("/setup").get_json()["locust_command"] == "docker compose --profile locust up"
-    told = BoardSettings.from_environment({"FLASHSALE_LOCUST_COMMAND": "locust --headful"})
-    assert create_board(told).test_client().get("/setup").get_json()["locust_command"] == "locust --headful"
 
 
 def test_only_a_local_stack_is_frozen(board: FlaskClient, guarded: BoardSettings, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        if environment.parsed_options.report:  # has it all, so the screen does without Locust's own tables
+        if web_ui or environment.parsed_options.report:  # they have it all: no tables of Locust's on the screen
             logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
         if not isinstance(runner, WorkerRunner):
             self._trusted = self._require_addresses(environment)

@@ -46,7 +46,7 @@ def require_own_page() -> None:
 def require_known_host(names: Container[str]) -> None:
     """Refuse a host name that is neither an address, nor ``localhost``, nor one of `names` (in small letters)."""
     try:
-        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
+        host = urlsplit(f"//{request.host}").hostname or ""  # request.host is empty where the header is not a host
         if host == "localhost" or host in names or ipaddress.ip_address(host):
             return
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -18,7 +19,7 @@ NAMES = {"known.example"}
 
 def by_the_shop() -> None:
     """What shop and board check."""
-    access.require_known_host(NAMES, advice="")
+    access.require_known_host(NAMES, setting="")
     access.require_own_page()
 
 
@@ -30,10 +31,10 @@ def by_locust() -> None:
 
 @pytest.mark.parametrize("check", [by_the_shop, by_locust])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: ",".join(example["headers"].values()))
-def test_shop_and_locust_let_in_the_same_requests(check: Callable[[], None], example: dict[str, object]) -> None:
+def test_shop_and_locust_let_in_the_same_requests(check: Callable[[], None], example: dict[str, Any]) -> None:
     """Addresses and known names, and of pages only the server's own."""
     app = Flask("empty")
     app.before_request(check)
     app.add_url_rule("/", view_func=lambda: "allowed")
-    answer = app.test_client().get("/", headers=example["headers"])  # type: ignore[arg-type]
+    answer = app.test_client().get("/", headers=example["headers"])
     assert answer.status_code == (200 if example["allowed"] else 403)

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -118,13 +120,17 @@ def test_an_answer_is_lost(proxy: Proxy, echo: Echo) -> None:
         assert is_silent(connection)
 
 
+def _ends_with(proxy: Proxy, piece: bytes) -> bool:
+    return proxy.held_back(REQUESTS).endswith(piece)
+
+
 def test_one_request_is_delivered_late(proxy: Proxy, echo: Echo) -> None:
     """What is held back can be delivered up to one piece, so that what comes after it never arrives."""
     with dial(proxy) as connection:
         proxy.stall(REQUESTS)
         for piece in (b"hello", b"write", b"cancel"):
             connection.sendall(piece)
-            wait_until(lambda end=piece: proxy.held_back(REQUESTS).endswith(end))
+            wait_until(partial(_ends_with, proxy, piece))
         assert not proxy.deliver(REQUESTS, through=b"something else")
         assert echo.got == b""
         assert proxy.deliver(REQUESTS, through=b"write")
@@ -202,7 +208,7 @@ def test_a_connection_that_is_being_made_is_refused_as_well(
     """Whoever had been accepted, and not yet been passed on, finds nobody either."""
     connect, accepted, refused = socket.create_connection, threading.Event(), threading.Event()
 
-    def connect_late(address: tuple[str, int], **options: float) -> socket.socket:
+    def connect_late(address: tuple[str, int], **options: Any) -> socket.socket:
         if address == proxy._target:
             accepted.set()
             assert refused.wait(10)

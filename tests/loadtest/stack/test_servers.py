@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -324,9 +325,7 @@ def test_path_serves_where_there_is_no_wheel(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("program", [programs.etcd, programs.redis])
-def test_missing_program_tells_what_to_install(
-    program: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_program_tells_what_to_install(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With neither a wheel nor a program on PATH, one line names the package and the Docker way."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -83,8 +83,8 @@ def look(chromium: Browser, stack: Stack) -> Iterator[Look]:
     """Opens the board, each time for another viewer; at the end no browser may have complained."""
     lookers: list[Looker] = []
 
-    def open_board(address: str = "/", **context: object) -> Looker:
-        page = chromium.new_page(**{"viewport": {"width": 1280, "height": 720}, **context})  # type: ignore[arg-type]
+    def open_board(address: str = "/", **context: Any) -> Looker:
+        page = chromium.new_page(**{"viewport": {"width": 1280, "height": 720}, **context})
         page.set_default_timeout(PATIENCE_MS)
         assert stack.board is not None
         looker = Looker(page, stack.board.url)

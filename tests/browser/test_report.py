@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -64,9 +64,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @contextmanager
-def opened(browser: Browser, address: str, **settings: object) -> Iterator[tuple[Page, list[str]]]:
+def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Page, list[str]]]:
     """A page, and what it asks for or complains about."""
-    page = browser.new_page(**settings)  # type: ignore[arg-type]
+    page = browser.new_page(**settings)
     noticed: list[str] = []
     page.on("console", lambda message: noticed.append(message.text))
     page.on("pageerror", lambda error: noticed.append(str(error)))

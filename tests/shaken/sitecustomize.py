@@ -18,7 +18,8 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-queue.SimpleQueue = type("SimpleQueue", (queue.SimpleQueue,), {})  # the methods of the one in C cannot be replaced
+# The methods of the one in C cannot be replaced.
+queue.SimpleQueue = type("SimpleQueue", (queue.SimpleQueue,), {})  # type: ignore[misc, assignment]
 
 SWITCH_S = 1e-5  # how long a thread keeps the interpreter; Python's default is 5 ms
 LONGEST_S = 0.02

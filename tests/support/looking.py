@@ -69,7 +69,8 @@ class Looker:
 
     def text(self, selector: str) -> str:
         """The text of the one element that is meant."""
-        return self.page.locator(selector).inner_text()
+        text: str = self.page.locator(selector).inner_text()
+        return text
 
     def figure(self, name: str) -> int | None:
         """One of the figures beside the verdict; None while it is not there."""

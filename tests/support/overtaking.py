@@ -19,7 +19,7 @@ def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
     def send_after_rival(connection: redis.Connection, *command: Any, **options: Any) -> None:
         if next(places) == place:
             rival()
-        send(connection, *command, **options)
+        send(connection, *command, **options)  # type: ignore[no-untyped-call]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis.Connection, "send_packed_command", send_after_rival)

@@ -34,6 +34,8 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
     runs = [restore(Run, record.verdict, directory) for record in records]
     runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
+    assert first.buyers is not None
+    assert first.hold_ms is not None
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
     comparison = Comparison(first.stock, first.buyers, first.started, first.versions, runs, first.hold_ms, machine)
     comparison.write(directory / "comparison.json")

@@ -4,11 +4,12 @@ Where ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INST
 critical section begins, and a line when it ends, before its lock is released::
 
     {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
-    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause"}
+    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock"}
 
 All times are those of `app.clock`. `read_at` and `commit_at` are when read and write were sent, null if they were not.
-`outcome` is what was decided inside, null if it is to be tried again. `cause` is "replayed", how the lock was lost, or
-the name of the error; null for a plain sale. A section without its second line is one whose process died or is frozen.
+`outcome` is what was decided inside, null if it is to be tried again, and `stock` what was left then. `cause` is
+"replayed", how the lock was lost, or the name of the error; null for a plain sale. A section without its second line is
+one whose process died or is frozen.
 
 Error handling: the sale goes on without what cannot be recorded, and the log says so once.
 """
@@ -81,6 +82,7 @@ class SectionLog(SectionListener):
                 "commit_at": purchase.commit_at,
                 "outcome": outcome,
                 "cause": cause,
+                "stock": purchase.decided.stock if purchase.decided else None,
             }
         )
 

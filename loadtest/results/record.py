@@ -75,7 +75,11 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class CriticalSection:
-    """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`."""
+    """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`.
+
+    Attributes:
+        stock: what was left as the purchase saw it; None of a cart, and where nothing was decided.
+    """
 
     order: str
     buyer: str
@@ -91,6 +95,7 @@ class CriticalSection:
     outcome: str | None
     cause: str | None = None
     item: str = "1"
+    stock: int | None = None
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
@@ -112,6 +117,7 @@ class CriticalSection:
             logged.outcome,
             logged.cause,
             logged.item,
+            logged.stock if isinstance(logged.stock, int) else None,
         )
 
 

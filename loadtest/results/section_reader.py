@@ -24,6 +24,7 @@ class LoggedSection:
         read, commit: when read and write were sent, None if they were not.
         outcome: None where nothing was decided.
         cause: "replayed", how the lock was lost, or the name of an error.
+        stock: what was left as the purchase saw it; of a cart, for each item.
     """
 
     order: str
@@ -40,6 +41,7 @@ class LoggedSection:
     commit: int | None = None
     outcome: str | None = None
     cause: str | None = None
+    stock: int | dict[str, int] | None = None
 
 
 class SectionReader:
@@ -87,5 +89,5 @@ class SectionReader:
         elif event == "leave" and (file, line["order"]) in self._open:
             section = self._open.pop((file, line["order"]))
             section.left, section.read, section.commit = at, line["read_at"], line["commit_at"]
-            section.outcome, section.cause = line["outcome"], line["cause"]
+            section.outcome, section.cause, section.stock = line["outcome"], line["cause"], line.get("stock")
         self.full |= event == "full"

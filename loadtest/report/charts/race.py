@@ -11,6 +11,7 @@ from loadtest.results.record import CriticalSection
 _MOST = 8  # sections
 _LANE = 36
 _NAME = 190
+_VALUES = 190  # of what was read and written, on the right
 
 
 def race(found: Audit) -> list[CriticalSection]:
@@ -31,6 +32,7 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
             "buyer": section.buyer,
             "from": section.entered_ms - zero,
             "to": (section.left_ms or section.entered_ms) - zero,
+            "values": "" if section.stock is None else f"read {section.stock + 1}, wrote {section.stock}",
             # Who reads and writes at once has one moment only.
             "read": None if section.read_ms is None else section.read_ms - zero,
             "write": None if section.commit_ms is None else section.commit_ms - zero,
@@ -41,13 +43,15 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
     ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
     lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
     # From the left edge on: how wide a text becomes in the reader's font is not known here.
+    width = WIDE - _NAME - _VALUES
     name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
     return {
-        "width": WIDE - _NAME,
+        "width": width,
         "height": _LANE * len(rows) - _LANE / 2,
         "layer": [
             layer(rows, {"type": "rule", "color": LINE, "strokeWidth": _LANE * 0.6}, x=ms, x2={"field": "to"}, y=lane),
             layer(rows, name, x={"value": -_NAME}, y=lane, text={"field": "buyer"}),
+            layer(rows, {"type": "text", "align": "left"}, x={"value": width + 14}, y=lane, text={"field": "values"}),
             layer(rows, {**_POINT, "shape": "circle", "color": PLAIN}, x=by("read"), y=lane),
             layer(rows, {**_POINT, "shape": "diamond", "color": BAD, "fill": BAD}, x=by("write"), y=lane),
         ],

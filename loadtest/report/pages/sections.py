@@ -9,6 +9,7 @@ from loadtest.report.charts.sold import end_s
 from loadtest.report.charts.timeline import timeline
 from loadtest.report.charts.vega import Markup, draw
 from loadtest.results.audit import Audit, audit
+from loadtest.results.overlaps import wrote
 from loadtest.results.record import CriticalSection, Record
 
 
@@ -21,6 +22,11 @@ class Inside:
     timeline: Markup | None
     racing: list[CriticalSection]
     race: Markup | None
+
+    @property
+    def sold(self) -> int:
+        """The critical sections in which an item was sold; in the others a buyer learned that nothing is left."""
+        return sum(map(wrote, self.record.sections))
 
     @classmethod
     def of(cls, record: Record) -> Inside:

@@ -42,16 +42,17 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
     ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
     ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
     lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
-    # From the left edge on: how wide a text becomes in the reader's font is not known here.
+    # From the edges on: how wide a text becomes in the reader's font is not known here.
     width = WIDE - _NAME - _VALUES
     name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
+    values = {"type": "text", "align": "right"}
     return {
         "width": width,
         "height": _LANE * len(rows) - _LANE / 2,
         "layer": [
             layer(rows, {"type": "rule", "color": LINE, "strokeWidth": _LANE * 0.6}, x=ms, x2={"field": "to"}, y=lane),
             layer(rows, name, x={"value": -_NAME}, y=lane, text={"field": "buyer"}),
-            layer(rows, {"type": "text", "align": "left"}, x={"value": width + 14}, y=lane, text={"field": "values"}),
+            layer(rows, values, x={"value": width + _VALUES}, y=lane, text={"field": "values"}),
             layer(rows, {**_POINT, "shape": "circle", "color": PLAIN}, x=by("read"), y=lane),
             layer(rows, {**_POINT, "shape": "diamond", "color": BAD, "fill": BAD}, x=by("write"), y=lane),
         ],

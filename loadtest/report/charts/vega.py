@@ -45,7 +45,7 @@ _CONFIG = {
     "font": FONT,
     "view": {"stroke": None},
     "axis": _AXIS,
-    "axisX": {"grid": False},
+    "axisX": {"grid": False, "labelFlush": False},  # or Vega moves the first and the last label off their ticks
     "text": {"fill": INK, "fontSize": TEXT},
     "title": {"color": INK, "fontSize": TEXT, "fontWeight": 650, "anchor": "start", "offset": 6},
     "legend": {"labelColor": DIM, "titleColor": DIM, "labelFontSize": TEXT, "titleFontSize": TEXT, "orient": "top"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from loadtest.results.audit import audit
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.kept import restore
+from loadtest.results.overlaps import wrote
 from loadtest.results.record import Event, Expectation, Record
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.results.test_audit import sale, section
@@ -80,7 +82,9 @@ def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
         assert f"{record.stock} items" in texts
         assert guard in waited
         pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
-        assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
+        count = sum(map(wrote, record.sections))
+        sold_in = "" if count == len(record.sections) else f" ({count} of them sold)"
+        assert f"{len(record.sections)} critical sections{sold_in}, {pairs}" in page.text("figcaption")
 
 
 def test_the_first_race_is_magnified(tmp_path: Path) -> None:
@@ -92,6 +96,31 @@ def test_the_first_race_is_magnified(tmp_path: Path) -> None:
     row = page.row(first.buyer)
     assert row[1:2] + row[3:5] == [first.instance, f"{first.entered_ms:.1f}", f"{first.read_ms:.1f}"]
     assert any(first.buyer in texts for texts in page.charts)
+
+
+def test_the_race_shows_what_was_read_and_written(tmp_path: Path) -> None:
+    """Two buyers read the same stock, and write the same: one of the two sales is lost."""
+    record = Record.read(DATA / "rush-none.json")
+    record.sections = [replace(each, stock=252) for each in record.sections]
+    record.write(tmp_path / "record.json")
+    page = page_of(tmp_path / "record.json")
+    assert any(texts.count("read 253, wrote 252") > 1 for texts in page.charts)
+    assert ["253", "252"] in [row[-2:] for row in page.rows]
+
+
+def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
+    """It has the same format without what only buyers know, and may be of a sale in which nobody bought."""
+    record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
+    judged = {name: record["verdict"][name] for name in ("verdict", "orders", "stock_left", "lost_updates")}
+    record |= {"buyers": None, "hold_ms": None, "versions": {}, "answers": [], "verdict": judged}
+    for each in record["sections"]:
+        del each["cause"]
+    (tmp_path / "board.json").write_text(json.dumps(record), encoding="utf-8")
+    assert page_of(tmp_path / "board.json").text("h1") == "rush, none: OVERSOLD by 12"
+    record |= {"guard": None, "ledger": [], "sections": []}
+    record["verdict"] |= {"verdict": "EXACT", "orders": 0}
+    (tmp_path / "empty.json").write_text(json.dumps(record), encoding="utf-8")
+    assert page_of(tmp_path / "empty.json").text("h1") == "rush, no guard: EXACT"
 
 
 def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,8 @@ def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation,
         wait_until(lambda: has_ended(child), timeout=2 * AT_ONCE_S)
         assert not following.holds(within=0)
     finally:
-        child.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
 
 
 def test_m_an_interrupt_releases(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from functools import partial
 
-import pytest
-
 from loadtest.bench.locks.rpc import LockRpc
 from loadtest.stack.servers import Etcd, EtcdCluster
-from lock import Client, Mutex, NotHeld, Session
-from lock.cli.exit_codes import Exit
+from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
 from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
@@ -23,18 +20,6 @@ def serve(contenders: list[Contender], expected: list[str]) -> None:
         assert contender.holds()
         assert [each.said for each in contenders if each.holds(within=0)] == expected[: position + 1]
         contender.release()
-
-
-def test_a_only_a_hold_is_released_and_once(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Before acquire there is nothing to release; a second release is an error and touches nobody else's key."""
-    mutex = Mutex(session, name)
-    assert not hasattr(mutex, "release")
-    hold = mutex.acquire(timeout=WAIT_S)
-    hold.release()
-    with Mutex(stranger, name).acquire(timeout=WAIT_S) as theirs:
-        with pytest.raises(NotHeld):
-            hold.release()
-        assert keys(client, name) == [theirs.key]
 
 
 def test_b_five_are_served_in_order(
@@ -59,18 +44,6 @@ def test_b_five_are_served_in_order_over_three_endpoints(
     ]
     serve(contenders, keys(observer, name))
     assert keys(observer, name) == []
-
-
-def test_c_one_of_five_tries_succeeds(client: Client, start: Contend, name: str) -> None:
-    """Of five processes that try at once one holds, four are told that it is taken, and exactly one key is left."""
-    tries = [start(OURS, name, options=["--try"]) for _ in range(5)]
-    wait_until(lambda: sum(each.has_ended(within=0) for each in tries) == 4, timeout=WAIT_S)
-    [holder] = [each for each in tries if not each.has_ended(within=0)]
-    assert holder.holds()
-    assert [each.ends()[0] for each in tries if each is not holder] == [Exit.NOT_ACQUIRED] * 4
-    assert keys(client, name) == [holder.said]
-    holder.release()
-    assert start(OURS, name, "true", options=["--try"]).ends()[0] == 0
 
 
 def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:

@@ -14,36 +14,8 @@ import pytest
 
 from lock import Client, LockCancelled, Mutex, Session
 from lock.queue.wait_queue import WaitQueue
-from tests.support.lock import WAIT_S, keys, queue_up
+from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import wait_until
-
-
-def test_cancel_wakes_the_waiters_of_this_object_alone(client: Client, session: Session) -> None:
-    """Its waiters get LockCancelled and leave no key; the holder and another object's waiter are untouched."""
-    ours, others = Mutex(session, "cancel/alone"), Mutex(session, "cancel/alone")
-    hold = ours.acquire(timeout=WAIT_S)
-    first, second = queue_up(client, ours), queue_up(client, ours)
-    third = queue_up(client, others)
-    ours.cancel()
-    for cancelled in (first, second):
-        with pytest.raises(LockCancelled, match="cancel/alone"):
-            cancelled.result(WAIT_S)
-    wait_until(lambda: len(keys(client, "cancel/alone")) == 2)
-    hold.ensure()
-    hold.release()
-    with third.result(WAIT_S) as next_hold:
-        assert next_hold.token > hold.token
-    assert keys(client, "cancel/alone") == []
-
-
-def test_cancel_without_waiters_does_nothing(client: Client, session: Session) -> None:
-    """Cancelling while nobody waits disturbs neither the hold nor the next wait."""
-    mutex = Mutex(session, "cancel/nobody")
-    with mutex.acquire(timeout=WAIT_S) as hold:
-        mutex.cancel()
-        hold.ensure()
-    with mutex.acquire(timeout=WAIT_S):
-        assert len(keys(client, "cancel/nobody")) == 1
 
 
 def test_a_cancellation_that_comes_with_the_turn_is_too_late(session: Session) -> None:

@@ -19,7 +19,6 @@ from lock import (
     CohortMutex,
     EtcdUnavailable,
     Hold,
-    InvalidName,
     LockCancelled,
     LockLost,
     LockTimeout,
@@ -481,17 +480,6 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(session: Session)
     assert [str(warning.message) for warning in told if mutex.name in str(warning.message)] == []
 
 
-def test_a_turn_is_released_once(session: Session) -> None:
-    """A second release is an error and does not end anybody else's turn."""
-    mutex = CohortMutex(session, "cohort/once")
-    turn = mutex.acquire(timeout=WAIT_S)
-    turn.release()
-    with mutex.acquire(timeout=WAIT_S) as other:
-        with pytest.raises(NotHeld):
-            turn.release()
-        other.ensure()
-
-
 def test_of_two_releases_at_once_one_ends_the_turn(session: Session) -> None:
     """Threads that release the same turn together end it once: the next turn is not touched."""
     mutex = CohortMutex(session, "cohort/twice")
@@ -543,22 +531,8 @@ def test_a_forked_child_takes_no_turn(etcd: Etcd) -> None:
         assert [script.says() for _ in range(4)] == ["refused", "refused", "refused", "released"]
 
 
-def test_a_dropped_turn_is_passed_on(session: Session) -> None:
-    """A turn that nobody can release any more ends with a warning, and the next thread gets in."""
-    mutex = CohortMutex(session, "cohort/dropped")
-    with pytest.warns(ResourceWarning, match="dropped without a release"):
-        mutex.acquire(timeout=WAIT_S)
-    mutex.acquire(timeout=WAIT_S).release()
-
-
 @pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])
 def test_bounds_that_mean_nothing_are_refused(session: Session, bounds: dict[str, Any]) -> None:
     """`batch` below one and a negative `slice` are errors at once."""
     with pytest.raises((TypeError, ValueError), match=r"(batch|slice) is .*(0|1) or more"):
         CohortMutex(session, "cohort/bounds", **bounds)
-
-
-def test_names_are_checked_as_everywhere(session: Session) -> None:
-    """A name with an empty part is refused."""
-    with pytest.raises(InvalidName):
-        CohortMutex(session, "cohort//name")

@@ -16,7 +16,6 @@ from lock import (
     Client,
     Election,
     EtcdUnavailable,
-    InvalidName,
     Leader,
     LockLost,
     LockTimeout,
@@ -256,9 +255,3 @@ def test_observing_an_etcd_that_is_away_fails_at_once(fresh_etcd: Etcd) -> None:
         fresh_etcd.stop()
         with pytest.raises(EtcdUnavailable):
             Election(session, "election/away").observe()
-
-
-def test_a_name_that_overlaps_is_refused(session: Session) -> None:
-    """Elections follow the rules for names."""
-    with pytest.raises(InvalidName):
-        Election(session, "election/")

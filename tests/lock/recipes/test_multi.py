@@ -160,15 +160,6 @@ def test_contenders_are_listed_for_each_name(session: Session, stranger: Session
     waiting.result(WAIT_S).release()
 
 
-def test_dropped_without_a_release_all_are_freed(client: Client, session: Session, name: str) -> None:
-    """The garbage collector's notice is enough, as with a single hold."""
-    hold = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
-    assert len(keys(client, name)) == 2
-    with pytest.warns(ResourceWarning, match=name):
-        del hold
-    wait_until(lambda: keys(client, name) == [])
-
-
 def test_a_name_given_twice_is_locked_once(client: Client, session: Session) -> None:
     """A transfer from an account to itself does not wait for itself."""
     with MultiLock(session, ["multi/twice", "multi/twice"]).acquire(timeout=1.0):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +16,6 @@ from lock import (
     CohortMutex,
     EtcdDenied,
     EtcdUnavailable,
-    Hold,
     LockTimeout,
     MultiLock,
     Mutex,
@@ -29,50 +26,6 @@ from lock import (
 from lock.model import LeaseStatus
 from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
 from tests.support.waiting import wait_until
-
-
-def test_many_threads_and_sessions_are_never_two_inside(client: Client, session: Session, name: str) -> None:
-    """Four sessions of eight threads: one at a time inside, and tokens rise in the order of holding."""
-    inside, tokens = threading.Lock(), []
-
-    def work(mutex: Mutex) -> None:
-        for _ in range(8):
-            with mutex.acquire(timeout=WAIT_S) as hold:
-                assert inside.acquire(blocking=False), "two are inside"
-                tokens.append(hold.token)
-                hold.ensure()
-                inside.release()
-
-    others = [Session(client, name=f"other-{number}") for number in range(3)]
-    with ThreadPoolExecutor(32) as pool:
-        works = [pool.submit(work, Mutex(each, name)) for each in [session, *others] for _ in range(8)]
-        for done in works:
-            done.result(WAIT_S)
-    for each in others:
-        each.close()
-    assert len(tokens) == 256
-    assert tokens == sorted(set(tokens))
-    assert keys(client, name) == []
-
-
-def test_first_come_first_served(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Waiters of two sessions, alternating, hold in the order in which they queued."""
-    order: list[str] = []
-    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
-
-    def wait(mutex: Mutex) -> None:
-        with mutex.acquire(timeout=WAIT_S) as mine:
-            order.append(mine.key)
-
-    waits = []
-    for number in range(10):
-        waits.append(in_thread(wait, Mutex((session, stranger)[number % 2], name)))
-        wait_until(lambda: len(keys(client, name)) == len(waits) + 1)
-    expected = keys(client, name)[1:]
-    hold.release()
-    for done in waits:
-        done.result(WAIT_S)
-    assert order == expected
 
 
 def test_one_object_is_shared_by_all_threads(session: Session, name: str) -> None:
@@ -170,53 +123,6 @@ def test_whether_it_is_locked(session: Session, stranger: Session, name: str, ma
     assert not mutex.locked()
 
 
-def test_the_body_never_runs_unlocked(session: Session, stranger: Session, name: str) -> None:
-    """On a timeout `with` raises instead of running its body, unlike python-etcd3's Lock."""
-    with Mutex(stranger, name).acquire(timeout=WAIT_S):
-        ran = False
-        with pytest.raises(LockTimeout), Mutex(session, name).acquire(timeout=0.1):
-            ran = True
-        assert not ran
-
-
-def test_an_error_in_the_body_releases(client: Client, session: Session, name: str) -> None:
-    """Whatever the body raises comes through, and the lock is free."""
-    with pytest.raises(ZeroDivisionError), Mutex(session, name).acquire(timeout=WAIT_S):
-        raise ZeroDivisionError
-    assert keys(client, name) == []
-
-
-def test_the_error_of_the_body_matters_more(client: Client, session: Session, name: str) -> None:
-    """When the lock was lost too, the body's own error is the one that comes through."""
-    with pytest.raises(ZeroDivisionError), Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-        _delete_and_fail(client, hold)
-
-
-def _delete_and_fail(client: Client, hold: Hold) -> None:
-    client.delete(hold.key, None)
-    raise ZeroDivisionError
-
-
-def test_one_of_five_tries_succeeds(client: Client, name: str) -> None:
-    """Five sessions try at once: one Hold, four None, one key; after the release the next try succeeds."""
-    sessions = [Session(client, name=f"try-{number}") for number in range(5)]
-    for _ in range(10):
-        barrier = threading.Barrier(5)
-
-        def attempt(session: Session, barrier: threading.Barrier = barrier) -> Hold | None:
-            barrier.wait()
-            return Mutex(session, name).try_acquire()
-
-        with ThreadPoolExecutor(5) as pool:
-            holds = [hold for hold in pool.map(attempt, sessions) if hold is not None]
-        assert len(holds) == 1
-        assert len(keys(client, name)) == 1
-        holds[0].release()
-        assert keys(client, name) == []
-    for session in sessions:
-        session.close()
-
-
 def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session, stranger: Session, name: str) -> None:
     """In the very moment of a hand-over, the next one in the queue gets the lock and not who just tries."""
     hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
@@ -288,29 +194,6 @@ def test_contenders_are_listed_holder_first(client: Client, session: Session, st
         assert first.queued_s >= second.queued_s >= 0
     waiting.result(WAIT_S).release()
     assert Mutex(session, name).contenders() == []
-
-
-def test_a_key_without_a_lease_is_listed(client: Client, session: Session, etcdctl: Callable[..., str]) -> None:
-    """A stray key blocks for ever: it is shown, and a timeout names it."""
-    etcdctl("put", "mutex-stray/by-hand", "")
-    (contender,) = Mutex(session, "mutex-stray").contenders()
-    assert (contender.lease_id, contender.ttl_s) == (0, None)
-    with pytest.raises(LockTimeout, match=r"mutex-stray/by-hand.*lease 0"):
-        Mutex(session, "mutex-stray").acquire(timeout=0.2)
-    etcdctl("del", "mutex-stray/by-hand")
-    Mutex(session, "mutex-stray").acquire(timeout=WAIT_S).release()
-
-
-def test_a_name_waits_for_what_is_below_it_and_says_so(session: Session, stranger: Session, name: str) -> None:
-    """A lock on `a` waits behind a lock on `a/b`: the message names the key and says why; `ab` does not matter."""
-    beside = Mutex(stranger, f"{name}b").acquire(timeout=WAIT_S)
-    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as below:
-        with pytest.raises(LockTimeout, match=rf"{below.key}.*a name below"):
-            Mutex(session, name).acquire(timeout=0.2)
-        assert Mutex(session, name).try_acquire() is None
-    with Mutex(session, name).acquire(timeout=WAIT_S), Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S):
-        pass  # the other way round nobody waits
-    beside.release()
 
 
 def test_a_stalled_etcd_ends_an_acquire_in_time(far_session: Session, proxy: Proxy, name: str) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lock import Client, HoldExpired, LockCancelled, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
+from lock import Client, HoldExpired, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import wait_until
 
@@ -67,14 +67,6 @@ def test_another_thread_cannot_release(session: Session) -> None:
         hold.ensure()
 
 
-def test_one_release_too_many_is_an_error(session: Session) -> None:
-    """Releasing more often than entering is NotHeld."""
-    hold = ReentrantMutex(session, "reentrant/too-many").acquire(timeout=WAIT_S)
-    hold.release()
-    with pytest.raises(NotHeld):
-        hold.release()
-
-
 def test_entering_a_lost_lock_again_is_an_error(client: Client, session: Session) -> None:
     """A thread whose hold is lost gets LockLost instead of running the inner body unlocked, until it has left."""
     mutex = ReentrantMutex(session, "reentrant/lost")
@@ -100,17 +92,6 @@ def test_max_hold_counts_from_the_first_entry(session: Session) -> None:
     hold.release()
     with pytest.raises(HoldExpired):
         hold.release()
-
-
-def test_cancel_wakes_a_waiting_thread(client: Client, session: Session, stranger: Session) -> None:
-    """cancel works as with Mutex."""
-    mutex = ReentrantMutex(session, "reentrant/cancel")
-    with ReentrantMutex(stranger, "reentrant/cancel").acquire(timeout=WAIT_S), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, "reentrant/cancel")) == 2)
-        mutex.cancel()
-        with pytest.raises(LockCancelled):
-            waiting.result(WAIT_S)
 
 
 def test_a_thread_that_ends_without_release_frees_the_lock(client: Client, session: Session) -> None:

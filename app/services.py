@@ -13,9 +13,10 @@ from app.guards import Tools, make_guards
 from app.guards.cart import Carts
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
+from app.sales.opening import OpeningRecord
 from app.sales.purchase import CART
 from app.sales.redis_client import connect, warm_up
-from app.sales.refusals import ShuttingDown
+from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import section_listener
@@ -35,11 +36,12 @@ class Services:
         queue = f"flash-sale/{settings.sale}"
         self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
         self.host_names = frozenset({*settings.names, settings.host})
-        sale = Sale(self.redis, settings.sale, stock=settings.stock, items=settings.items)
+        record = OpeningRecord(self.sessions.client, settings.sale)
+        self.sale = sale = Sale(self.redis, settings.sale, record=record, stock=settings.stock, items=settings.items)
         guards = make_guards(
             Tools(
                 sale=sale,
-                inventories={item: Inventory(sale, instance=settings.instance, item=item) for item in sale.keys_of},
+                stocks={item: Inventory(sale, instance=settings.instance, item=item) for item in sale.keys_of},
                 sessions=self.sessions,
                 lock_timeout=settings.lock_timeout,
                 lease_ttl=settings.lease_ttl,
@@ -49,14 +51,15 @@ class Services:
         self.metrics = Metrics(settings.instance, [*guards, CART])
         self.listener = section_listener(settings.section_log, instance=settings.instance)
         self.shop = Shop(settings, sale, self.sessions, guards, carts, self.metrics, self.listener)
-        self.health = Health(settings.redis_url, self.sessions)
+        self.health = Health(settings, self.sessions)
 
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which tries again where this fails."""
         try:
             warm_up(self.redis)
             self.sessions.session()
-        except (redis.RedisError, LockError, ShuttingDown) as error:
+            self.sale.snapshot()  # opens it if it never was
+        except (redis.RedisError, LockError, PurchaseError) as error:
             logger.warning("not ready yet: %s", error)
 
     def drain(self) -> None:

@@ -1,19 +1,26 @@
-"""What all guards have in common."""
+"""What all guards share: the part of a purchase that is not the story of its lock.
+
+A guard's `buy` tells that story. Around it, once for all: an item that is known to be sold out is refused without the
+lock, requests that wait for it in vain are woken, and each has its time limit. `Inventory` keeps the first answer to an
+idempotency key; `Purchase` takes the times and tells the section log.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from redis.client import Pipeline
-
 from app.locking.etcd_sessions import EtcdSessions
+from app.locking.holding import Cancellable, HeldT, holding
 from app.sales.inventory import Inventory
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
+from lock import LockCancelled
 
 
 class Promise(str, Enum):
@@ -29,13 +36,13 @@ class Tools:
     """What a guard may use.
 
     Attributes:
-        inventories: for each item.
-        lock_timeout: seconds to wait for one's turn.
+        stocks: for each item.
+        lock_timeout: seconds that a purchase may wait.
         lease_ttl: seconds until a lock is freed whose holder died.
     """
 
     sale: Sale
-    inventories: Mapping[str, Inventory]
+    stocks: Mapping[str, Inventory]
     sessions: EtcdSessions
     lock_timeout: float
     lease_ttl: int
@@ -48,34 +55,52 @@ class Guard(ABC):
         name: what buyers ask for; part of the API.
         promise: see `Promise`.
         description: one sentence for people.
+        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out.
     """
 
     name: ClassVar[str]
     promise: ClassVar[Promise]
     description: ClassVar[str]
+    waits_in_etcd: ClassVar[bool] = False
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
-
-    def inventory(self, purchase: Purchase) -> Inventory:
-        """Where the purchase's item is."""
-        return self.tools.inventories[purchase.item]
+        self.sessions = tools.sessions
 
     @abstractmethod
     def buy(self, purchase: Purchase) -> Receipt:
-        """Sell one item; raises one of `app.sales.refusals.EXPECTED` where that is not possible."""
+        """The purchase and what stands around it; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
 
+    def serve(self, purchase: Purchase) -> Receipt:
+        """`buy`, or say "sold out" where that is known: before the lock, and when the wait for it is cancelled."""
+        while True:
+            sold_out = self.stock(purchase.item).sold_out.answer(purchase) if self.waits_in_etcd else None
+            if sold_out is not None:
+                return sold_out
+            with suppress(LockCancelled):  # a cancelled purchase waits again; in a drain there is no session any more
+                return self.buy(purchase)
 
-def read_modify_write(inventory: Inventory, purchase: Purchase, pipe: Pipeline | None = None) -> Receipt:
-    """The unprotected purchase: anybody may come in between its read and its write.
+    def stock(self, item: str) -> Inventory:
+        """Where the item is sold."""
+        return self.tools.stocks[item]
 
-    Args:
-        inventory: where to buy.
-        purchase: what to buy; its critical section has begun.
-        pipe: a pipeline that watches the stock, if there is one.
-    """
-    reading = inventory.read(purchase, pipe)
-    if reading.receipt is not None:
-        return reading.receipt
-    purchase.think()
-    return inventory.write(purchase, reading, pipe)
+    def time_left(self, purchase: Purchase) -> float:
+        """Seconds that the purchase may still wait."""
+        return max(purchase.began + self.tools.lock_timeout - time.monotonic(), 0.0)
+
+    @contextmanager
+    def locked(self, mutex: Cancellable[HeldT], purchase: Purchase) -> Iterator[HeldT]:
+        """Wait for the mutex, and be inside the critical section while it is held; raises `LockError`."""
+        with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
+            yield hold
+            if self.notice_sold_out(purchase):
+                mutex.cancel()  # the others need no lock to be told so
+
+    def notice_sold_out(self, purchase: Purchase) -> bool:
+        """Whether the purchase has found, under the lock, that nothing is left; other purchases can know it then."""
+        receipt, asked = purchase.decided, purchase.entered
+        if receipt is None or asked is None or receipt.replayed or receipt.outcome is not Outcome.SOLD_OUT:
+            return False
+        assert isinstance(receipt.stock, int)
+        self.stock(purchase.item).sold_out.seen(asked, receipt.stock)
+        return True

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.sale import Sale
+from app.sales.sale import Sale, Script
 from app.sales.script_results import fenced_off, noted, replayed, sending
 from app.sales.tokens import Tokens, fence_text
 
@@ -39,9 +39,9 @@ class Carts:
         self._sessions = sessions
         self._instance = instance
         self._lock_timeout = lock_timeout
-        self._script = sale.load("cart")
+        self._script = Script(sale.client, "cart")
 
-    def buy(self, purchase: Purchase) -> Receipt:
+    def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; the receipt's stock and token are those of each item.
 
         Raises one of `app.sales.refusals.EXPECTED` where that is not possible, or `KeyReused`.
@@ -59,17 +59,18 @@ class Carts:
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
         asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
         for item, token in tokens.items():
-            asked += [item, fence_text(token), purchase.entry(self._instance, item=item, token=token)]
+            entry = purchase.entry(self._instance, item=item, token=token)
+            asked += [item, self._sale.generation(item), fence_text(token), entry]
         with purchase.timing("commit"), sending():
-            status, *found = self._script(self._keys(tokens), asked)
-        if status == "fenced":
-            raise fenced_off(list(tokens.values())[found[0] - 1], found[1])
-        if status == "closed":
-            self._sale.open_if_closed(list(tokens)[found[0] - 1])
+            status, found, *place = self._script(self._keys(tokens), asked)
+        if status == "generation":
+            self._sale.reconcile(list(tokens)[place[0] - 1], found)
             return self._commit(purchase, tokens)
+        if status == "fenced":
+            raise fenced_off(list(tokens.values())[place[0] - 1], found)
         if status == "replay":
-            return replayed(purchase, found[0])
-        outcome, stock = Outcome(status), json.loads(found[0])
+            return replayed(purchase, found)
+        outcome, stock = Outcome(status), json.loads(found)
         order = purchase.order if outcome is Outcome.SOLD else None
         return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=tokens))
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from app.guards.base import Promise
-from app.guards.fenced import FencedGuard
-from lock import Mutex
+from app.guards.base import Guard, Promise
+from app.sales.purchase import Purchase, Receipt
 
 
-class EtcdGuard(FencedGuard):
+class EtcdGuard(Guard):
     """One acquisition per purchase, first come first served over all instances."""
 
     name = "etcd"
     promise = Promise.EXACT
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
+    waits_in_etcd = True
 
-    def mutex(self, item: str) -> Mutex:
-        return self.tools.sessions.shared_mutex(item)
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
+        with self.locked(mutex, purchase) as hold:  # waits for the mutex; the critical section begins
+            reading = stock.read(purchase, fence=hold.token)  # Redis remembers the token and refuses lower ones
+            if reading.receipt is None:  # something is left, and this is no retry
+                purchase.think()
+                hold.ensure()  # still ours, by all that is known here
+                return stock.write(purchase, reading, fence=hold.token)
+            return reading.receipt

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from app.guards.base import Promise
-from app.guards.fenced import FencedGuard
-from lock import CohortMutex
+from app.guards.base import Guard, Promise
+from app.sales.purchase import Purchase, Receipt
 
 
-class EtcdCohortGuard(FencedGuard):
-    """Every purchase has a turn of its own, with a token of its own: the pair (create revision, turn).
+class EtcdCohortGuard(Guard):
+    """Each purchase has its own turn with its own token: the pair (create revision, turn).
 
-    While another instance waits, a hold ends after `CohortMutex`'s `batch` turns or `slice` seconds. So whoever stands
-    first in the other instance waits for at most `slice`, one critical section and one hand-over.
+    While another instance waits, a hold ends after `CohortMutex`'s `batch` turns or `slice` seconds. So the first
+    purchase in the other instance waits for at most `slice`, one critical section and one hand-over.
     """
 
     name = "etcd-cohort"
     promise = Promise.EXACT
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
+    waits_in_etcd = True
 
-    def mutex(self, item: str) -> CohortMutex:
-        return self.tools.sessions.cohort(item)
+    def buy(self, purchase: Purchase) -> Receipt:
+        stock, cohort = self.stock(purchase.item), self.sessions.cohort(purchase.item)
+        with self.locked(cohort, purchase) as turn:
+            reading = stock.read(purchase, fence=turn.token)
+            if reading.receipt is None:
+                purchase.think()
+                turn.ensure()
+                return stock.write(purchase, reading, fence=turn.token)
+            return reading.receipt

@@ -1,19 +1,24 @@
-"""The etcd mutex alone, as most articles build it: exact only while nobody holds it longer than the lease lives."""
+"""The etcd mutex alone, as most articles build it: exact until a holder is paused for longer than its lease."""
 
 from __future__ import annotations
 
-from app.guards.base import Guard, Promise, read_modify_write
-from app.locking.holding import holding
+from app.guards.base import Guard, Promise
 from app.sales.purchase import Purchase, Receipt
 
 
 class EtcdUnfencedGuard(Guard):
-    """The holder believes in its lock. After a long pause it writes, although the lock is somebody else's by then."""
+    """The holder believes in its lock. After a long pause it writes, although another holder has the lock by then."""
 
     name = "etcd-unfenced"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "An etcd mutex without fencing: exact until a holder is paused for longer than its lease."
+    waits_in_etcd = True
 
     def buy(self, purchase: Purchase) -> Receipt:
-        with holding(self.tools.sessions.mutex(purchase.item), purchase, timeout=self.tools.lock_timeout):
-            return read_modify_write(self.inventory(purchase), purchase)
+        stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
+        with self.locked(mutex, purchase):  # waits for the mutex; the critical section begins
+            reading = stock.read(purchase)
+            if reading.receipt is None:  # something is left, and this is no retry
+                purchase.think()
+                return stock.write(purchase, reading)
+            return reading.receipt

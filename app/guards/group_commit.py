@@ -1,8 +1,8 @@
-"""The line in which purchases of one process wait to be committed together.
+"""The commit queue: purchases of one process that are to be committed together.
 
-The first in line leads: it gets the lock for all, takes a group out of the line, and commits it. From then on the next
-one leads, so the lock is waited for while the group before is being committed. A leader who gives up passes the lead
-on; one who finds that nobody can have the lock dissolves the line.
+The first entry leads: its thread gets the lock for all, takes a group out of the queue, and commits it. From then on
+the next entry leads, so the lock is waited for while the group before is being committed. A leader that gives up passes
+the lead on; one that finds the lock out of reach fails all entries.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import time
 from collections import deque
 
 from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import again
 
 
-class Member:
-    """A purchase in line, and the thread that waits for what comes of it.
+class Entry:
+    """A purchase in the queue, and the thread that waits for its result.
 
     Args:
         timeout: seconds it has to be taken into a group.
@@ -40,10 +41,10 @@ class Member:
         return self._called.wait(self.remaining() + longer)
 
     def result(self) -> Receipt:
-        """What came of its purchase, for a member that is not in line any more; raises what stood in the way."""
+        """The result of an entry that is not in the queue any more; raises its error, which others may share."""
         self._called.wait()
         if isinstance(self._result, Exception):
-            raise self._result
+            raise again(self._result)
         assert self._result is not None
         return self._result
 
@@ -53,49 +54,49 @@ class Member:
         self._called.set()
 
     def settle(self, result: Receipt | Exception) -> None:
-        """What came of its purchase."""
+        """Set its result."""
         self._result = result
         self._called.set()
 
 
-class Line:
+class CommitQueue:
     """First come, first served. Thread-safe."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Member] = deque()
+        self._waiting: deque[Entry] = deque()
         self._lock = threading.Lock()
 
-    def join(self, member: Member) -> None:
-        """Stand at the end."""
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, entry: Entry) -> None:
+        """Put it at the end."""
         with self._lock:
-            self._waiting.append(member)
+            self._waiting.append(entry)
             self._appoint_first()
 
-    def take(self, most: int) -> list[Member]:
+    def take(self, most: int) -> list[Entry]:
         """Take the first `most` out, the leader among them; they have to be settled."""
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
             self._appoint_first()
         return group
 
-    def leave(self, member: Member) -> bool:
-        """Step out; False for a member that was taken out before."""
+    def remove(self, entry: Entry) -> bool:
+        """Take one out that gives up; False if it was taken out before."""
         with self._lock:
-            if member not in self._waiting:
+            if entry not in self._waiting:
                 return False
-            self._waiting.remove(member)
+            self._waiting.remove(entry)
             self._appoint_first()
         return True
 
-    def dissolve(self, error: Exception) -> None:
-        """Settle everybody with the same error."""
-        with self._lock:
-            members = list(self._waiting)
-            self._waiting.clear()
-        for member in members:
-            member.settle(error)
+    def fail_all(self, error: Exception) -> None:
+        """Settle all entries with the same error."""
+        for entry in self.take(len(self._waiting)):
+            entry.settle(error)
 
     def _appoint_first(self) -> None:
-        """The first in line leads; with the lock held."""
+        """The first entry leads; with the lock held."""
         if self._waiting:
             self._waiting[0].appoint()

@@ -8,7 +8,7 @@ import redis
 from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock
 
-from app.guards.base import Guard, Promise, Tools, read_modify_write
+from app.guards.base import Guard, Promise, Tools
 from app.sales.purchase import LossCause, Purchase, Receipt
 from app.sales.redis_client import Refused
 from app.sales.refusals import GaveUp
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class EndableLock(Lock):
-    """redis-py's own, except that nobody tries again when the instance shuts down."""
+    """redis-py's own, except that a wait ends when the instance shuts down."""
 
-    def __init__(self, tools: Tools, key: str) -> None:
-        super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=tools.lock_timeout)
+    def __init__(self, tools: Tools, key: str, *, patience: float) -> None:
+        super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=patience)
         self._check_open = tools.sessions.check_open
 
     def do_acquire(self, token: str) -> bool:
@@ -36,12 +36,17 @@ class RedisLockGuard(Guard):
     description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        lock = EndableLock(self.tools, self.tools.sale.keys_of[purchase.item].lock)
+        stock, key = self.stock(purchase.item), self.tools.sale.keys_of[purchase.item].lock
+        lock = EndableLock(self.tools, key, patience=self.time_left(purchase))
         if not lock.acquire():
-            raise GaveUp(f"the Redis lock {lock.name!r} was not free within {lock.blocking_timeout:g} s")
+            raise GaveUp(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
         try:
             with purchase.critical_section():
-                return read_modify_write(self.inventory(purchase), purchase)
+                reading = stock.read(purchase)
+                if reading.receipt is None:
+                    purchase.think()
+                    return stock.write(purchase, reading)
+                return reading.receipt
         finally:
             _release(lock, purchase)
 

@@ -16,4 +16,4 @@ class RedisLuaGuard(Guard):
     def buy(self, purchase: Purchase) -> Receipt:
         purchase.think()
         with purchase.critical_section():
-            return self.inventory(purchase).sell(purchase)
+            return self.stock(purchase.item).sell(purchase)

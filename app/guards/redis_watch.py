@@ -1,4 +1,4 @@
-"""Optimistic: write only if nobody touched the stock since the read, and otherwise begin again."""
+"""Optimistic: write only if the stock was not touched since the read, and otherwise begin again."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ import time
 
 from redis.exceptions import WatchError
 
-from app.guards.base import Guard, Promise, read_modify_write
+from app.guards.base import Guard, Promise
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 
-LONGEST_PAUSE = 0.05
+SHORTEST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.4
 
 
 class RedisWatchGuard(Guard):
-    """Nobody waits for anybody, but of all who read the same stock only one gets to write."""
+    """No purchase waits for another, but of all that read the same stock only one gets to write."""
 
     name = "redis-watch"
     promise = Promise.EXACT
     description = "WATCH, MULTI, EXEC: no lock, but everybody who was overtaken has to begin again. Exact."
 
     def buy(self, purchase: Purchase) -> Receipt:
-        deadline = time.monotonic() + self.tools.lock_timeout
-        pause = 0.001
+        stock, pause = self.stock(purchase.item), SHORTEST_PAUSE_S
         while True:
-            self.tools.sessions.check_open()
-            with self.inventory(purchase).watching() as pipe, purchase.critical_section():
-                try:
-                    return read_modify_write(self.inventory(purchase), purchase, pipe)
-                except WatchError:
-                    pause = min(2 * pause, LONGEST_PAUSE)
-            if time.monotonic() + pause > deadline:
+            self.sessions.check_open()
+            try:
+                with stock.watching() as pipe, purchase.critical_section():
+                    reading = stock.read(purchase, pipe=pipe)
+                    if reading.receipt is None:
+                        purchase.think()
+                        return stock.write(purchase, reading, pipe=pipe)
+                    return reading.receipt
+            except WatchError:
+                pause = min(2 * pause, LONGEST_PAUSE_S)
+            if pause > self.time_left(purchase):
                 raise GaveUp(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
-            time.sleep(random.uniform(0, pause))
+            time.sleep(random.uniform(0, pause))  # full jitter

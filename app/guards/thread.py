@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
-from app.guards.base import Guard, Promise, Tools, read_modify_write
+from app.guards.base import Guard, Promise, Tools
+from app.locking.holding import holding_thread_lock
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp
-
-SLICE_S = 1.0  # how long nobody who waits is told that the instance shuts down
 
 
 class ThreadGuard(Guard):
@@ -21,23 +18,13 @@ class ThreadGuard(Guard):
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
-        self._locks = {item: threading.Lock() for item in tools.inventories}
+        self._locks = {item: threading.Lock() for item in tools.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        lock = self._locks[purchase.item]
-        self._acquire(lock)
-        try:
-            with purchase.critical_section():
-                return read_modify_write(self.inventory(purchase), purchase)
-        finally:
-            lock.release()
-
-    def _acquire(self, lock: threading.Lock) -> None:
-        until = time.monotonic() + self.tools.lock_timeout
-        while True:
-            self.tools.sessions.check_open()
-            left = until - time.monotonic()
-            if lock.acquire(timeout=max(min(left, SLICE_S), 0.0)):
-                return
-            if left <= SLICE_S:
-                raise GaveUp(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
+        stock, lock = self.stock(purchase.item), self._locks[purchase.item]
+        with holding_thread_lock(lock, purchase, timeout=self.time_left(purchase), check=self.sessions.check_open):
+            reading = stock.read(purchase)
+            if reading.receipt is None:  # something is left, and this is no retry
+                purchase.think()
+                return stock.write(purchase, reading)
+            return reading.receipt

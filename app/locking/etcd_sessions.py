@@ -1,4 +1,4 @@
-"""This process's line to etcd: one client and one Session, made when first needed and made anew when lost.
+"""This process's connection to etcd: one client and one Session, made when first needed and made anew when lost.
 
 Made lazily, because gRPC does not survive a fork: gunicorn's master must not have it, and each worker has its own.
 
@@ -31,17 +31,20 @@ class EtcdSessions:
 
     Args:
         endpoints: ``HOST:PORT`` of etcd, or several separated by commas.
-        sale: the mutex of the sale's first item; everybody who names the same one queues together, ``etcdctl lock``
-            included. That of item 7 is ``SALE:7``: were it ``SALE/7``, the first item would wait for it, too.
+        sale: the name of the first item's mutex; all that use this name queue together, ``etcdctl lock`` included. The
+            name for item 7 is ``SALE:7``: with ``SALE/7``, the first item would wait for it, too.
         ttl: seconds until etcd frees what this process holds, if it dies.
         instance: the name others see in the queue.
+
+    Attributes:
+        client: for other calls to the same etcd.
     """
 
     def __init__(self, endpoints: str, sale: str, *, ttl: int, instance: str) -> None:
         self._sale = sale
         self._ttl = ttl
         self._instance = instance
-        self._client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
+        self.client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
         self._attempt: Future[Session] | None = None
         self._lost: list[Session] = []
         self._mutexes: dict[str, Mutex] = {}
@@ -54,25 +57,21 @@ class EtcdSessions:
         return self._sale if item == DEFAULT_ITEM else f"{self._sale}:{item}"
 
     def mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
-        """The mutex of an item, on a session that is alive: an object of the caller's own.
+        """The mutex of an item: one object for as long as there is one session, so its `cancel` reaches all threads.
 
         Raises:
             EtcdUnavailable: there is no session, and none could be made.
             ShuttingDown: `drain` was called.
         """
-        return Mutex(self.session(), self.name(item))
-
-    def shared_mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
-        """As `mutex`, but one object for as long as there is one session: its `cancel` reaches all who wait for it."""
         return self._shared(self._mutexes, item, Mutex)
+
+    def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
+        """As `mutex`; the threads of this process hand it to each other."""
+        return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
 
     def multi(self, items: Iterable[str]) -> MultiLock:
         """The mutexes of several items, to be locked together; raises as `mutex` does."""
         return MultiLock(self.session(), map(self.name, items))
-
-    def cohort(self, item: str = DEFAULT_ITEM) -> CohortMutex:
-        """As `shared_mutex`; the threads of this process hand it to each other."""
-        return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
 
     def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:
         session = self.session()
@@ -97,21 +96,21 @@ class EtcdSessions:
         if attempt is not before:
             self._make_session(attempt)
             if _made(attempt) is not None:
-                self._bury()
+                self._close_lost()
         session = attempt.result()
         with self._lock:
             self.check_open()  # a drain cannot reach those who wait for a session that is still being made
         return session
 
     def check_open(self) -> None:
-        """Raises `ShuttingDown` if `drain` was called: whoever waits outside of etcd has to ask."""
+        """Raise `ShuttingDown` if `drain` was called; a wait that is not one for etcd has to ask."""
         if self._draining:
             raise ShuttingDown(f"instance {self._instance} is shutting down")
 
-    def _bury(self) -> None:
+    def _close_lost(self) -> None:
         """Close the sessions that were lost, now that etcd answers again.
 
-        It extends all leases when it restarts: what is not given back stands in everybody's way for a whole TTL.
+        etcd extends all leases when it restarts: what is not revoked blocks the queue for a whole TTL.
         """
         with self._lock:
             lost, self._lost = self._lost, []
@@ -121,20 +120,20 @@ class EtcdSessions:
 
     def _make_session(self, attempt: Future[Session]) -> None:
         try:
-            attempt.set_result(Session(self._client, ttl=self._ttl, name=self._instance))
+            attempt.set_result(Session(self.client, ttl=self._ttl, name=self._instance))
         except BaseException as error:
             attempt.set_exception(error)
 
     def contenders(self, item: str = DEFAULT_ITEM) -> list[Contender]:
-        """Who holds an item's mutex and who waits for it, in order; raises as `mutex` does."""
+        """The holder of an item's mutex and those that wait for it, in order; raises as `mutex` does."""
         return self.mutex(item).contenders()
 
     def ping(self, *, timeout: float) -> None:
         """Ask etcd whether it is there; raises `EtcdUnavailable` after `timeout` seconds at the latest."""
-        self._client.status(timeout=timeout)
+        self.client.status(timeout=timeout)
 
     def drain(self) -> None:
-        """Send everybody away who waits, now and from now on; whoever holds goes on."""
+        """End all waits, now and from now on; a holder goes on."""
         with self._lock:
             self._draining = True
             session, cohorts = _made(self._attempt), list(self._cohorts.values())
@@ -144,12 +143,12 @@ class EtcdSessions:
             cohort.cancel()
 
     def close(self) -> None:
-        """Revoke the lease and hang up."""
+        """Revoke the lease and close the connection."""
         self.drain()
         current = _made(self._attempt)
         for session in [*self._lost, *([current] if current else [])]:
             session.close()
-        self._client.close()
+        self.client.close()
 
 
 def _made(attempt: Future[Session] | None) -> Session | None:

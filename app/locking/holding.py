@@ -1,21 +1,26 @@
-"""The etcd mutex around one purchase, for the guards that use it."""
+"""A lock around one purchase: waited for, held, and let go whatever comes of it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from app.sales.purchase import LossCause, Purchase
+from app.sales.refusals import GaveUp
 from app.sales.tokens import Token
 from lock import LockLost
 
 logger = logging.getLogger(__name__)
 
+_SLICE_S = 1.0  # a thread that waits for a thread lock learns this late that the instance shuts down
+
 
 class Releasable(Protocol):
-    """Whatever is held."""
+    """What is held."""
 
     def release(self) -> None: ...
 
@@ -29,28 +34,43 @@ class Held(Releasable, Protocol):
     def ensure(self) -> None: ...
 
 
+HeldT = TypeVar("HeldT", bound=Held)
 HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
 
 
-class Acquirable(Protocol[HeldT_co]):
-    """A mutex."""
+class Cancellable(Protocol[HeldT_co]):
+    """A mutex that all threads of the instance share, or `cancel` would not reach those that wait."""
 
     def acquire(self, *, timeout: float | None = None) -> HeldT_co: ...
 
+    def cancel(self) -> None: ...
+
 
 @contextmanager
-def holding(mutex: Acquirable[HeldT_co], purchase: Purchase, *, timeout: float) -> Iterator[HeldT_co]:
-    """Wait for the mutex, and be inside the critical section while it is held.
-
-    Raises:
-        LockError: the mutex was not acquired.
-    """
+def holding(mutex: Cancellable[HeldT], purchase: Purchase, *, timeout: float) -> Iterator[HeldT]:
+    """Wait for the mutex, and be inside the critical section while it is held; raises `LockError`."""
     hold = mutex.acquire(timeout=timeout)
     try:
         with purchase.critical_section(token=hold.token):
             yield hold
     finally:
         release(hold, purchase)
+
+
+@contextmanager
+def holding_thread_lock(
+    lock: threading.Lock, purchase: Purchase, *, timeout: float, check: Callable[[], object]
+) -> Iterator[None]:
+    """As `holding`, for a lock of this process; `check` raises when the instance shuts down, and ends the wait."""
+    until = time.monotonic() + timeout
+    while check() or not lock.acquire(timeout=max(min(until - time.monotonic(), _SLICE_S), 0.0)):
+        if time.monotonic() >= until:
+            raise GaveUp(f"the thread lock was not free within {timeout:g} s")
+    try:
+        with purchase.critical_section():
+            yield
+    finally:
+        lock.release()
 
 
 def release(hold: Releasable, purchase: Purchase) -> None:

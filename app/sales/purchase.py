@@ -88,7 +88,7 @@ class Purchase:
         read_s, commit_s: seconds that the critical section's read and its write took.
         read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
         decided: what came of the critical section, if it came to a decision.
-        began: when a thread began to work on it, in seconds of `time.monotonic`.
+        began: when a thread began to work on the request, in seconds of `time.monotonic`.
         listener: is told of the critical section.
     """
 

@@ -3,6 +3,7 @@
 PurchaseError
 ├── FencedOff      a holder with a higher token was here before; nothing was written
 ├── SaleReset      the sale was reset between read and write; nothing was written
+├── SaleLost       Redis does not have the sale that was opened; nothing was written
 ├── GaveUp         the guard's turn did not come in time; nothing was written
 ├── InDoubt        the write was sent and its answer lost; the same idempotency key tells
 ├── ShuttingDown   this instance takes no more purchases; nothing was written
@@ -13,6 +14,7 @@ Errors of `lock` and of Redis are translated here, too. What is not listed is a 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import redis
@@ -32,6 +34,13 @@ class FencedOff(PurchaseError):
 
 class SaleReset(PurchaseError):
     """The sale was reset between the read and the write; nothing was written."""
+
+
+class SaleLost(PurchaseError):
+    """Redis has lost its data, or has an old copy: without the generation that was opened last it sells nothing."""
+
+    def __init__(self, said: str = "Redis has lost this sale: reset it") -> None:
+        super().__init__(said)
 
 
 class GaveUp(PurchaseError):
@@ -68,6 +77,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.HOLD_LOST),
     FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),
     SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
+    SaleLost: Refusal(Outcome.UNAVAILABLE, "Nothing was written; POST /stock/reset opens the sale anew."),
     LockCancelled: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
@@ -80,12 +90,19 @@ REFUSALS: dict[type[Exception], Refusal] = {
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
 }
 EXPECTED = tuple(REFUSALS)
-AWAY = (EtcdUnavailable, LockLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+AWAY = (EtcdUnavailable, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
     """What `error` means for the buyer; None for a defect."""
     return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
+
+
+def again(error: Exception) -> Exception:
+    """An error to raise in another thread than `error`: two must not share one traceback."""
+    fresh = copy.copy(error)
+    fresh.__cause__ = error
+    return fresh
 
 
 def sentence(error: Exception) -> str:

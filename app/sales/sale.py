@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha1
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import redis
-from redis.commands.core import Script
+from redis.client import Pipeline
+from redis.exceptions import NoScriptError
 
+from app.sales.opening import Opened, OpeningRecord, Openings
 from app.sales.purchase import DEFAULT_ITEM
+from app.sales.refusals import SaleLost, again
+from lock import EtcdError
 
-LUA = Path(__file__).parent / "lua"
+LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
+TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
+_PATIENCE_S = (0.02, 0.1)
 
 
 class Keys:
@@ -26,10 +35,11 @@ class Keys:
         lucky: items sold, counted by ``INCR``.
         orders: the ledger: a list of JSON entries ``{order, buyer, instance, guard, token, at_ms}``.
         fence: the highest fencing token that was seen.
-        generation: changes with every reset; without it there is no sale, whatever a late write has left of one.
+        generation: which opening of the sale this is, see `app.sales.opening`; without it there is no sale.
         answers: a hash from Idempotency-Key to the first answer, shared by all items.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         lock: what redis-py's Lock holds.
+        nothing: never exists.
     """
 
     def __init__(self, sale: str, item: str = DEFAULT_ITEM) -> None:
@@ -45,6 +55,12 @@ class Keys:
         self.previous = prefix + "previous"
         self.previous_orders = prefix + "previous-orders"
         self.lock = prefix + "lock"
+        self.nothing = whole + "nothing"
+
+    def counters(self) -> list[str]:
+        """What a reset touches, in the order of its script."""
+        counted = [self.initial, self.stock, self.lucky, self.orders, self.fence, self.generation, self.answers]
+        return [*counted, self.previous, self.previous_orders]
 
 
 @dataclass(frozen=True)
@@ -86,12 +102,37 @@ class Snapshot:
         return ", ".join(flaws) or "EXACT"
 
 
+class Script:
+    """One of ``lua/*.lua``. The texts are sent once, and again when Redis has forgotten them: then none did run."""
+
+    def __init__(self, client: redis.Redis, name: str) -> None:
+        self._client = client
+        self._sha = sha1(TEXTS[name].encode()).hexdigest()
+
+    def __call__(self, keys: Sequence[str], args: Sequence[str | int], *, pipe: Pipeline | None = None) -> Any:
+        """Run it, or queue it where `pipe` is inside MULTI: `load` it before."""
+        evalsha = (pipe or self._client).evalsha
+        try:
+            return evalsha(self._sha, len(keys), *keys, *args)
+        except NoScriptError:
+            self.load()
+            return evalsha(self._sha, len(keys), *keys, *args)
+
+    def load(self) -> None:
+        """Send all texts: a purchase that needs two scripts must not find the second one missing after its thinking."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for text in TEXTS.values():
+                pipe.script_load(text)
+            pipe.execute()
+
+
 class Sale:
-    """Opens, resets and reports one sale.
+    """Opens, resets and reports one sale; knows which generation of each item this process sells. Thread-safe.
 
     Args:
         client: see `app.sales.redis_client`.
         sale: its id.
+        record: what etcd knows of it.
         stock: pieces of each item that the sale begins with if nobody has reset it yet.
         items: how many items there are; they are called "1", "2" and so on.
 
@@ -99,50 +140,113 @@ class Sale:
         keys_of: the Redis keys of each item, in the order in which the items are shown.
     """
 
-    def __init__(self, client: redis.Redis, sale: str, *, stock: int, items: int = 1) -> None:
+    def __init__(self, client: redis.Redis, sale: str, *, record: OpeningRecord, stock: int, items: int = 1) -> None:
         self.client = client
         self.keys_of = {item: Keys(sale, item) for item in map(str, range(1, items + 1))}
+        self._record = record
         self._stock = stock
-        self._reset = {item: self.script("reset", *_counters(keys)) for item, keys in self.keys_of.items()}
+        self._reset = Script(client, "reset")
+        self._next_generation = Script(client, "next_generation")
+        self._known: dict[str, str] = {}
+        self._lost: dict[str, str] = {}  # what Redis has instead of the generation that etcd knows
+        self._outage: tuple[float, Exception] | None = None  # when etcd did not answer, and what was said
+        self._lock = threading.Lock()
 
     @property
     def keys(self) -> Keys:
         """Those of the default item."""
         return self.keys_of[DEFAULT_ITEM]
 
-    def script(self, name: str, *keys: str) -> Callable[..., Any]:
-        """The script in ``lua/NAME.lua`` on `keys`, to be called with its ARGV.
+    def generation(self, item: str) -> str:
+        """The generation that a purchase of `item` has to find in Redis; empty if that is not known yet."""
+        return self._known.get(item, "")
 
-        Its text is sent once, and again when Redis has forgotten it: a script that Redis does not know did not run.
+    def reconcile(self, item: str, found: str) -> None:
+        """Ask etcd, because Redis has generation `found` (or none: empty) and not `generation`; return to try again.
+
+        Opens the sale if it never was. Threads that come while one asks share its answer.
+
+        Raises:
+            SaleLost: Redis does not have what was opened last.
+            EtcdUnavailable: nobody knows what was.
         """
-        script = self.load(name)
-        return lambda *args, client=None: script(keys, args, client)
+        came = time.monotonic()
+        with self._lock:
+            if self._lost.get(item) == found:
+                raise SaleLost
+            if found and self._known.get(item) == found:
+                return
+            if self._outage and self._outage[0] >= came:
+                raise again(self._outage[1])
+            try:
+                openings = self._record.read()
+            except EtcdError as error:
+                self._outage = time.monotonic(), error
+                raise
+            if item not in openings and item not in self._known:  # if it is known, etcd was wiped: do not open it twice
+                openings = self._open_new(openings)
+            if item not in openings or not self._follows(item, openings[item]):
+                self._lost[item] = found
+                raise SaleLost
+            self._known.update({each: opened.generation for each, opened in openings.items()})
 
-    def load(self, name: str) -> Script:
-        """The script in ``lua/NAME.lua``, to be called with KEYS and ARGV."""
-        return self.client.register_script((LUA / f"{name}.lua").read_text(encoding="utf-8"))
+    def _open_new(self, openings: Openings) -> Openings:
+        """Open the items that never were, or adopt how they stand in Redis."""
+        new = [item for item in self.keys_of if item not in openings]
+        generation = self._generation_after(openings)
+        begun = self._write_openings({item: Opened(generation, self._stock) for item in new}, "if closed")
+        return self._record.update(lambda before: {**begun, **before})
+
+    def _follows(self, item: str, opened: Opened) -> bool:
+        """Whether Redis has this opening. A reset writes to etcd first, so Redis has a moment to follow."""
+        for patience_s in (0, *_PATIENCE_S):
+            time.sleep(patience_s)
+            if self._in_redis(item) == opened.generation:
+                return True
+        return False
+
+    def _in_redis(self, item: str) -> str:
+        stock, generation = self.client.mget(self.keys_of[item].stock, self.keys_of[item].generation)
+        return str(generation) if stock and generation else ""
 
     def reset(self, stock: int | None = None) -> None:
-        """Begin again with `stock` pieces of each item, empty ledgers and new generations, in one step."""
-        with self.client.pipeline(transaction=True) as pipe:
-            for reset in self._reset.values():
-                reset(self._stock if stock is None else stock, "always", client=pipe)
-            pipe.execute()
+        """Begin again with `stock` pieces of each item, empty ledgers and a new generation.
 
-    def open_if_closed(self, item: str = DEFAULT_ITEM, *, client: redis.Redis | None = None) -> None:
-        """Begin the sale of an item if there is none: at the very first request, or after Redis lost its data."""
-        self._reset[item](self._stock, "if closed", client=client)
+        Raises:
+            EtcdUnavailable: nothing is reset.
+        """
+
+        def begin(before: Openings) -> Openings:
+            opened = Opened(self._generation_after(before), self._stock if stock is None else stock)
+            return dict.fromkeys(self.keys_of, opened)
+
+        openings = self._record.update(begin)
+        begun = self._write_openings({item: openings[item] for item in self.keys_of}, "always")
+        with self._lock:
+            self._known.update({item: opened.generation for item, opened in begun.items()})
+
+    def _generation_after(self, openings: Openings) -> str:
+        keys = [self.keys.nothing, *(each.generation for each in self.keys_of.values())]
+        highest = max((opened.generation for opened in openings.values()), key=int, default="0")
+        return str(self._next_generation(keys, [highest]))
+
+    def _write_openings(self, openings: Openings, when: Literal["always", "if closed"]) -> Openings:
+        """Open items in Redis, all in one step; what is open there afterwards."""
+        self._reset.load()
+        with self.client.pipeline(transaction=True) as pipe:
+            for item, opened in openings.items():
+                self._reset(self.keys_of[item].counters(), [opened.stock, opened.generation, when], pipe=pipe)
+            answers = pipe.execute()
+        return {item: Opened(answer[0], int(answer[1])) for item, answer in zip(openings, answers, strict=True)}
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
-        """An item's counters and ledger as of one moment, at which its sale is opened if there is none."""
+        """An item's counters and ledger as of one moment; opens the sale if it never was. Raises as `reconcile`."""
         k = self.keys_of[item]
-        with self.client.pipeline(transaction=True) as pipe:
-            self.open_if_closed(item, client=pipe)
-            pipe.mget(k.initial, k.stock, k.lucky)
-            pipe.llen(k.orders)
-            _, (initial, stock, lucky), orders = pipe.execute()
-        return Snapshot(initial=int(initial), stock=int(stock), lucky=int(lucky), orders=orders)
-
-
-def _counters(k: Keys) -> tuple[str, ...]:
-    return k.initial, k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers, k.previous, k.previous_orders
+        while True:
+            with self.client.pipeline(transaction=True) as pipe:
+                pipe.mget(k.initial, k.stock, k.lucky, k.generation)
+                pipe.llen(k.orders)
+                (initial, stock, lucky, generation), orders = pipe.execute()
+            if stock and generation == self.generation(item):
+                return Snapshot(initial=int(initial), stock=int(stock), lucky=int(lucky), orders=orders)
+            self.reconcile(item, generation if stock and generation else "")

@@ -7,8 +7,12 @@ from collections.abc import Callable
 import redis
 from flask import Flask, Response
 
+from app.config.settings import Settings
 from app.locking.etcd_sessions import EtcdSessions
+from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect
+from app.sales.refusals import SaleLost
+from app.sales.sale import Sale
 from app.web.responses import json_response, problem_response
 from lock import EtcdError
 
@@ -21,10 +25,12 @@ class Health:
     Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
     """
 
-    def __init__(self, redis_url: str, sessions: EtcdSessions) -> None:
+    def __init__(self, settings: Settings, sessions: EtcdSessions) -> None:
         # Its own client: the shop's has longer deadlines, and its connections are for buyers.
-        self._redis = connect(redis_url, connections=2, timeout=TIMEOUT)
+        self._redis = connect(settings.redis_url, connections=2, timeout=TIMEOUT)
         self._sessions = sessions
+        record = OpeningRecord(sessions.client, settings.sale, timeout=TIMEOUT)
+        self._sale = Sale(self._redis, settings.sale, record=record, stock=settings.stock, items=settings.items)
 
     def livez(self) -> Response:
         return json_response({"status": "alive"})
@@ -33,6 +39,7 @@ class Health:
         states = {
             "etcd": _state(lambda: self._sessions.ping(timeout=TIMEOUT)),
             "redis": _state(self._write_nothing),
+            "sale": self._sale_state(),
         }
         away = [name for name, state in states.items() if state != "ok"]
         if not away:
@@ -42,6 +49,15 @@ class Health:
     def _write_nothing(self) -> None:
         """Replace what is not there, in a script: Redis refuses that where it would refuse a purchase."""
         self._redis.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, "sale:nothing")
+
+    def _sale_state(self) -> str:
+        try:
+            self._sale.snapshot()
+        except SaleLost as error:
+            return str(error)
+        except (EtcdError, redis.RedisError):
+            pass  # as etcd and Redis have told
+        return "ok"
 
     def close(self) -> None:
         self._redis.close()

@@ -72,7 +72,7 @@ class Shop:
     def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
         try:
             with self._metrics.in_progress.track_inprogress():
-                receipt = seller.buy(purchase)
+                receipt = seller.serve(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:

@@ -12,10 +12,12 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
+from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
+from lock import connect as connect_etcd
 
 
 @pytest.fixture
@@ -77,8 +79,8 @@ def browser(app: Flask) -> FlaskClient:
 @pytest.fixture
 def sale(settings: Settings) -> Iterator[Sale]:
     """The sale in Redis, opened, with all its items."""
-    client = connect(settings.redis_url, connections=8)
-    sale = Sale(client, settings.sale, stock=settings.stock, items=settings.items)
-    sale.reset()
-    yield sale
-    client.close()
+    with connect(settings.redis_url, connections=8) as client, connect_etcd(settings.etcd_endpoints) as etcd:
+        record = OpeningRecord(etcd, settings.sale)
+        sale = Sale(client, settings.sale, record=record, stock=settings.stock, items=settings.items)
+        sale.reset()
+        yield sale

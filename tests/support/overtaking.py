@@ -1,4 +1,4 @@
-"""Being quicker than a command that is about to be sent to Redis."""
+"""Being quicker than a command on its way to Redis, and losing the answer to one."""
 
 from __future__ import annotations
 
@@ -24,3 +24,22 @@ def overtaken(place: int, rival: Callable[[], object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis.Connection, "send_packed_command", send_after_rival)
         yield
+
+
+@contextmanager
+def answer_lost(marker: bytes) -> Iterator[None]:
+    """Let Redis execute the first command sent inside that contains `marker`, and close its connection unheard."""
+    send, lost = redis.Connection.send_packed_command, list[bytes]()
+
+    def send_and_hang_up(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
+        send(connection, command, *args, **options)
+        text = command if isinstance(command, bytes) else b"".join(command)
+        if marker in text and not lost:
+            lost.append(marker)
+            connection.read_response()
+            connection.disconnect()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis.Connection, "send_packed_command", send_and_hang_up)
+        yield
+    assert lost, f"nothing with {marker!r} was sent"

@@ -10,12 +10,14 @@ from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.config.settings import MOST_ITEMS
 from app.guards import GUARDS
+from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from app.web.access import require_admin
 from app.web.params import Parameters
 from app.web.responses import json_response, problem_response
 from app.web.routes import LONGEST_HOLD_MS
+from lock import connect as connect_etcd
 
 MOST_BUYERS = 10_000
 
@@ -28,7 +30,9 @@ class Controls:
         self._settings = settings
         self._stack = stack
         self._locust = locust
-        self._sale = Sale(connect(shop.redis_url, connections=1), shop.sale, stock=shop.stock, items=shop.items)
+        client = connect(shop.redis_url, connections=1)
+        record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
+        self._sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items)
 
     def reset(self) -> Response:
         """``POST /control/reset``: begin the sale again. It does not ask an instance, which may be busy or frozen."""

@@ -1,28 +1,38 @@
--- A whole purchase in one script: Redis runs one script at a time, so there is nothing to lock.
--- KEYS     stock, lucky, orders, generation, answers
--- ARGV     idempotency key or '', ledger entry
--- Returns  {'closed'}             there is no sale
---          {'replay', answer}     the idempotency key has its answer already
---          {'sold_out', stock}    now also the answer to the idempotency key
---          {'sold', stock left}
-local stock = tonumber(redis.call('GET', KEYS[1]))
-if not stock or redis.call('EXISTS', KEYS[4]) == 0 then
-  return {'closed'}
+-- Purchases read and written in one step: Redis runs one script at a time, so there is nothing to lock. All are decided, or none.
+-- KEYS     stock, lucky, orders, fence, generation, answers
+-- ARGV     generation, token or '', then for each purchase: idempotency key or '', ledger entry
+-- Returns  {'generation', found}  this is not the sale that is expected; nothing is changed
+--          {'fenced', fence}      a higher token was here; nothing is changed
+--          {'decided', ...}       and for each purchase two more, in the order given:
+--            'replay', answer       the idempotency key has its answer already, perhaps from this very group
+--            'sold', stock left
+--            'sold_out', stock      the last two are now also the answer to the idempotency key
+local before, other = items_left(KEYS[1], KEYS[5], ARGV[1])
+local refusal = other or fenced(KEYS[4], ARGV[2])
+if refusal then
+  return refusal
 end
-local keyed = ARGV[1] ~= ''
-local answer = keyed and redis.call('HGET', KEYS[5], ARGV[1])
-if answer then
-  return {'replay', answer}
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[4], ARGV[2])
 end
-local outcome = 'sold_out'
-if stock > 0 then
-  outcome = 'sold'
-  stock = redis.call('DECR', KEYS[1])
-  redis.call('INCR', KEYS[2])
-  redis.call('RPUSH', KEYS[3], ARGV[2])
+local results, stock = {'decided'}, before
+for place = 3, #ARGV, 2 do
+  local key, entry = ARGV[place], ARGV[place + 1]
+  local outcome, found = 'replay', first_answer(KEYS[6], key)
+  if not found then
+    outcome = stock > 0 and 'sold' or 'sold_out'
+    if outcome == 'sold' then
+      stock = stock - 1
+      redis.call('RPUSH', KEYS[3], entry)
+    end
+    keep_answer(KEYS[6], key, outcome, stock, entry)
+    found = stock
+  end
+  table.insert(results, outcome)
+  table.insert(results, found)
 end
-if keyed then
-  local entry = ',"stock":' .. stock .. ',"entry":' .. ARGV[2] .. '}'
-  redis.call('HSET', KEYS[5], ARGV[1], '{"outcome":"' .. outcome .. '"' .. entry)
+if stock < before then
+  redis.call('SET', KEYS[1], stock)
+  redis.call('INCRBY', KEYS[2], before - stock)
 end
-return {outcome, stock}
+return results

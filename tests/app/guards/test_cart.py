@@ -20,9 +20,7 @@ from app.config.settings import Settings
 from app.sales.purchase import Purchase
 from app.sales.refusals import FencedOff
 from app.sales.sale import Sale
-from loadtest.stack.servers import Redis
 from lock import Mutex, Session, connect
-from tests.support.lossy_proxy import LossyProxy
 from tests.support.waiting import wait_until
 
 
@@ -198,15 +196,15 @@ def test_one_high_fence_refuses_the_whole_cart(
 def test_a_cart_fences_every_item(app: Flask, sale: Sale) -> None:
     """After a cart, holders from before it are refused at each of its items, and at no other."""
     tokens = buy(app.test_client(), 1, 2).get_json()["token"]
-    inventories = services.of(app).shop._guards["etcd"].tools.inventories
+    stocks = services.of(app).shop._guards["etcd"].tools.stocks
     for item in ("1", "2"):
         late = Purchase("bob", "etcd", item=item)
         late.token = tokens[item] - 1
         with pytest.raises(FencedOff):
-            inventories[item].fenced_read(late)
+            stocks[item].read(late, fence=tokens[item] - 1)
     free = Purchase("bob", "etcd", item="3")
     free.token = 1
-    assert inventories["3"].fenced_read(free).stock == 10
+    assert stocks["3"].read(free, fence=1).stock == 10
 
 
 def test_a_lost_lock_buys_nothing(app: Flask, settings: Settings, sale: Sale, stranger: Session) -> None:
@@ -219,37 +217,6 @@ def test_a_lost_lock_buys_nothing(app: Flask, settings: Settings, sale: Sale, st
         stranger.client.delete(holder.key, holder.token)
         assert cart.result(20).get_json()["outcome"] == "lock_lost"
     assert stocks(sale) == [10, 10, 10, 10]
-
-
-def test_a_lost_answer_is_in_doubt_and_the_key_resolves_it(settings: Settings, sale: Sale, redis_server: Redis) -> None:
-    """The buyer is told that the cart may have been bought; the same key finds it."""
-    with LossyProxy(redis_server.port) as lossy:
-        app = create_app(dataclasses.replace(settings, redis_url=f"redis://127.0.0.1:{lossy.port}/0"))
-        browser = app.test_client()
-        assert buy(browser, 3, 4).status_code == 200  # now Redis knows the script
-        lossy.lose_answer_to(b"EVALSHA")
-        lost = buy(browser, 1, 2, key="k").get_json()
-        assert (lost["outcome"], lost["in_doubt"]) == ("unavailable", True)
-        again = buy(browser, 1, 2, key="k")
-        services.of(app).close()
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
-    assert stocks(sale) == [9, 9, 9, 9]
-
-
-def test_a_cart_opens_what_is_closed(browser: FlaskClient, sale: Sale) -> None:
-    """Items that the sale did not have yet, or that have no stock, begin with that of the settings."""
-    keys = sale.keys_of["1"], sale.keys_of["3"]
-    for lost in ([name for each in keys for name in vars(each).values()], [each.stock for each in keys]):
-        sale.client.delete(*lost)
-        assert buy(browser, 1, 3).get_json()["stock"] == {"1": 9, "3": 9}
-    assert not sale.client.exists(sale.keys.answers), "nobody has brought a key"
-
-
-def test_a_cart_opens_half_a_sale(browser: FlaskClient, sale: Sale) -> None:
-    """A stock without a generation, as a late plain write leaves it in a Redis that lost its data, is no sale."""
-    sale.client.delete(sale.keys_of["3"].generation)
-    sale.client.set(sale.keys_of["3"].stock, 5)
-    assert buy(browser, 1, 3).get_json()["stock"] == {"1": 9, "3": 9}
 
 
 @pytest.mark.parametrize(

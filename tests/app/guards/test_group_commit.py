@@ -1,58 +1,129 @@
-"""The line in which purchases wait to be committed together: who leads, who is taken, and what each is told."""
+"""The commit queue: which entry leads, which are taken, what each is told, and what interrupts do not break."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+from flask import Flask
 
-from app.guards.group_commit import Line, Member
+from app import services
+from app.guards.group_commit import CommitQueue, Entry
+from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
+from tests.support.waiting import wait_until
 
 
-def joined(line: Line, *buyers: str) -> list[Member]:
-    """A member for each buyer, in this order."""
-    members = [Member(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in buyers]
-    for member in members:
-        line.join(member)
-    return members
+class Interrupted(BaseException):
+    """What no `except Exception` catches, as KeyboardInterrupt."""
 
 
-def test_the_first_in_line_leads() -> None:
-    """Whoever is taken out or steps out, the next one leads, and nobody besides."""
-    line = Line()
-    ada, bob, cleo, dan = joined(line, "ada", "bob", "cleo", "dan")
-    assert [member.leads for member in (ada, bob, cleo, dan)] == [True, False, False, False]
-    assert line.take(2) == [ada, bob]
+def added(queue: CommitQueue, *buyers: str) -> list[Entry]:
+    """An entry for each buyer, in this order."""
+    entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in buyers]
+    for entry in entries:
+        queue.add(entry)
+    return entries
+
+
+def test_the_first_entry_leads() -> None:
+    """When the leader is taken or removed, the next one leads, and none besides."""
+    queue = CommitQueue()
+    ada, bob, cleo, dan = added(queue, "ada", "bob", "cleo", "dan")
+    assert [entry.leads for entry in (ada, bob, cleo, dan)] == [True, False, False, False]
+    assert queue.take(2) == [ada, bob]
     assert (cleo.leads, dan.leads) == (True, False)
-    assert line.leave(cleo)
+    assert queue.remove(cleo)
     assert dan.leads
-    assert not line.leave(ada)
-    assert line.take(2) == [dan]
-    assert line.take(2) == []
+    assert not queue.remove(ada)
+    assert queue.take(2) == [dan]
+    assert queue.take(2) == []
 
 
-def test_a_member_waits_to_lead_or_to_be_settled() -> None:
-    """Nobody waits for longer than his time and what he was told to add to it."""
-    line = Line()
-    ada, bob = joined(line, "ada", "bob")
-    late = Member(Purchase("cleo", "etcd-batch"), timeout=0)
+def test_an_entry_waits_to_lead_or_to_be_settled() -> None:
+    """It waits no longer than its time and what it was told to add to it."""
+    queue = CommitQueue()
+    ada, bob = added(queue, "ada", "bob")
+    late = Entry(Purchase("cleo", "etcd-batch"), timeout=0)
     assert ada.wait(0)
-    assert (late.wait(0), late.remaining()) == (False, 0.0)
-    line.dissolve(TimeoutError("nobody can have the lock"))
-    assert bob.wait(0)
-    for member in (ada, bob):
-        with pytest.raises(TimeoutError, match="nobody can have"):
-            member.result()
-
-
-def test_a_result_is_waited_for() -> None:
-    """A member that was taken out asks before its group is committed."""
-    line = Line()
-    _, bob = joined(line, "ada", "bob")
-    line.take(2)
+    assert (bob.wait(-20), late.wait(0), late.remaining()) == (False, False, 0.0)
     commit = threading.Timer(0.1, bob.settle, [TimeoutError("this one")])
+    queue.take(2)
     commit.start()
     with pytest.raises(TimeoutError, match="this one"):
         bob.result()
     commit.join()
+
+
+def test_each_entry_raises_its_own_error() -> None:
+    """Threads that share a failure do not share the exception, whose traceback each of them would write to."""
+    queue = CommitQueue()
+    entries, cause = added(queue, "ada", "bob", "cleo"), TimeoutError("the lock is out of reach")
+    queue.fail_all(cause)
+    raised = []
+    for entry in entries:
+        with pytest.raises(TimeoutError, match="out of reach") as caught:
+            entry.result()
+        raised.append(caught.value)
+    assert len({*map(id, raised), id(cause)}) == 4
+    assert {error.__cause__ for error in raised} == {cause}
+    assert cause.__traceback__ is None
+
+
+def buy(app: Flask) -> Any:
+    """The outcome of one purchase; None if its thread was interrupted."""
+    try:
+        return app.test_client().post("/stock/reduce?guard=etcd-batch").get_json()["outcome"]
+    except Interrupted:
+        return None
+
+
+@pytest.mark.parametrize("moment", ["waiting in the queue", "waiting for the lock"])
+def test_an_interrupted_leader_blocks_nobody(app: Flask, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that is ended by no Exception passes the lead on: those behind it buy."""
+    made, queued = services.of(app), threading.Event()
+    cohort, queue = made.sessions.cohort(), made.shop._guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        monkeypatch.undo()
+        queued.wait(20)
+        raise Interrupted
+
+    patched, name = (Entry, "wait") if moment == "waiting in the queue" else (cohort, "acquire")
+    monkeypatch.setattr(patched, name, interrupted)
+    with ThreadPoolExecutor(4) as threads:
+        buyers = [threads.submit(buy, app)]
+        wait_until(lambda: len(queue) == 1)
+        buyers += [threads.submit(buy, app) for _ in range(3)]
+        wait_until(lambda: len(queue) == 4)
+        queued.set()
+        assert [buyer.result(20) for buyer in buyers] == [None, "sold", "sold", "sold"]
+    assert len(queue) == 0
+
+
+def test_an_interrupted_commit_leaves_its_group_in_doubt(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the thread that commits is ended, the others of the group are told so, and the next group is served."""
+    made, stuck = services.of(app), threading.Event()
+    queue = made.shop._guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        monkeypatch.undo()
+        raise Interrupted
+
+    cohort = made.sessions.cohort()
+    acquire = cohort.acquire
+
+    def late(*, timeout: float) -> Any:
+        stuck.wait(20)
+        return acquire(timeout=timeout)
+
+    monkeypatch.setattr(cohort, "acquire", late)
+    monkeypatch.setattr(Inventory, "sell_group", interrupted)
+    with ThreadPoolExecutor(3) as threads:
+        buyers = [threads.submit(buy, app) for _ in range(3)]
+        wait_until(lambda: len(queue) == 3)
+        stuck.set()
+        assert sorted(str(buyer.result(20)) for buyer in buyers) == ["None", "unavailable", "unavailable"]
+    assert buy(app) == "sold"

@@ -1,4 +1,4 @@
-"""Purchases at the level of Redis: fencing in every interleaving, resets, big tokens, idempotent answers."""
+"""Purchases at the level of Redis: one contract for all ways to write, and fencing in every interleaving."""
 
 from __future__ import annotations
 
@@ -16,20 +16,67 @@ from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.refusals import FencedOff, KeyReused, SaleReset
 from app.sales.sale import Sale, Snapshot
+from app.sales.tokens import Token
+from lock import CohortToken
 from tests.support.overtaking import overtaken
 
-
-@pytest.fixture
-def inventory(sale: Sale) -> Inventory:
-    """The sale's inventory, as instance shop-a sells from it."""
-    return Inventory(sale, instance="shop-a")
+Buy = Callable[[Inventory, Purchase], Receipt]
 
 
-def holder(token: int, **options: Any) -> Purchase:
+def plain(inventory: Inventory, purchase: Purchase) -> Receipt:
+    """Read, then write."""
+    reading = inventory.read(purchase)
+    return reading.receipt or inventory.write(purchase, reading)
+
+
+def watched(inventory: Inventory, purchase: Purchase) -> Receipt:
+    """The same through a pipeline that watches, again and again until no other was faster."""
+    while True:
+        with suppress(redis.WatchError), inventory.watching() as pipe:
+            reading = inventory.read(purchase, pipe=pipe)
+            return reading.receipt or inventory.write(purchase, reading, pipe=pipe)
+
+
+def fenced(inventory: Inventory, purchase: Purchase) -> Receipt:
+    """The same under a token."""
+    purchase.token = purchase.token or 7
+    reading = inventory.read(purchase, fence=purchase.token)
+    return reading.receipt or inventory.write(purchase, reading, fence=purchase.token)
+
+
+def grouped(inventory: Inventory, purchase: Purchase) -> Receipt:
+    """A group of one under a token."""
+    purchase.token = purchase.token or 7
+    (result,) = inventory.sell_group([purchase], fence=purchase.token)
+    if isinstance(result, KeyReused):
+        raise result
+    return result
+
+
+BUY: dict[str, Buy] = {
+    "plain": plain,
+    "watched": watched,
+    "fenced": fenced,
+    "group": grouped,
+    "atomic": Inventory.sell,
+}
+each_way = pytest.mark.parametrize("buy", BUY.values(), ids=BUY)
+each_way_under_a_token = pytest.mark.parametrize("buy", [fenced, grouped])
+
+
+def holder(token: Token, buyer: str = "ada", key: str | None = None) -> Purchase:
     """A purchase inside its critical section under `token`."""
-    purchase = Purchase(buyer=options.pop("buyer", "ada"), guard="etcd", **options)
-    purchase.token = token
-    return purchase
+    return Purchase(buyer, "etcd", key=key, token=token)
+
+
+def read(inventory: Inventory, purchase: Purchase) -> Any:
+    """The fenced read."""
+    return inventory.read(purchase, fence=purchase.token)
+
+
+def write(inventory: Inventory, purchase: Purchase, reading: Any) -> Receipt:
+    """The fenced write."""
+    return inventory.write(purchase, reading, fence=purchase.token)
 
 
 def ledger(sale: Sale) -> list[dict[str, Any]]:
@@ -37,185 +84,28 @@ def ledger(sale: Sale) -> list[dict[str, Any]]:
     return [json.loads(entry) for entry in sale.client.lrange(sale.keys.orders, 0, -1)]
 
 
-def test_a_fenced_purchase_is_written_whole(sale: Sale, inventory: Inventory) -> None:
-    """One fenced purchase takes one item, counts it, and signs the ledger with buyer, instance, guard and token."""
-    purchase = holder(7, buyer="Ada ☃ \U0001f6d2")
-    receipt = inventory.fenced_write(purchase, inventory.fenced_read(purchase))
-    assert (receipt.outcome, receipt.stock, receipt.token) == (Outcome.SOLD, 9, 7)
+# The contract of all ways
+
+
+@each_way
+@pytest.mark.parametrize("buyer", ["ada", "ä☃\U0001f6d2", '"}{', "a\x00b", "x" * 200])
+def test_a_purchase_is_written_whole(sale: Sale, inventory: Inventory, buy: Buy, buyer: str) -> None:
+    """One purchase takes one item, counts it, and signs the ledger with buyer, instance, guard and token."""
+    purchase = Purchase(buyer, "g", key="k")
+    receipt = buy(inventory, purchase)
+    assert (receipt.outcome, receipt.stock, receipt.token) == (Outcome.SOLD, 9, purchase.token)
     (entry,) = ledger(sale)
     assert abs(entry.pop("at_ms") / 1000 - time.time()) < 60
     assert entry == {
         "order": receipt.order,
         "item": "1",
-        "buyer": "Ada ☃ \U0001f6d2",
+        "buyer": buyer,
         "instance": "shop-a",
-        "guard": "etcd",
-        "token": 7,
+        "guard": "g",
+        "token": purchase.token,
     }
-    now = sale.snapshot()
-    assert (now.initial, now.stock, now.lucky, now.orders) == (10, 9, 1, 1)
-
-
-def test_old_holder_cannot_write_after_the_new_one_wrote(sale: Sale, inventory: Inventory) -> None:
-    """Old reads, new reads and writes, old writes: the old write is refused and changes nothing."""
-    old, new = holder(5), holder(6)
-    stale = inventory.fenced_read(old)
-    inventory.fenced_write(new, inventory.fenced_read(new))
-    with pytest.raises(FencedOff, match="token 5 is fenced off, 6"):
-        inventory.fenced_write(old, stale)
-    assert (sale.snapshot().stock, sale.snapshot().orders) == (9, 1)
-
-
-def test_old_holder_cannot_write_between_the_new_ones_read_and_write(sale: Sale, inventory: Inventory) -> None:
-    """Old reads, new reads, old writes, new writes: the new *read* has fenced the old one off already."""
-    old, new = holder(5), holder(6)
-    stale = inventory.fenced_read(old)
-    fresh = inventory.fenced_read(new)
-    with pytest.raises(FencedOff):
-        inventory.fenced_write(old, stale)
-    assert inventory.fenced_write(new, fresh).stock == 9
-    assert (sale.snapshot().stock, sale.snapshot().orders) == (9, 1)
-
-
-def test_old_holder_cannot_even_read(sale: Sale, inventory: Inventory) -> None:
-    """A holder that comes back after a newer one has read learns it at its read."""
-    inventory.fenced_read(holder(6))
-    with pytest.raises(FencedOff):
-        inventory.fenced_read(holder(5))
-
-
-@pytest.mark.parametrize("low", [2**53, 2**63 - 2, 9, 99_999_999_999_999_999])
-def test_tokens_are_compared_exactly(inventory: Inventory, low: int) -> None:
-    """Two tokens that are one apart are told apart even where Lua's numbers could not, and where digits are added."""
-    inventory.fenced_read(holder(low + 1))
-    with pytest.raises(FencedOff):
-        inventory.fenced_read(holder(low))
-
-
-def test_the_same_token_may_go_on(inventory: Inventory) -> None:
-    """One hold may make several purchases."""
-    for left in (9, 8):
-        again = holder(5)
-        assert inventory.fenced_write(again, inventory.fenced_read(again)).stock == left
-    (receipt,) = inventory.fenced_group([holder(5)])
-    assert receipt.stock == 7
-
-
-def test_a_holder_paused_across_a_reset_writes_nothing(sale: Sale, inventory: Inventory) -> None:
-    """A reset between read and write refuses the write, although the fence is back at zero."""
-    purchase = holder(5)
-    stale = inventory.fenced_read(purchase)
-    sale.reset(3)
-    with pytest.raises(SaleReset):
-        inventory.fenced_write(purchase, stale)
-    assert (sale.snapshot().stock, sale.snapshot().orders) == (3, 0)
-
-
-def test_a_holder_paused_while_redis_loses_its_data_writes_nothing(sale: Sale, inventory: Inventory) -> None:
-    """A sale that was opened anew after Redis lost everything has another generation than the one before."""
-    purchase = holder(5)
-    stale = inventory.fenced_read(purchase)
-    sale.client.delete(*vars(sale.keys).values())
-    sale.open_if_closed()
-    with pytest.raises(SaleReset):
-        inventory.fenced_write(purchase, stale)
-
-
-def test_a_reset_heals_a_wiped_etcd(sale: Sale, inventory: Inventory) -> None:
-    """An etcd that counts from one again is fenced off until the sale is reset, and sells afterwards."""
-    inventory.fenced_read(holder(1000))
-    with pytest.raises(FencedOff, match="reset the sale"):
-        inventory.fenced_read(holder(1))
-    sale.reset()
-    again = holder(1)
-    assert inventory.fenced_write(again, inventory.fenced_read(again)).outcome is Outcome.SOLD
-
-
-def test_the_plain_write_believes_what_it_read(sale: Sale, inventory: Inventory) -> None:
-    """Two plain purchases that read the same stock both sell, and one update is lost: the race is real."""
-    first, second = Purchase("ada", "none"), Purchase("bob", "none")
-    readings = inventory.read(first), inventory.read(second)
-    inventory.write(first, readings[0])
-    inventory.write(second, readings[1])
-    now = sale.snapshot()
-    assert (now.stock, now.orders, now.lost_updates, now.verdict) == (9, 2, 1, "1 lost update")
-
-
-def test_a_plain_write_leaves_the_first_answer_to_a_key(inventory: Inventory) -> None:
-    """Of two plain purchases that race with one key both may sell; whoever asks again is told of the first."""
-    first, second = Purchase("ada", "none", key="k"), Purchase("ada", "none", key="k")
-    readings = inventory.read(first), inventory.read(second)
-    inventory.write(first, readings[0])
-    assert inventory.write(second, readings[1]).order == second.order
-    assert plain(inventory, Purchase("ada", "none", key="k")).order == first.order
-
-
-def test_a_watched_write_notices_others(sale: Sale, inventory: Inventory) -> None:
-    """A purchase that watches fails with WatchError when anybody has bought since, and writes nothing."""
-    purchase = Purchase("ada", "redis-watch")
-    with inventory.watching() as pipe:
-        reading = inventory.read(purchase, pipe)
-        inventory.sell(Purchase("bob", "redis-lua"))
-        with pytest.raises(redis.WatchError):
-            inventory.write(purchase, reading, pipe)
-    assert sale.snapshot().orders == 1
-
-
-def test_a_first_request_opens_the_sale(sale: Sale, inventory: Inventory) -> None:
-    """A Redis without the sale, or without its stock, gets it at the first purchase, as the settings say."""
-    for buy in (BUY["plain"], BUY["fenced"], BUY["atomic"]):
-        for lost in (vars(sale.keys).values(), [sale.keys.stock]):
-            sale.client.delete(*lost)
-            assert buy(inventory, Purchase("ada", "none")).stock == 9
-
-
-def half_a_sale(sale: Sale, inventory: Inventory) -> None:
-    """What a plain purchase leaves that was thinking while Redis lost its data: stock, lucky and orders alone."""
-    purchase = Purchase("ada", "none")
-    reading = inventory.read(purchase)
-    sale.client.delete(*vars(sale.keys).values())
-    inventory.write(purchase, reading)
-
-
-def test_half_a_sale_is_none_to_whoever_looks(sale: Sale, inventory: Inventory) -> None:
-    """What a plain write leaves of a sale that Redis has lost is opened anew at the next look."""
-    half_a_sale(sale, inventory)
-    assert sale.snapshot() == Snapshot(initial=10, stock=10, lucky=0, orders=0)
-
-
-def test_half_a_sale_is_not_sold_out(sale: Sale, inventory: Inventory) -> None:
-    """An empty stock that a plain write leaves of a sale that Redis has lost tells nobody that nothing is left."""
-    sale.reset(0)
-    assert fenced(inventory, Purchase("ada", "etcd")).outcome is Outcome.SOLD_OUT
-    sale.reset(1)
-    half_a_sale(sale, inventory)
-    assert inventory.sold_out_check.take(Purchase("bob", "etcd")) is None
-    assert fenced(inventory, Purchase("bob", "etcd")).stock == 9
-
-
-def plain(inventory: Inventory, purchase: Purchase) -> Any:
-    """The plain purchase, unprotected."""
-    reading = inventory.read(purchase)
-    return reading.receipt or inventory.write(purchase, reading)
-
-
-def watched(inventory: Inventory, purchase: Purchase) -> Any:
-    """The plain purchase through a pipeline that watches."""
-    with inventory.watching() as pipe:
-        reading = inventory.read(purchase, pipe)
-        return reading.receipt or inventory.write(purchase, reading, pipe)
-
-
-def fenced(inventory: Inventory, purchase: Purchase) -> Any:
-    """The fenced purchase."""
-    purchase.token = 1
-    reading = inventory.fenced_read(purchase)
-    return reading.receipt or inventory.fenced_write(purchase, reading)
-
-
-Buy = Callable[[Inventory, Purchase], Any]
-BUY: dict[str, Buy] = {"plain": plain, "watched": watched, "fenced": fenced, "atomic": Inventory.sell}
-each_way = pytest.mark.parametrize("buy", BUY.values(), ids=BUY)
+    assert sale.snapshot() == Snapshot(initial=10, stock=9, lucky=1, orders=1)
+    assert buy(inventory, Purchase(buyer, "g", key="k")).order == receipt.order
 
 
 @each_way
@@ -244,89 +134,213 @@ def test_sold_out_is_remembered_too(sale: Sale, inventory: Inventory, buy: Buy) 
 
 
 @each_way
-def test_a_key_belongs_to_one_buyer(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """Another buyer with the same key gets neither the order nor an item."""
-    buy(inventory, Purchase("ada", "g", key="k"))
+def test_a_key_belongs_to_one_buyer_and_one_sale(sale: Sale, inventory: Inventory, buy: Buy) -> None:
+    """Another buyer with the same key gets neither the order nor an item; a new sale has forgotten the key."""
+    first = buy(inventory, Purchase("ada", "g", key="k"))
     with pytest.raises(KeyReused):
         buy(inventory, Purchase("bob", "g", key="k"))
     assert sale.snapshot().orders == 1
-
-
-@each_way
-def test_a_reset_forgets_the_keys(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """A new sale knows nothing of the answers of the one before."""
-    first = buy(inventory, Purchase("ada", "g", key="k"))
     sale.reset()
     again = buy(inventory, Purchase("ada", "g", key="k"))
-    assert again.order != first.order
-    assert not again.replayed
+    assert (again.order != first.order, again.replayed) == (True, False)
 
 
 @each_way
 def test_nothing_is_sold_below_zero(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """One after the other, exactly the initial stock is sold; for who brings no key, no answer is kept."""
+    """One after the other, exactly the initial stock is sold; without a key, no answer is kept."""
     outcomes = [buy(inventory, Purchase(str(number), "g")).outcome for number in range(12)]
     assert outcomes == [Outcome.SOLD] * 10 + [Outcome.SOLD_OUT] * 2
     assert sale.snapshot() == Snapshot(initial=10, stock=0, lucky=10, orders=10)
     assert not sale.client.exists(sale.keys.answers)
 
 
-@pytest.mark.parametrize("buy", [fenced, Inventory.sell])
-def test_half_a_sale_is_none_to_whoever_buys(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """What a plain write leaves of a sale that Redis has lost is opened anew by the next fenced or atomic purchase."""
-    half_a_sale(sale, inventory)
-    assert buy(inventory, Purchase("bob", "g")).stock == 9
-    assert sale.snapshot() == Snapshot(initial=10, stock=9, lucky=1, orders=1)
-
-
-def persistent(inventory: Inventory, purchase: Purchase) -> Any:
-    """The watched purchase, again and again until nobody was faster."""
-    while True:
-        with suppress(redis.WatchError):
-            return watched(inventory, purchase)
-
-
-def plain_read(inventory: Inventory, purchase: Purchase) -> Any:
-    """As much of the plain purchase as may have company."""
-    return inventory.read(purchase).receipt
+@each_way
+def test_scripts_survive_a_redis_that_forgot_them(sale: Sale, inventory: Inventory, buy: Buy) -> None:
+    """After SCRIPT FLUSH, as after a restart, purchases go on."""
+    for left in (9, 8):
+        sale.client.script_flush()
+        assert buy(inventory, Purchase("ada", "g")).stock == left
 
 
 @pytest.mark.parametrize("stock", [0, 1])
-@pytest.mark.parametrize("buy", [plain_read, persistent])
+@each_way
 def test_a_key_that_has_bought_is_never_told_sold_out(sale: Sale, inventory: Inventory, buy: Buy, stock: int) -> None:
-    """Whichever command of a plain read or a watched purchase the last item is bought before with the same key: that
-    one order is made, is the answer, and stays it.
-    """
+    """Whichever command the last item is bought before with the same key: one order, which is and stays the answer."""
     bought: list[Receipt] = []
+    purchase = Purchase("ada", "g", key="k")
 
     def deliver_and_buy() -> None:
-        sale.client.set(sale.keys.stock, 1)
-        bought.append(inventory.sell(Purchase("ada", "g", key="k")))
+        if purchase.decided is None:
+            sale.client.set(sale.keys.stock, 1)
+            bought.append(inventory.sell(Purchase("ada", "g", key="k")))
 
     for place in itertools.count():
         sale.reset(stock)
+        purchase = Purchase("ada", "g", key="k")
         with overtaken(place, deliver_and_buy):
-            receipt = buy(inventory, Purchase("ada", "g", key="k"))
+            receipt = buy(inventory, purchase)
         if len(bought) == place:
             break
         again = inventory.sell(Purchase("ada", "g", key="k"))
         assert receipt.order == again.order == bought[place].order
         assert sale.snapshot().orders == 1
+    assert bought
 
 
-def test_a_watched_sold_out_is_not_said_of_the_next_sale(sale: Sale, inventory: Inventory) -> None:
-    """Whichever command of a watched purchase the sale is reset before, a buyer with a key buys from the new one."""
+@each_way
+def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Inventory, buy: Buy) -> None:
+    """Whichever command the sale is reset before: the purchase is whole in the new sale, or refused."""
     resets: list[None] = []
+    purchase = Purchase("ada", "g", key="k")
+
+    def reset() -> None:
+        if purchase.decided is None:
+            resets.append(sale.reset(5))
+
     for place in itertools.count():
-        sale.reset(0)
-        with overtaken(place, lambda: resets.append(sale.reset(5))):
-            receipt = persistent(inventory, Purchase("ada", "g", key="k"))
+        sale.reset(1)
+        purchase = Purchase("ada", "g", key="k")
+        with overtaken(place, reset):
+            try:
+                receipt = buy(inventory, purchase)
+            except SaleReset:
+                assert sale.snapshot() == Snapshot(initial=5, stock=5, lucky=0, orders=0)
+                continue
         if len(resets) == place:
             break
         assert (receipt.outcome, receipt.stock, receipt.replayed) == (Outcome.SOLD, 4, False)
+    assert resets
 
 
-def test_scripts_survive_a_redis_that_forgot_them(sale: Sale, inventory: Inventory) -> None:
-    """After SCRIPT FLUSH, as after a restart, purchases go on."""
-    sale.client.script_flush()
-    assert [buy(inventory, Purchase("ada", "g")).stock for buy in (fenced, Inventory.sell)] == [9, 8]
+# What sets the plain ways apart
+
+
+def test_the_plain_write_believes_what_it_read(sale: Sale, inventory: Inventory) -> None:
+    """Two plain purchases that read the same stock both sell, and one update is lost: the race is real."""
+    first, second = Purchase("ada", "none"), Purchase("bob", "none")
+    readings = inventory.read(first), inventory.read(second)
+    inventory.write(first, readings[0])
+    inventory.write(second, readings[1])
+    now = sale.snapshot()
+    assert (now.stock, now.orders, now.lost_updates, now.verdict) == (9, 2, 1, "1 lost update")
+
+
+def test_a_watched_write_notices_others(sale: Sale, inventory: Inventory) -> None:
+    """A purchase that watches fails with WatchError when another has bought since, and writes nothing."""
+    purchase = Purchase("ada", "redis-watch")
+    with inventory.watching() as pipe:
+        reading = inventory.read(purchase, pipe=pipe)
+        inventory.sell(Purchase("bob", "redis-lua"))
+        with pytest.raises(redis.WatchError):
+            inventory.write(purchase, reading, pipe=pipe)
+    assert sale.snapshot().orders == 1
+
+
+# Fencing
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (5, 6),
+        (CohortToken(5, 1), CohortToken(5, 2)),
+        (CohortToken(5, 9), CohortToken(5, 10)),
+        (CohortToken(5, 999), 6),
+        (5, CohortToken(6, 1)),
+        (CohortToken(2**53, 1), CohortToken(2**53 + 1, 1)),
+    ],
+)
+@each_way_under_a_token
+def test_old_holder_cannot_write_after_the_new_one_wrote(
+    sale: Sale, inventory: Inventory, buy: Buy, low: Token, high: Token
+) -> None:
+    """Old reads, new buys, old writes, buys in a group, reads: each is refused and changes nothing."""
+    old = holder(low)
+    stale = read(inventory, old)
+    buy(inventory, holder(high))
+    with pytest.raises(FencedOff, match="was here before; if etcd was wiped, reset the sale"):
+        write(inventory, old, stale)
+    for late in BUY.values():
+        if late in (fenced, grouped):
+            with pytest.raises(FencedOff):
+                late(inventory, holder(low))
+    assert (sale.snapshot().stock, sale.snapshot().orders) == (9, 1)
+
+
+def test_old_holder_cannot_write_between_the_new_ones_read_and_write(sale: Sale, inventory: Inventory) -> None:
+    """Old reads, new reads, old writes, new writes: the new *read* has fenced the old one off already."""
+    old, new = holder(5), holder(6)
+    stale, fresh = read(inventory, old), read(inventory, new)
+    with pytest.raises(FencedOff, match="token 5 is fenced off, 6 was here"):
+        write(inventory, old, stale)
+    assert write(inventory, new, fresh).stock == 9
+    assert (sale.snapshot().stock, sale.snapshot().orders) == (9, 1)
+
+
+@pytest.mark.parametrize("low", [2**53, 2**63 - 2, 9, 99_999_999_999_999_999])
+def test_tokens_are_compared_exactly(inventory: Inventory, low: int) -> None:
+    """Two tokens that are one apart are told apart even where Lua's numbers could not, and where digits are added."""
+    read(inventory, holder(low + 1))
+    with pytest.raises(FencedOff):
+        read(inventory, holder(low))
+
+
+def test_the_same_token_may_go_on(inventory: Inventory) -> None:
+    """One hold may make several purchases."""
+    assert [buy(inventory, holder(5)).stock for buy in (fenced, grouped, fenced)] == [9, 8, 7]
+
+
+def test_a_holder_paused_across_a_reset_writes_nothing(sale: Sale, inventory: Inventory) -> None:
+    """A reset between read and write refuses the write, although the fence is back at zero."""
+    purchase = holder(5)
+    stale = read(inventory, purchase)
+    sale.reset(3)
+    with pytest.raises(SaleReset):
+        write(inventory, purchase, stale)
+    assert (sale.snapshot().stock, sale.snapshot().orders) == (3, 0)
+
+
+def test_a_reset_heals_a_wiped_etcd(sale: Sale, inventory: Inventory) -> None:
+    """An etcd that counts from one again is fenced off until the sale is reset, and sells afterwards."""
+    read(inventory, holder(1000))
+    with pytest.raises(FencedOff, match="reset the sale"):
+        read(inventory, holder(1))
+    sale.reset()
+    assert fenced(inventory, holder(1)).outcome is Outcome.SOLD
+
+
+# Groups
+
+
+def test_a_group_is_sold_in_order(sale: Sale, inventory: Inventory) -> None:
+    """Each purchase gets its own order, the ledger has them in the order of the queue, and all bear the token."""
+    purchases = [holder(CohortToken(7, 2), buyer) for buyer in ("ada", "bob", "cleo")]
+    results = inventory.sell_group(purchases, fence=CohortToken(7, 2))
+    assert [(each.outcome, each.stock) for each in results if isinstance(each, Receipt)] == [
+        (Outcome.SOLD, left) for left in (9, 8, 7)
+    ]
+    assert [(entry["buyer"], entry["order"], entry["token"]) for entry in ledger(sale)] == [
+        (purchase.buyer, purchase.order, [7, 2]) for purchase in purchases
+    ]
+    assert sale.snapshot() == Snapshot(initial=10, stock=7, lucky=3, orders=3)
+
+
+def test_a_group_has_an_answer_for_each(sale: Sale, inventory: Inventory) -> None:
+    """A retry of an older answer or of one from the group itself, a key of another buyer, the last item, sold out."""
+    sale.reset(3)
+    first = grouped(inventory, holder(1, key="k"))
+    wanted = [("ada", "k"), ("bob", "b"), ("bob", "b"), ("eve", "k"), ("cleo", None), ("dan", "d")]
+    group = [holder(2, buyer, key) for buyer, key in wanted]
+    again, bob, twin, thief, cleo, dan = inventory.sell_group(group, fence=2)
+    assert isinstance(thief, KeyReused)
+    receipts = [each for each in (again, bob, twin, cleo, dan) if isinstance(each, Receipt)]
+    assert [(each.outcome.value, each.stock, each.replayed) for each in receipts] == [
+        ("sold", 2, True),
+        ("sold", 1, False),
+        ("sold", 1, True),
+        ("sold", 0, False),
+        ("sold_out", 0, False),
+    ]
+    assert (receipts[0].order, receipts[0].token, receipts[2].order) == (first.order, 1, receipts[1].order)
+    assert grouped(inventory, holder(2, "dan", "d")).replayed
+    assert (sale.snapshot().orders, sale.snapshot().verdict) == (3, "EXACT")

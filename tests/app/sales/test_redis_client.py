@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -14,44 +13,30 @@ import redis
 from app.sales.redis_client import Forbidden, ForbiddenHalfway, NotSent, Refused, connect, warm_up
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
-from tests.support.lossy_proxy import LossyProxy
+from tests.support.overtaking import answer_lost
 
 
-@pytest.fixture
-def lossy(redis_server: Redis) -> Iterator[LossyProxy]:
-    """A way to Redis on which an answer can get lost."""
-    with LossyProxy(redis_server.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def client(lossy: LossyProxy) -> Iterator[redis.Redis]:
-    """The shop's client on that way."""
-    with connect(f"redis://127.0.0.1:{lossy.port}/0", connections=2) as client:
-        yield client
-
-
-def test_a_write_whose_answer_is_lost_is_not_repeated(client: redis.Redis, lossy: LossyProxy) -> None:
+def test_a_write_whose_answer_is_lost_is_not_repeated(redis_server: Redis) -> None:
     """An INCR whose answer is lost fails, and was executed once."""
-    client.delete("counted")
-    lossy.lose_answer_to(b"INCR")
-    with pytest.raises(redis.ConnectionError) as caught:
-        client.incr("counted")
-    assert not isinstance(caught.value, NotSent)
-    assert client.get("counted") == "1"
+    with connect(redis_server.url, connections=2) as client:
+        client.delete("counted")
+        with answer_lost(b"INCR"), pytest.raises(redis.ConnectionError) as caught:
+            client.incr("counted")
+        assert not isinstance(caught.value, NotSent)
+        assert client.get("counted") == "1"
 
 
-def test_a_lost_exec_is_no_watch_error(client: redis.Redis, lossy: LossyProxy) -> None:
+def test_a_lost_exec_is_no_watch_error(redis_server: Redis) -> None:
     """A transaction whose answer is lost is not reported as overtaken by others, which would invite a second try."""
-    client.delete("counted")
-    with client.pipeline() as pipe:
-        pipe.watch("counted")
-        pipe.multi()
-        pipe.incr("counted")
-        lossy.lose_answer_to(b"EXEC")
-        with pytest.raises(redis.ConnectionError):
-            pipe.execute()
-    assert client.get("counted") == "1"
+    with connect(redis_server.url, connections=2) as client:
+        client.delete("counted")
+        with client.pipeline() as pipe:
+            pipe.watch("counted")
+            pipe.multi()
+            pipe.incr("counted")
+            with answer_lost(b"EXEC"), pytest.raises(redis.ConnectionError):
+                pipe.execute()
+        assert client.get("counted") == "1"
 
 
 def test_no_connection_means_not_sent() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,40 +45,3 @@ def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:
         "generation": generation,
     }
     assert sale.client.lrange(sale.keys.previous_orders, 0, -1) == ["first", "second"]
-
-
-def test_the_generation_rises_even_if_the_clock_does_not(sale: Sale) -> None:
-    """A generation from the future is followed by a higher one."""
-    sale.client.set(sale.keys.generation, 2**52)
-    sale.reset()
-    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 1
-
-
-def test_an_open_sale_is_not_opened_again(sale: Sale) -> None:
-    """An instance that starts while the sale runs changes nothing."""
-    sale.reset(3)
-    sale.open_if_closed()
-    assert sale.snapshot().initial == 3
-
-
-def test_whoever_looks_sees_an_open_sale_whatever_is_lost(sale: Sale) -> None:
-    """While all keys are deleted again and again, every look finds the sale opened anew, and none finds half of it."""
-    stop = threading.Event()
-
-    def lose_everything() -> None:
-        while not stop.is_set():
-            sale.client.delete(*vars(sale.keys).values())
-
-    with ThreadPoolExecutor(1) as thread:
-        losing = thread.submit(lose_everything)
-        try:
-            seen = {sale.snapshot() for _ in range(300)}
-        finally:
-            stop.set()
-    losing.result()
-    assert seen == {Snapshot(initial=10, stock=10, lucky=0, orders=0)}
-
-
-def test_all_keys_are_in_one_slot(sale: Sale) -> None:
-    """Every key has the same hash tag, or no script could touch them in a cluster."""
-    assert len({name[name.index("{") : name.index("}")] for name in vars(sale.keys).values()}) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -15,14 +15,13 @@ from flask.testing import FlaskClient
 from app import create_app, services
 from app.config.settings import Settings
 from app.sales.inventory import Inventory
-from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.refusals import KeyReused
+from app.sales.purchase import Outcome, Purchase
 from app.sales.sale import Sale
 from lock import Hold, Mutex, Session, connect
 from tests.support.overtaking import overtaken
 from tests.support.waiting import wait_until
 
-GUARDS = ("etcd", "etcd-cohort", "etcd-batch")
+GUARDS = ("etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch")
 WAIT_S = 20.0  # far more than anything here takes
 each_guard = pytest.mark.parametrize("guard", GUARDS)
 
@@ -212,89 +211,66 @@ def test_a_whole_cohort_is_woken_when_it_is_sold_out(
     assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn
 
 
-def test_one_look_is_enough_for_all_who_clicked_before_it(sale: Sale) -> None:
-    """Whoever had clicked when the empty stock was seen is told so even if Redis is asked no more; later ones are not,
-    nor is one who brings an idempotency key.
+def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, inventory: Inventory) -> None:
+    """A purchase that began before the empty stock was seen is told so even if Redis is asked no more; later ones are
+    not, nor is one with an idempotency key.
     """
     sale.reset(0)
-    inventory = Inventory(sale, instance="shop-a")
-    before, keyed = Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
-    assert inventory.sold_out_check.take(before) is None, "nobody has looked yet"
-    looking = Purchase("bob", "etcd", token=1)
-    assert inventory.fenced_read(looking).receipt is not None
+    check, before, keyed = inventory.sold_out, Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
+    assert check.answer(before) is None, "none has looked yet"
+    check.seen(time.monotonic(), 0)
     sale.client.set(sale.keys.stock, 5)
-    told = inventory.sold_out_check.take(before)
+    told = check.answer(before)
     assert told is not None
     assert (told.outcome, told.stock, told.token) == (Outcome.SOLD_OUT, 0, None)
-    assert inventory.sold_out_check.take(keyed) is None
-    assert inventory.sold_out_check.take(Purchase("dan", "etcd")) is None
+    assert check.answer(keyed) is None
+    assert check.answer(Purchase("dan", "etcd")) is None
 
 
-def test_whoever_looks_does_so_for_all_who_clicked_before(sale: Sale) -> None:
-    """Of those who come after the first look, each who asks Redis saves the others the way who had clicked by then."""
+def test_one_that_asks_does_so_for_all_that_began_before(sale: Sale, inventory: Inventory) -> None:
+    """Of those that come after the first look, each that asks Redis spares those the trip that had begun by then."""
     sale.reset(0)
-    inventory = Inventory(sale, instance="shop-a")
-    inventory.fenced_read(Purchase("bob", "etcd", token=1))
+    inventory.sold_out.seen(time.monotonic(), 0)
     before, asks = Purchase("ada", "etcd"), Purchase("eve", "etcd")
-    assert inventory.sold_out_check.take(asks) is not None
-    assert inventory.sold_out_check.take(before) is not None
+    assert inventory.sold_out.answer(asks) is not None
+    assert inventory.sold_out.answer(before) is not None
     assert (asks.read_at is None, before.read_at is None) == (False, True)
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        lambda inventory: inventory.fenced_read(Purchase("ada", "etcd", token=2)),
-        lambda inventory: inventory.fenced_group([Purchase("ada", "etcd-batch", token=2)]),
-        lambda inventory: inventory.sold_out_check.take(Purchase("ada", "etcd")),
-    ],
-    ids=["read", "group", "short cut"],
-)
-def test_a_look_is_as_old_as_its_question(sale: Sale, look: Callable[[Inventory], object]) -> None:
-    """Whoever clicks after Redis was asked is not told what it found: that may be of the sale before a reset."""
+@pytest.mark.parametrize("guard", [*GUARDS, ""])
+def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str) -> None:
+    """A purchase that begins after Redis was asked is not told what it found: a reset may lie between."""
     sale.reset(0)
-    inventory, clicks = Inventory(sale, instance="shop-a"), list[Purchase]()
-    inventory.fenced_read(Purchase("bob", "etcd", token=1))
+    inventory, clicks = services.of(app).shop._guards["etcd"].tools.stocks["1"], list[Purchase]()
+    inventory.read(Purchase("bob", "g"))  # so that its sale is known
+    if not guard:
+        inventory.sold_out.seen(time.monotonic(), 0)
     with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):
-        look(inventory)
+        assert buy(app.test_client(), guard or "etcd") == "sold_out"
     sale.reset(5)
     (late,) = clicks
-    assert inventory.sold_out_check.take(late) is None
+    assert inventory.sold_out.answer(late) is None
 
 
-def test_who_brings_no_key_is_nobodys_retry(sale: Sale) -> None:
-    """Of several who ask Redis without an idempotency key none is told the answer of another."""
+def test_a_purchase_without_a_key_is_no_retry(sale: Sale, inventory: Inventory) -> None:
+    """Of several that ask Redis without an idempotency key none is told the answer of another."""
     sale.reset(0)
-    inventory = Inventory(sale, instance="shop-a")
-    inventory.fenced_read(Purchase("bob", "etcd", token=1))
-    told = [inventory.sold_out_check.take(Purchase(buyer, "etcd")) for buyer in ("ada", "eve")]
+    inventory.sold_out.seen(time.monotonic(), 0)
+    told = [inventory.sold_out.answer(Purchase(buyer, "etcd")) for buyer in ("ada", "eve")]
     assert [receipt is not None and not receipt.replayed for receipt in told] == [True, True]
 
 
-def retried_alone(inventory: Inventory) -> Receipt | KeyReused | None:
-    """What Ada is told who asks again with her key, under the lock."""
-    return inventory.fenced_read(Purchase("ada", "etcd", key="k", token=3)).receipt
-
-
-def retried_in_a_group(inventory: Inventory) -> Receipt | KeyReused | None:
-    """The same, from a group of one."""
-    return inventory.fenced_group([Purchase("ada", "etcd-batch", key="k", token=3)])[0]
-
-
-@pytest.mark.parametrize("retry", [retried_alone, retried_in_a_group])
-def test_a_retry_under_the_lock_leaves_the_look_of_others(
-    sale: Sale, retry: Callable[[Inventory], Receipt | KeyReused | None]
-) -> None:
-    """An answer that is given again says nothing about the stock: what somebody else has seen of it still counts."""
-    inventory, before = Inventory(sale, instance="shop-a"), Purchase("cleo", "etcd")
-    first = inventory.sell(Purchase("ada", "etcd", key="k"))
-    sale.client.set(sale.keys.stock, 0)
-    assert inventory.fenced_read(Purchase("bob", "etcd", token=2)).receipt is not None
-    sale.client.set(sale.keys.stock, 5)
-    again = retry(inventory)
-    assert isinstance(again, Receipt)
-    assert again.order == first.order
-    assert inventory.sold_out_check.take(before) is not None
+@pytest.mark.parametrize("guard", [*GUARDS, ""])
+def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str) -> None:
+    """An answer that is given again says nothing about the stock: what another purchase has seen of it still counts."""
+    check, before = services.of(app).shop._guards["etcd"].tools.stocks["1"].sold_out, Purchase("cleo", "etcd")
+    browser, click = app.test_client(), f"/stock/reduce?guard={guard or 'etcd'}"
+    first = browser.post(click, headers={"Idempotency-Key": "k"}).get_json()
+    if not guard:
+        check.seen(time.monotonic(), 0)
+    again = browser.post(click, headers={"Idempotency-Key": "k"}).get_json()
+    assert again["order"] == first["order"]
+    assert (check.answer(before) is not None) == (not guard)
 
 
 def test_who_waits_is_woken_when_it_is_sold_out(
@@ -317,7 +293,7 @@ def test_who_was_woken_for_nothing_queues_again(
 ) -> None:
     """A delivery between the wake-up and the look is not missed: who was woken buys, in the time that he still has."""
     guard = services.of(app).shop._guards["etcd"]
-    inventory, mutex = guard.tools.inventories["1"], guard.tools.sessions.shared_mutex()
+    inventory, mutex = guard.tools.stocks["1"], guard.tools.sessions.mutex()
     acquire, timeouts, waited_s = mutex.acquire, [], 0.2
 
     def noted(*, timeout: float) -> Hold:
@@ -329,7 +305,7 @@ def test_who_was_woken_for_nothing_queues_again(
         waiting = queue_up(crowd, app.test_client(), "etcd", behind=stranger)
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
-        inventory.sold_out_check.open(0.0, "0")  # as if somebody had seen it just before the delivery
+        inventory.sold_out.seen(0.0, 0)  # as if somebody had seen it just before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert waiting.result(WAIT_S) == "sold"

@@ -20,6 +20,7 @@ def test_alive_and_ready(browser: FlaskClient) -> None:
         "status": "ready",
         "etcd": "ok",
         "redis": "ok",
+        "sale": "ok",
         "instance": "shop-a",
     }
 
@@ -66,10 +67,10 @@ def test_without_redis_every_route_says_so(settings: Settings, method: str, path
 
 
 def test_without_etcd_the_queue_is_not_shown(settings: Settings) -> None:
-    """GET /lock answers 503 while etcd is unavailable; guards that do not need etcd go on selling."""
+    """GET /lock answers 503 while etcd is unavailable; an instance that never knew what was opened sells nothing."""
     app = create_app(dataclasses.replace(settings, etcd_endpoints=f"127.0.0.1:{free_port()}"))
     browser = app.test_client()
     lock, purchase = browser.get("/lock"), browser.post("/stock/reduce?guard=redis-watch")
     services.of(app).close()
-    assert (lock.status_code, purchase.status_code) == (503, 200)
+    assert (lock.status_code, purchase.status_code) == (503, 503)
     assert lock.get_json()["detail"].endswith("is etcd running there? Try again in a moment.")

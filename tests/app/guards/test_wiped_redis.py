@@ -1,0 +1,93 @@
+"""Redis loses its data in the middle of a rush: nothing is sold twice, and nothing at all before a reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+from flask import Flask
+
+from app import create_app, services
+from app.config.settings import Settings
+from app.guards import GUARDS, Promise
+from loadtest.stack.servers import Redis
+from tests.support.waiting import wait_until
+
+STOCK = 40
+WAYS = {guard.name: guard.promise is not Promise.NONE for guard in GUARDS} | {"cart": True}
+
+
+@pytest.fixture
+def shops(settings: Settings, fresh_redis: Redis) -> Iterator[list[Flask]]:
+    """Two instances on a Redis that may lose everything."""
+    shops = [
+        create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, instance=name, threads=40))
+        for name in ("shop-a", "shop-b")
+    ]
+    yield shops
+    for shop in shops:
+        services.of(shop).close()
+
+
+def click(shop: Flask, guard: str) -> dict[str, Any]:
+    """The answer to one purchase."""
+    path = "/cart?items=1" if guard == "cart" else f"/stock/reduce?guard={guard}"
+    answer = shop.test_client().post(f"{path}&hold_ms=2")
+    body: dict[str, Any] = answer.get_json()
+    return body | {"status": answer.status_code}
+
+
+@pytest.mark.parametrize("guard", WAYS)
+def test_a_wipe_in_the_middle_of_a_rush(shops: list[Flask], fresh_redis: Redis, guard: str) -> None:
+    """No more orders are acknowledged than were for sale; from the wipe on all answers are 503 until the reset."""
+    admin = shops[0].test_client()
+    assert admin.post("/stock/reset", json={"stock": STOCK}).status_code == 200
+    enough, answers = threading.Semaphore(0), list[dict[str, Any]]()
+
+    def keep_buying(number: int) -> None:
+        while not answers or answers[-1].get("detail", "").find("lost this sale") < 0:
+            answers.append(click(shops[number % 2], guard))
+            enough.release()
+
+    with redis.Redis(port=fresh_redis.port) as client, ThreadPoolExecutor(16) as threads:
+        buyers = [threads.submit(keep_buying, number) for number in range(16)]
+        for _ in range(STOCK // 4):
+            enough.acquire(timeout=20)
+        client.flushall()
+        for buyer in buyers:
+            buyer.result(20)
+        assert [click(shop, each)["status"] for shop in shops for each in WAYS] == [503] * 2 * len(WAYS)
+        assert not client.keys("*orders*"), "a late write leaves nothing"
+    outcomes = Counter(answer["outcome"] for answer in answers)
+    assert outcomes["sold"] >= 1
+    if WAYS[guard]:
+        assert outcomes["sold"] <= STOCK
+    for shop in shops:
+        browser = shop.test_client()
+        assert "Redis has lost this sale: reset it" in click(shop, guard)["detail"]
+        assert browser.get("/stock").status_code == browser.get("/readyz").status_code == 503
+        assert "lost this sale" in browser.get("/stock").get_json()["detail"]
+        assert "lost this sale" in browser.get("/readyz").get_json()["sale"]
+    assert admin.post("/stock/reset", json={"stock": 3}).status_code == 200
+    assert [click(shop, guard)["status"] for shop in shops * 2] == [200, 200, 200, 409]
+    assert all(shop.test_client().get("/readyz").status_code == 200 for shop in shops)
+
+
+@pytest.mark.parametrize("guard", [name for name in WAYS if not name.startswith("etcd") and name != "cart"])
+def test_a_redis_without_its_data_is_found_out_by_an_instance_that_starts(
+    shops: list[Flask], settings: Settings, fresh_redis: Redis, guard: str
+) -> None:
+    """Also a restart of Redis without its data, and an instance that has not seen the sale before."""
+    assert click(shops[0], guard)["status"] == 200
+    fresh_redis.kill()
+    fresh_redis.start()
+    wait_until(lambda: "lost this sale" in click(shops[0], guard)["detail"])
+    newcomer = create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, instance="shop-c"))
+    assert (click(newcomer, guard)["status"], newcomer.test_client().get("/stock").status_code) == (503, 503)
+    services.of(newcomer).close()

@@ -1,0 +1,249 @@
+"""What was opened is known in etcd as well: a Redis without it sells nothing before a reset."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+
+import pytest
+import redis
+
+from app.config.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.opening import OpeningRecord
+from app.sales.purchase import Purchase
+from app.sales.redis_client import connect
+from app.sales.refusals import SaleLost
+from app.sales.sale import Sale, Snapshot
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdUnavailable
+from lock import connect as connect_etcd
+from tests.support.overtaking import overtaken
+
+Process = Callable[..., Sale]
+
+
+@pytest.fixture
+def etcd_client(settings: Settings) -> Iterator[Client]:
+    """The etcd of all tests."""
+    with connect_etcd(settings.etcd_endpoints, timeout=1.0) as client:
+        yield client
+
+
+@pytest.fixture
+def process(settings: Settings) -> Iterator[Process]:
+    """Makes the sale as a process sees it that has just started."""
+    with ExitStack() as closing:
+
+        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1) -> Sale:
+            etcd = closing.enter_context(connect_etcd(etcd_endpoints, timeout=1.0))
+            client = closing.enter_context(connect(settings.redis_url, connections=20))
+            return Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=items)
+
+        yield start
+
+
+def wipe(sale: Sale) -> None:
+    """Redis loses all that it has of the sale."""
+    sale.client.delete(*(name for keys in sale.keys_of.values() for name in vars(keys).values()))
+
+
+def key_of(settings: Settings) -> str:
+    """Where etcd has it."""
+    return f"sale/{settings.sale}/opened"
+
+
+def buys(sale: Sale, item: str = "1") -> int:
+    """What one purchase leaves; raises what refuses it."""
+    stock = Inventory(sale, instance="shop-a", item=item).sell(Purchase("ada", "g", item=item)).stock
+    assert isinstance(stock, int)
+    return stock
+
+
+def test_the_very_first_start_opens_by_itself(process: Process, settings: Settings, etcd_client: Client) -> None:
+    """Whether it is looked at or bought from first; etcd and all processes agree on one generation and stock."""
+    first, second = process(), process()
+    assert (buys(first), second.snapshot().stock) == (9, 9)
+    (kv,) = etcd_client.get_prefix(key_of(settings)).keys
+    assert json.loads(kv.value) == {"1": [first.client.get(first.keys.generation), 10]}
+    assert kv.lease_id == 0, "it has to outlive every process"
+
+
+def test_many_processes_open_it_once(process: Process) -> None:
+    """However many start at once, one sale is opened, and none of what they sell is lost."""
+    sales = [process() for _ in range(8)]
+    barrier = threading.Barrier(len(sales))
+
+    def start(sale: Sale) -> int:
+        barrier.wait()
+        return buys(sale)
+
+    with ThreadPoolExecutor(len(sales)) as threads:
+        assert sorted(threads.map(start, sales)) == list(range(2, 10))
+
+
+@pytest.mark.parametrize("lost", ["everything", "the stock", "the generation", "what came after an old copy"])
+def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Process, lost: str) -> None:
+    """Neither a process that knows the sale nor one that starts then sells, shows or opens it; a reset opens it."""
+    sale = process()
+    sale.reset(5)
+    old_copy = sale.client.mget(sale.keys.stock, sale.keys.generation)
+    sale.reset(3)
+    assert buys(sale) == 2
+    if lost == "what came after an old copy":
+        sale.client.mset(dict(zip((sale.keys.stock, sale.keys.generation), old_copy, strict=True)))
+    elif lost == "everything":
+        wipe(sale)
+    else:
+        sale.client.delete(sale.keys.stock if lost == "the stock" else sale.keys.generation)
+    for each in (sale, process(), sale):
+        with pytest.raises(SaleLost, match="Redis has lost this sale: reset it"):
+            buys(each)
+        with pytest.raises(SaleLost):
+            each.snapshot()
+    process().reset(4)
+    assert (buys(sale), process().snapshot()) == (3, Snapshot(initial=4, stock=3, lucky=1, orders=1))
+
+
+def test_a_late_write_is_no_sale(process: Process) -> None:
+    """A purchase that was thinking while Redis lost its data is refused, and leaves nothing there."""
+    sale = process()
+    stock = Inventory(sale, instance="shop-a")
+    reading = stock.read(Purchase("ada", "none"))
+    wipe(sale)
+    with pytest.raises(SaleLost):
+        stock.write(Purchase("ada", "none"), reading)
+    assert not sale.client.exists(*vars(sale.keys).values())
+
+
+def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither while Redis has what it should, nor again while it has not."""
+    sale, asked, read = process(), list[None](), OpeningRecord.read
+    monkeypatch.setattr(OpeningRecord, "read", lambda record: asked.append(None) or read(record))
+    for _ in range(5):
+        buys(sale)
+    wipe(sale)
+    barrier = threading.Barrier(16)
+
+    def refused(_: int) -> None:
+        barrier.wait()
+        with pytest.raises(SaleLost):
+            buys(sale)
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(refused, range(16)))
+    assert len(asked) == 2
+
+
+def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_etcd: Etcd) -> None:
+    """With etcd frozen, what is known is sold; what only etcd could tell is unavailable, to all threads at once."""
+    sale, newcomer = process(fresh_etcd.endpoint), process(fresh_etcd.endpoint)
+    assert buys(sale) == 9
+    fresh_etcd.pause()
+    try:
+        assert buys(sale) == 8
+        barrier, errors = threading.Barrier(12), list[EtcdUnavailable]()
+
+        def unavailable(_: int) -> None:
+            barrier.wait()
+            with pytest.raises(EtcdUnavailable) as caught:
+                buys(newcomer)
+            errors.append(caught.value)
+
+        with ThreadPoolExecutor(12) as threads:
+            list(threads.map(unavailable, range(12)))
+        assert len({id(error) for error in errors}) == 12
+        with pytest.raises(EtcdUnavailable):
+            sale.reset()
+        assert buys(sale) == 7, "a reset that failed has changed nothing"
+    finally:
+        fresh_etcd.resume()
+    assert buys(newcomer) == 6
+
+
+@pytest.mark.parametrize("crash", range(6))
+def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
+    """Wherever a reset is cut off: the old sale goes on where it is known, or nothing is sold; a reset heals it."""
+    sale = process()
+    sale.reset(1)
+    assert buys(sale) == 0
+
+    class Crashed(Exception):
+        pass
+
+    def end() -> None:
+        raise Crashed
+
+    try:
+        with overtaken(crash, end):
+            sale.reset(5)
+        assert crash >= 3, "before that, the new sale is not in Redis"
+        assert buys(process()) == 4
+    except Crashed:
+        for each in (sale, process()):
+            with suppress(SaleLost):
+                assert Inventory(each, instance="shop-a").sell(Purchase("ada", "g")).stock == 0
+    sale.reset(2)
+    assert (buys(sale), buys(process())) == (1, 0)
+
+
+def test_a_reset_that_redis_refuses_changes_nothing(process: Process) -> None:
+    """Where Redis takes no writes, etcd is not told of a sale that never begins."""
+    sale = process()
+    assert buys(sale) == 9
+    sale.client.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(redis.ResponseError, match="maxmemory"):
+            sale.reset()
+    finally:
+        sale.client.config_set("maxmemory", 0)
+    assert process().snapshot().stock == 9
+
+
+def test_resets_at_once_agree(process: Process) -> None:
+    """Whichever comes last, etcd and Redis end with the same generation."""
+    sales = [process() for _ in range(6)]
+    with ThreadPoolExecutor(len(sales)) as threads:
+        list(threads.map(lambda each: [each[1].reset(each[0]) for _ in range(5)], enumerate(sales)))
+    assert len({each.snapshot() for each in [*sales, process()]}) == 1
+
+
+def test_a_wiped_etcd_is_told_by_redis(process: Process, settings: Settings, etcd_client: Client) -> None:
+    """An etcd without the record adopts what Redis has; but if both are gone, a process that knows the sale says so."""
+    sale = process()
+    assert buys(sale) == 9
+    etcd_client.delete(key_of(settings), None)
+    assert (buys(sale), buys(process())) == (8, 7)
+    etcd_client.delete(key_of(settings), None)
+    wipe(sale)
+    with pytest.raises(SaleLost):
+        buys(sale)
+    assert buys(process()) == 9
+
+
+def test_a_new_item_opens_by_itself(process: Process) -> None:
+    """An item that the sale did not have yet begins with the stock of the settings; one that was lost does not."""
+    sale = process()
+    sale.reset(3)
+    more = process(items=2)
+    assert (buys(more, "2"), more.snapshot("1").stock) == (9, 3)
+    more.client.delete(*(name for name in vars(more.keys_of["2"]).values() if ":2:" in name))
+    for each in (more, process(items=2)):
+        with pytest.raises(SaleLost):
+            buys(each, "2")
+    assert buys(sale) == 2
+
+
+def test_the_generation_rises_even_if_the_clock_does_not(process: Process, settings: Settings) -> None:
+    """A generation from the future, in Redis or in etcd, is followed by a higher one."""
+    sale = process()
+    sale.reset()
+    assert sale.client.set(sale.keys.generation, 2**52)
+    sale.reset()
+    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 1
+    wipe(sale)
+    sale.reset()
+    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 2

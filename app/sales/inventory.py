@@ -67,7 +67,6 @@ class Inventory:
 
         Raises:
             FencedOff: a higher token was here before.
-            redis.WatchError: what `pipe` watches has just begun.
         """
         generation = self._sale.generation(self._item)
         entry = purchase.entry(self._instance) if purchase.key else ""
@@ -76,9 +75,7 @@ class Inventory:
             status, found = self._read(asked, pipe=pipe)
         if status == "generation":
             self._sale.reconcile(self._item, found)
-            if pipe:
-                raise redis.WatchError("the sale has just begun")
-            return self.read(purchase, fence=fence)
+            return self.read(purchase, fence=fence, pipe=pipe)
         if status == "fenced":
             raise fenced_off(fence, found)
         if status == "open":
@@ -118,6 +115,8 @@ class Inventory:
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
         """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
+        if not self._sale.generation(self._item):  # or its opening would touch the stock, after the thinking perhaps
+            self._sale.reconcile(self._item, "")
         with self._sale.client.pipeline() as pipe:
             pipe.watch(self._watched)  # type: ignore[no-untyped-call]
             yield pipe

@@ -32,12 +32,12 @@ def answer_lost(marker: bytes) -> Iterator[None]:
     send, lost = redis.Connection.send_packed_command, list[bytes]()
 
     def send_and_hang_up(connection: redis.Connection, command: Any, *args: Any, **options: Any) -> None:
-        send(connection, command, *args, **options)
+        send(connection, command, *args, **options)  # type: ignore[no-untyped-call]
         text = command if isinstance(command, bytes) else b"".join(command)
         if marker in text and not lost:
             lost.append(marker)
             connection.read_response()
-            connection.disconnect()
+            connection.disconnect()  # type: ignore[no-untyped-call]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis.Connection, "send_packed_command", send_and_hang_up)

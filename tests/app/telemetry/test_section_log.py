@@ -77,7 +77,7 @@ def held(app: Flask, tmp_path: Path) -> Iterator[Callable[[str], Future[Any]]]:
 
         def begin(guard: str) -> Future[Any]:
             purchase = thread.submit(app.test_client().post, f"/stock/reduce?guard={guard}&hold_ms=300")
-            wait_until(lambda: (tmp_path / "section-log").exists() and recorded(tmp_path))
+            wait_until(lambda: [*tmp_path.glob("section-log/*")] and recorded(tmp_path))
             return purchase
 
         yield begin

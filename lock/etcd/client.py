@@ -133,6 +133,13 @@ class Client:
         response = self._transport.call(lambda to: to.lease.LeaseTimeToLive, request, timeout)
         return LeaseStatus(response.TTL, response.grantedTTL)
 
+    def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
+        """The keys that are bound to a lease; none where it is gone."""
+        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
+        keys = self._transport.call(lambda to: to.lease.LeaseTimeToLive, request, timeout).keys
+        own = [key for key in keys if key.startswith(self._namespace)]
+        return [key[len(self._namespace) :].decode("utf-8", "surrogateescape") for key in own]
+
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):

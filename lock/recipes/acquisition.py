@@ -67,7 +67,7 @@ class Acquisition(Generic[HoldT_co]):
     def attempt(self) -> HoldT_co | None:
         """Hold at once, if nobody else holds or waits."""
         try:
-            kv = self._write(partial(self._client.create_alone, self._prefix))
+            kv = self._write_alone()
             if kv is None:
                 self._queue.remove(self._ticket)
                 if self._ticket.in_doubt:
@@ -85,6 +85,20 @@ class Acquisition(Generic[HoldT_co]):
         except BaseException:
             self.withdraw()
             raise
+
+    def _write_alone(self) -> KeyValue | None:
+        """Try it twice, for the connection may have just been reset.
+
+        A key that the first attempt has written is found by the second one: nothing stood before it, so it is first.
+        """
+        create, deadline = partial(self._client.create_alone, self._prefix), now() + self._client.timeout
+        try:
+            return self._write(create)
+        except EtcdUnavailable:
+            if deadline - now() <= _RETRY_S:
+                raise
+            self._ticket.turn.wait(_RETRY_S)
+            return self._write(create, deadline - now())
 
     def join(self, deadline: float) -> None:
         """Write the key, again and again while etcd does not answer and there is time.

@@ -8,6 +8,9 @@ The lease is shared and kept alive, so a key that is forgotten blocks everyone b
 lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
 was dropped without a release.
 
+An etcd that was restored from a snapshot has keys again that were deleted since. So the janitor asks now and then which
+keys the lease has, and deletes those that belong to no ticket.
+
 Error handling: what etcd did not confirm, for whatever reason, is tried again and again until it does. Where it refuses
 a group, each key is tried by itself, so that one that may not be deleted does not keep the others.
 """
@@ -28,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 _COMPANY_S = 0.005
 _GROUP = 64  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
-_RETRY_S = 0.5
+_RETRY_S = (0.05, 0.1, 0.2, 0.5)
+_STRAYS_S = 5.0  # how often keys are looked for that have come back
 _LOOK_S = 2.0  # how often a key is looked for that may still be written, and so how long one may block a queue
 _LOOKS = 300  # ten minutes in all
 
@@ -41,6 +45,7 @@ class _PendingDeletion:
     waits_for_company: bool = False
     due: float = field(default_factory=now)
     looks: int = _LOOKS
+    failures: int = 0
     # In C: an interrupt of the thread that waits for it cannot leave it locked.
     outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
 
@@ -51,10 +56,18 @@ class _PendingDeletion:
 
 
 class Janitor:
-    """Tries again and again until each key is gone, in a thread of its own."""
+    """Tries again and again until each key is gone, in a thread of its own.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: where etcd is.
+        find_strays: asks etcd for keys that were deleted, or are about to be, and are there.
+    """
+
+    def __init__(self, client: Client, find_strays: Callable[[], set[str]] = set) -> None:
         self._client = client
+        self._find_strays = find_strays
+        self._strays: set[str] = set()  # found the last time
+        self._strays_due = now() + _STRAYS_S
         self._inbox: queue.SimpleQueue[_PendingDeletion | None] = queue.SimpleQueue()  # put is safe in __del__
         self._pending: list[_PendingDeletion] = []
         self._closed = threading.Event()
@@ -77,7 +90,7 @@ class Janitor:
         `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
 
         Raises:
-            EtcdError: etcd did not confirm it; the janitor goes on trying.
+            EtcdError: etcd refused it, or has not confirmed it when the time is over; the janitor goes on trying.
         """
         deletion = _PendingDeletion(key, create_revision, waits_for_company=waits_for_company)
         if waits_for_company:
@@ -102,6 +115,8 @@ class Janitor:
     def _work(self) -> None:
         while not self._closed.is_set():
             self._collect()
+            if now() >= self._strays_due:
+                self._look_for_strays()
             group = self._due()
             if group:
                 self._delete(group)
@@ -110,9 +125,9 @@ class Janitor:
 
     def _collect(self) -> None:
         """Wait until something is due, and take in whatever has come."""
-        pause = max(min(deletion.due for deletion in self._pending) - now(), 0.0) if self._pending else None
+        due = min((deletion.due for deletion in self._pending), default=self._strays_due)
         try:
-            deletion = self._inbox.get(timeout=pause)
+            deletion = self._inbox.get(timeout=max(min(due, self._strays_due) - now(), 0.0))
             while True:
                 if deletion is None:
                     self._closed.set()
@@ -147,7 +162,7 @@ class Janitor:
             self._failed(group, EtcdError(f"a deletion has failed: {error!r}"))
             return
         for deletion, was_there in zip(group, there, strict=True):
-            deletion.tell(was_there or in_doubt.is_set())
+            deletion.tell(was_there or in_doubt.is_set() or deletion.failures > 0)
             if deletion.create_revision is None and deletion.looks > 0:
                 deletion.looks -= 1
                 self._again(deletion, (now() // _LOOK_S + 1) * _LOOK_S)  # the same for all in doubt: they go together
@@ -159,8 +174,25 @@ class Janitor:
             return
         logger.info("still to be deleted: %s: %s", ", ".join(deletion.key for deletion in group), error)
         for deletion in group:
-            deletion.tell(error)
-            self._again(deletion, now() + _RETRY_S)
+            if not isinstance(error, EtcdUnavailable):  # or else the next attempt may come in time
+                deletion.tell(error)
+            self._again(deletion, now() + _RETRY_S[min(deletion.failures, len(_RETRY_S) - 1)])
+            deletion.failures += 1
+
+    def _look_for_strays(self) -> None:
+        """Delete what is found twice: the first time, its deletion may have been on the way."""
+        try:
+            found = self._find_strays() - {deletion.key for deletion in self._pending}
+        except EtcdError as error:
+            logger.debug("keys that have come back were not looked for: %s", error)
+            found = set()
+        except Exception:
+            logger.exception("keys that have come back were not looked for")
+            found = set()
+        for key in found & self._strays:
+            logger.warning("key %s was deleted and is there again, as in an etcd that was restored: it goes", key)
+            self._pending.append(_PendingDeletion(key, None, looks=0))
+        self._strays, self._strays_due = found, now() + _STRAYS_S
 
     def _again(self, deletion: _PendingDeletion, due: float) -> None:
         deletion.waits_for_company, deletion.due = False, due

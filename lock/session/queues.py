@@ -8,7 +8,9 @@ Error handling: an error that nobody expected is logged, and the next look follo
 
 from __future__ import annotations
 
+import itertools
 import logging
+import re
 import threading
 from collections.abc import Callable
 
@@ -16,6 +18,7 @@ from lock.errors import LockError, SessionLost
 from lock.etcd.client import Client
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
+from lock.session.lease import KeptLease
 
 logger = logging.getLogger(__name__)
 
@@ -30,16 +33,20 @@ class SessionQueues:
 
     Args:
         client: where etcd is.
-        failure: why the session is lost, as a new exception, or None.
+        lease: of the session.
+        first: the number of its first key; the session before it on this lease had others.
 
     Attributes:
         followed: the queues by prefix.
     """
 
-    def __init__(self, client: Client, failure: Callable[[], LockError | None]) -> None:
+    def __init__(self, client: Client, lease: KeptLease, first: int) -> None:
         self.followed: dict[str, WaitQueue] = {}
         self._client = client
-        self._failure = failure
+        self._lease = lease
+        self._first = first
+        self._last: int | None = None
+        self._numbers = itertools.count(first)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lock-queues", daemon=True)
@@ -47,6 +54,20 @@ class SessionQueues:
     def start(self) -> None:
         """Begin to look after them."""
         self._thread.start()
+
+    def new_key(self, prefix: str) -> str:
+        """The name of a key that no other acquisition ever uses."""
+        self._last = number = next(self._numbers)
+        return f"{prefix}{self._lease.id:x}-{number:x}"
+
+    def strays(self) -> set[str]:
+        """The keys of the lease that this very session has named and that belong to no ticket (any more); asks etcd.
+
+        Other keys of the lease are none of ours: another session may have left them for this one to keep.
+        """
+        if self._last is None:
+            return set()
+        return {key for key in self._client.lease_keys(self._lease.id) if self._is_stray(key)}
 
     def add(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it."""
@@ -58,7 +79,7 @@ class SessionQueues:
             queue.add(ticket)
         if is_new:
             self._close_idle()
-        if self._failure() is not None:  # perhaps the queue was not there yet to be told
+        if self._lease.lost.is_set():  # perhaps the queue was not there yet to be told
             self.close()
         return queue
 
@@ -82,6 +103,15 @@ class SessionQueues:
             queue.join(timeout)
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
+
+    def _is_stray(self, key: str) -> bool:
+        prefix, slash, name = key.rpartition("/")
+        number = re.fullmatch(f"{self._lease.id:x}-([0-9a-f]+)", name)
+        if number is None or self._last is None or not self._first <= int(number[1], 16) <= self._last:
+            return False
+        with self._lock:
+            queue = self.followed.get(prefix + slash)
+        return queue is None or not queue.has_ticket(key)
 
     def _all(self) -> list[WaitQueue]:
         with self._lock:
@@ -112,4 +142,4 @@ class SessionQueues:
             queue.close(self._over)
 
     def _over(self) -> LockError:
-        return self._failure() or SessionLost("an idle queue is followed no more")
+        return self._lease.again() or SessionLost("an idle queue is followed no more")

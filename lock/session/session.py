@@ -6,7 +6,6 @@ Error handling: a session that is lost stays lost. Make a new one.
 from __future__ import annotations
 
 import atexit
-import itertools
 import logging
 import os
 import secrets
@@ -64,15 +63,14 @@ class Session:
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()
         self.lease = KeptLease(client, ttl, lease_id, owner=self.name, callbacks=self.callbacks)
-        self.queues = SessionQueues(client, self.lease.again)
+        # Keys of the session before this one may still exist, and none may be used twice.
+        self.queues = SessionQueues(client, self.lease, 1 if lease_id is None else secrets.randbits(48) << 16)
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
-        # Keys of the session before this one may still exist, and none may be used twice.
-        self._serial = itertools.count(1 if lease_id is None else secrets.randbits(48) << 16)
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
         self.timers = Timers()
-        self._janitor = Janitor(client)
+        self._janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()
         self.queues.start()
         # None of the threads may know this object: it is closed when the program drops it.
@@ -129,7 +127,7 @@ class Session:
         Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
         10756).
         """
-        return Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", self.callbacks)
+        return Ticket(self.queues.new_key(prefix), self.callbacks)
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it.

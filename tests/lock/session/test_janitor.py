@@ -16,7 +16,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
+from lock import Client, EtcdUnavailable, Hold, LockCancelled, Mutex, NotHeld, Session, SessionLost, connect
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
 from lock.runtime import clock
@@ -129,6 +129,96 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
         stopped._pending = []
         stopped._delete([later])
         assert stopped._pending == left
+
+
+def test_a_key_that_comes_back_with_a_backup_is_deleted(
+    client: Client, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session lives and renews its lease, so nobody else would: not where it locks, nor where it did before.
+
+    What it holds, what another session left on its lease, and a stranger's key with the lease stay.
+    """
+    monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
+    before = Session(client, ttl=60)
+    left = Mutex(before, f"{name}/left").acquire(timeout=WAIT_S)
+    before.orphan()
+    with Session(client, lease_id=before.lease_id) as session:
+        used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
+        for hold in used:
+            hold.release()
+        held = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
+        waiting = queue_up(client, Mutex(session, f"{name}/held"))
+        foreign = client.create(f"{name}/foreign/{session.lease_id:x}-1", b"", session.lease_id)
+        assert foreign is not None
+        session.queues.followed.pop(f"{name}/1/").close(lambda: LockCancelled("as if it had been idle for long"))
+        for hold in used:
+            client.create(hold.key, b"", session.lease_id)
+        for hold in used:
+            Mutex(stranger, hold.name).acquire(timeout=WAIT_S).release()
+        there = {kv.key for kv in client.get_prefix(f"{name}/").keys}
+        assert {left.key, held.key, foreign.key} <= there
+        assert len(there) == 4
+        held.release()
+        waiting.result(WAIT_S).release()
+    with pytest.raises(SessionLost):
+        left.release()
+
+
+def test_a_release_rides_out_a_short_outage(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection that was just reset: when release() returns without a complaint, the key is gone."""
+    caplog.set_level("INFO", logger="lock.session.janitor")
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.refuse()
+    releasing = in_thread(hold.release)
+    wait_until(lambda: "still to be deleted" in caplog.text)
+    proxy.start()
+    releasing.result(WAIT_S)
+    assert keys(client, name) == []
+    assert "left to the janitor" not in caplog.text
+
+
+def test_a_deletion_that_was_done_without_an_answer_was_no_loss(
+    client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next attempt finds nothing to delete, and release() does not take that for somebody else's doing."""
+    caplog.set_level("INFO", logger="lock.session.janitor")
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    proxy.stall(ANSWERS)
+    releasing = in_thread(hold.release)
+    wait_until(is_gone(client, name))
+    proxy.reset()
+    wait_until(lambda: "still to be deleted" in caplog.text)
+    proxy.resume()
+    releasing.result(WAIT_S)
+
+
+@pytest.mark.parametrize("stalled", [REQUESTS, ANSWERS])
+def test_an_attempt_rides_out_a_reset_connection(
+    client: Client, far_session: Session, proxy: Proxy, name: str, monkeypatch: pytest.MonkeyPatch, stalled: str
+) -> None:
+    """try_acquire() tries once more; a key that it has written without an answer is its own."""
+    create_alone, attempts = far_session.client.create_alone, list[float]()
+
+    def reset_once(*args: Any, **options: Any) -> KeyValue | None:
+        attempts.append(clock.now())
+        if len(attempts) > 1:
+            return create_alone(*args, **options)
+        proxy.stall(stalled)
+        writing = in_thread(create_alone, *args, **options)
+        if stalled == ANSWERS:
+            wait_until(lambda: keys(client, name))
+        proxy.reset()
+        proxy.resume()
+        return writing.result(WAIT_S)
+
+    monkeypatch.setattr(far_session.client, "create_alone", reset_once)
+    hold = Mutex(far_session, name).try_acquire()
+    assert hold is not None
+    assert keys(client, name) == [hold.key]
+    hold.release()
+    assert len(attempts) == 2
 
 
 def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -279,9 +369,9 @@ def make_keys(client: Client, session: Session, name: str, count: int) -> list[K
     return [kv for kv in made if kv is not None]
 
 
-def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
+def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) -> list[Future[bool]]:
     """Deletions that a busy janitor has been asked for."""
-    deletions = [in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0) for kv in kvs]
+    deletions = [in_thread(session.delete, kv.key, kv.create_revision, timeout=timeout) for kv in kvs]
     wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
     return deletions
 
@@ -289,10 +379,10 @@ def delete_all(session: Session, kvs: list[KeyValue]) -> list[Future[bool]]:
 def test_an_outage_costs_a_group_one_deadline(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told."""
+    """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told in time."""
     caplog.set_level("INFO", logger="lock.session.janitor")
     with busy(far_session):
-        deletions = delete_all(far_session, make_keys(client, far_session, name, 4))
+        deletions = delete_all(far_session, make_keys(client, far_session, name, 4), timeout=1.0)
         proxy.refuse()
     assert {type(deletion.exception(WAIT_S)) for deletion in deletions} == {EtcdUnavailable}
     told = next(message for message in caplog.messages if name in message)

@@ -13,6 +13,7 @@ from loadtest.stack.process import Process
 from loadtest.stack.servers import answers_ok
 
 BOARD_PORT = 8070
+_BOARD = "app.board:create_board()"
 LOCUST_PORT = 8089
 BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 
@@ -63,7 +64,7 @@ class Board(Process):
         return f"http://{LOOPBACK}:{self.port}"
 
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "app.board"]
+        return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/board/gunicorn.conf.py"), _BOARD]
 
     def environment(self) -> Mapping[str, str]:
         own = {

@@ -53,6 +53,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "FLASHSALE_REPORTS": str(reports),
         "FLASHSALE_THREADS": "64",
         "FLASHSALE_LOCK_TIMEOUT": "60",
+        "FLASHSALE_LEASE_TTL": "4",
     }
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", board=True, env=env) as stack:
         yield stack

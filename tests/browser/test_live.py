@@ -9,6 +9,16 @@ from tests.support.selling import Sales
 
 STOCK, BUYERS, HOLD_MS = 120, 200, 20
 PER_SECOND = 3
+# What the lease has left, again and again, until another one holds.
+LEASES = """async () => {
+  const holder = () => document.querySelector("#holder .who").textContent;
+  const [first, seen] = [holder(), []];
+  while (holder() === first) {
+    seen.push(Number(document.querySelector("#holder .meter").ariaValueNow));
+    await new Promise(requestAnimationFrame);
+  }
+  return seen;
+}"""
 # Keeps what the live region has said.
 HEAR = """() => {
   const region = document.getElementById("live-region");
@@ -115,6 +125,22 @@ def test_who_waits_and_who_holds(look: Look, sales: Sales) -> None:
     assert tokens == sorted(tokens)
     sales.finish()
     looker.wait_text("#holder .who", "The lock is free")
+
+
+def test_the_lease_of_a_frozen_holder_only_falls(look: Look, sales: Sales, stack: Stack) -> None:
+    """While nothing renews it, the bar and its number never grow, until another instance holds the lock."""
+    looker, frozen = look(reduced_motion="reduce"), stack.instances[0]
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    looker.wait_figure("sold", 10)
+    frozen.pause()
+    try:
+        looker.wait_text("#holder .who", f"^{frozen.name} holds")
+        leases = looker.page.evaluate(LEASES)
+    finally:
+        frozen.resume()
+    sales.finish()
+    assert len(set(leases)) > 1
+    assert leases == sorted(leases, reverse=True)
 
 
 def test_no_reader_is_flooded(look: Look, sales: Sales) -> None:

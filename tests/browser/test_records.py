@@ -46,6 +46,20 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert looker("#timeline .level.over").get_attribute("d")
 
 
+def test_who_gave_up_is_told_apart(look: Look, tmp_path: Path) -> None:
+    """Beside UNDERSOLD stands how many buyers waited in vain: a figure, and a sentence."""
+    record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
+    verdict = "UNDERSOLD by 2, gave up: 20"
+    record["stock"] += 2
+    record["verdict"] |= {"verdict": verdict, "stock_left": 2, "outcomes": {"lock_timeout": 20}}
+    (tmp_path / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    looker = look()
+    open_file(looker, tmp_path / "record.json")
+    looker.wait_text("#word", f"^{verdict}$")
+    assert "20 buyers waited for the lock until their time was over; 2 left." in looker.text("#lead")
+    assert looker.figure("gave-up") == 20
+
+
 def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
     """What was done to the sale is told, and the lanes are named, over the lines of what was done."""
     record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
@@ -147,7 +161,7 @@ def test_the_same_file_can_be_opened_again(look: Look) -> None:
     ("text", "complaint"),
     [
         ("no json", "is not JSON"),
-        ('{"a": 1}', "neither a record nor a comparison"),
+        ('{"a": 1}', "is not a record"),
         ('{"format": "stock-flash-sale/record", "version": 2}', "version 2"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is incomplete"),
     ],

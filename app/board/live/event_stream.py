@@ -31,9 +31,13 @@ class EventStream:
     Nothing is encoded under the lock that viewers wait for.
 
     Args:
-        snapshot: what a new viewer is told, and `number` at that moment.
+        snapshot: what a new viewer is told, and the `number` at that moment.
         viewers: most viewers at once.
         lifetime: seconds after which a viewer is sent away, to come again: what is forgotten by a proxy ends too.
+
+    Attributes:
+        viewers: how many are connected.
+        number: how many events were published.
     """
 
     def __init__(self, snapshot: Callable[[], tuple[int, Any]], *, viewers: int, lifetime: float = LIFETIME_S) -> None:
@@ -41,29 +45,19 @@ class EventStream:
         self._most = viewers
         self._lifetime = lifetime
         self._events: deque[Event] = deque(maxlen=KEPT)
-        self._number = 0
+        self.number = 0
         self._hello: Event = (-1, b"")
         self._greeting = threading.Lock()  # one viewer encodes the snapshot, for all that have come meanwhile
-        self._viewers = 0
+        self.viewers = 0
         self._closed = False
         self._changed = threading.Condition()
 
-    @property
-    def viewers(self) -> int:
-        """How many are connected."""
-        return self._viewers
-
-    @property
-    def number(self) -> int:
-        """How many events were published."""
-        return self._number
-
     def publish(self, event: str, data: Any) -> None:
         """Send `data` to all viewers."""
-        number = self._number + 1
+        number = self.number + 1
         text = _event(event, data)
         with self._changed:
-            self._number = number
+            self.number = number
             self._events.append((number, text))
             self._changed.notify_all()
 
@@ -80,14 +74,14 @@ class EventStream:
             TooManyViewers: at once, not when the stream is read.
         """
         with self._changed:
-            if self._viewers >= self._most:
-                raise TooManyViewers(f"{self._viewers} viewers are connected already")
-            self._viewers += 1
+            if self.viewers >= self._most:
+                raise TooManyViewers(f"{self.viewers} viewers are connected already")
+            self.viewers += 1
         return _Counted(self._stream(), self._leave)
 
     def _leave(self) -> None:
         with self._changed:
-            self._viewers -= 1
+            self.viewers -= 1
 
     def _stream(self) -> Iterator[bytes]:
         seen, until = 0, time.monotonic() + self._lifetime
@@ -106,14 +100,14 @@ class EventStream:
         """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
         with self._changed:
             # A stream that was closed before this wait wakes nobody any more.
-            self._changed.wait_for(lambda: self._closed or self._number != seen, HEARTBEAT_S)
-            if self._number and (not seen or seen < self._events[0][0] - 1):
+            self._changed.wait_for(lambda: self._closed or self.number != seen, HEARTBEAT_S)
+            if self.number and (not seen or seen < self._events[0][0] - 1):
                 return None
             return [event for event in self._events if event[0] > seen]
 
     def _greet(self) -> Event:
         with self._greeting:
-            if self._hello[0] != self._number:
+            if self._hello[0] != self.number:
                 number, everything = self._snapshot()
                 self._hello = number, _event("hello", everything)
             return self._hello

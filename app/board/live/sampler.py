@@ -92,6 +92,10 @@ class Sampler(threading.Thread):
             self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
         for poller in pollers:
             poller.close()
+        for poller in pollers:
+            poller.join()
+        self._redis.close()
+        self._etcd.close()
 
     def close(self) -> None:
         """Stop, and send all viewers away."""
@@ -184,11 +188,9 @@ class Sampler(threading.Thread):
 
     def _rows(self, orders: Iterable[Order], sections: Iterable[Section]) -> dict[str, Any]:
         run = self._run
-        if run is None:
-            return {"orders": [], "sections": []}
         return {
-            "orders": [ledger_row(run, order) for order in orders],
-            "sections": [{"number": section.number, **section_row(run, section)} for section in sections],
+            "orders": [ledger_row(run, order) for order in orders] if run else [],
+            "sections": [{"number": each.number, **section_row(run, each)} for each in sections] if run else [],
         }
 
     def _everything(self) -> dict[str, Any]:

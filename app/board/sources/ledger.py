@@ -7,8 +7,8 @@ last orders of a run are counted even if the next run follows at once.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import redis
 
@@ -31,14 +31,7 @@ class Order:
     @classmethod
     def of(cls, entry: str) -> Order:
         told: dict[str, Any] = json.loads(entry)
-        return cls(
-            str(told["order"]),
-            str(told["buyer"]),
-            str(told["instance"]),
-            str(told["guard"]),
-            told.get("token"),
-            int(told.get("at_ms") or 0),
-        )
+        return cls(*(told[each.name] for each in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -67,24 +60,6 @@ class Reading:
     redis_lock_ms: int | None = None
 
 
-class _Found(NamedTuple):
-    """The answers to one transaction."""
-
-    counters: list[str | None]
-    orders: int
-    entries: list[str]
-    lock_ms: int
-
-    @property
-    def generation(self) -> str | None:
-        return None if None in self.counters else self.counters[3]
-
-    @property
-    def snapshot(self) -> Snapshot:
-        initial, stock, lucky, _ = (int(counter or 0) for counter in self.counters)
-        return Snapshot(initial=initial, stock=stock, lucky=lucky, orders=self.orders)
-
-
 class LedgerReader:
     """Reads one sale; one thread uses it. Reading opens nothing and changes nothing.
 
@@ -101,32 +76,29 @@ class LedgerReader:
 
     def read(self) -> Reading | None:
         """What there is; None if the sale was never opened. Raises `redis.RedisError`."""
-        found = self._transaction()
-        ended = None
-        if found.generation != self._generation:
+        reading, ended = self._transaction(), None
+        if reading is None or reading.generation != self._generation:
             ended = self._ended()
             self._read = 0
-            found = self._transaction()
-        self._generation = found.generation
-        if found.generation is None:
-            return None
-        self._read += len(found.entries)
-        return Reading(
-            found.generation,
-            found.snapshot,
-            [Order.of(entry) for entry in found.entries],
-            ended,
-            found.lock_ms if found.lock_ms > 0 else None,
-        )
+            reading = self._transaction()
+        self._generation = reading.generation if reading else None
+        self._read += len(reading.new) if reading else 0
+        return replace(reading, ended=ended) if reading else None
 
-    def _transaction(self) -> _Found:
+    def _transaction(self) -> Reading | None:
         k = self._keys
         with self._client.pipeline(transaction=True) as pipe:
             pipe.mget(k.initial, k.stock, k.lucky, k.generation)
             pipe.llen(k.orders)
             pipe.lrange(k.orders, self._read, self._read + MOST_NEW - 1)
             pipe.pttl(k.lock)
-            return _Found(*pipe.execute())
+            (*counters, generation), orders, entries, lock_ms = pipe.execute()
+        if None in (*counters, generation):
+            return None
+        initial, stock, lucky = map(int, counters)
+        now = Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders)
+        new = [Order.of(entry) for entry in entries]
+        return Reading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)
 
     def _ended(self) -> Ended | None:
         """What the last generation came to, from where the reset has put it."""

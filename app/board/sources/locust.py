@@ -43,7 +43,7 @@ class Locust:
         form = {
             "user_count": buyers,
             "spawn_rate": buyers,
-            "guards": ",".join(guards) if len(guards) > 1 else guards[0],
+            "guards": ",".join(guards),
             "stock": stock,
             "hold_ms": hold_ms,
         }

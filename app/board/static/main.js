@@ -30,7 +30,7 @@ function showSoon() {
 // A run that the board has kept stands among the others that it has kept.
 function recordedView() {
   const view = { ...recorded.at(at), begin: recorded.begin, end: recorded.end };
-  if (recorded.choose || !live.model || !recorded.kept) return view;
+  if (!live.model || !recorded.kept) return view;
   const others = liveView(live.model).runs.filter((run) => run.guard !== view.guard);
   return { ...view, runs: inOrder([...others.map((run) => ({ ...run, current: false })), ...view.runs]) };
 }
@@ -47,7 +47,6 @@ let order = [];
 const inOrder = (runs) => runs.sort((a, b) => order.indexOf(a.guard) - order.indexOf(b.guard));
 
 function show(view) {
-  $("main").dataset.kind = view.kind ?? "run";
   showVerdict(view);
   showUnavailable(view.unavailable);
   const each = view.sale ? stock.show(view.sale, view.orders) : 1;
@@ -73,13 +72,7 @@ function showSource(state) {
   say($("source"), SOURCES[state]);
 }
 
-// A run of the comparison that is open is shown at once; any other is asked of the board.
-async function openRun(guard) {
-  if (recorded?.choose) {
-    recorded.choose(guard);
-    showSoon();
-  } else await openAddress(`/runs/${encodeURIComponent(guard)}`);
-}
+const openRun = (guard) => openAddress(`/runs/${encodeURIComponent(guard)}`);
 
 async function openAddress(address) {
   try {
@@ -104,7 +97,6 @@ function openText(text, name, kept = false) {
   $("source").dataset.state = "recorded";
   say($("source"), `recorded: ${recorded.name}`);
   $("player").hidden = false;
-  $("scrub").disabled = $("play").disabled = recorded.end === recorded.begin;
   seek(recorded.end);
 }
 
@@ -127,7 +119,7 @@ function seek(ms) {
   const share = (at - recorded.begin) / (recorded.end - recorded.begin || 1);
   $("scrub").value = Math.round(share * 1000);
   const text = `${duration(at - recorded.begin)} of ${duration(recorded.end - recorded.begin)}`;
-  say($("clock"), recorded.end > recorded.begin ? text : "no course in time");
+  say($("clock"), text);
   $("scrub").setAttribute("aria-valuetext", text);
   showSoon();
 }

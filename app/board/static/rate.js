@@ -4,7 +4,7 @@ import { count, rem, say, setAll, svgEl } from "./dom.js";
 
 const WINDOW_MS = 30_000;
 const BINS = 60;
-const NAMES = { sold: "sold", sold_out: "sold out", lock_timeout: "timed out", lock_lost: "lock lost", unavailable: "unavailable", error: "failed" };
+const words = (outcome) => (outcome === "lock_timeout" ? "gave up" : outcome.replaceAll("_", " "));
 
 export class Rate {
   #history = []; // [time, requests per second], live only
@@ -42,7 +42,7 @@ export class Rate {
 function sentence(rates) {
   const parts = Object.entries(rates ?? {}).filter(([, rate]) => rate > 0);
   if (!rates || !Object.keys(rates).length) return "not recorded by the instances";
-  return parts.map(([outcome, rate]) => `${count(Math.round(rate))} ${NAMES[outcome] ?? outcome}`).join(", ") || "none now";
+  return parts.map(([outcome, rate]) => `${count(Math.round(rate))} ${words(outcome)}`).join(", ") || "none now";
 }
 
 // From the buyers' answers, or from the ledger where there are none.

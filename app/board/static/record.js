@@ -6,7 +6,7 @@ const FORMAT = "stock-flash-sale/record";
 
 export class NoRecord extends Error {}
 
-// A record of one run, or a comparison of several, as something that `at(ms)` shows.
+// A record of one run, as something that `at(ms)` shows.
 export function open(text, name) {
   let data;
   try {
@@ -14,14 +14,11 @@ export function open(text, name) {
   } catch {
     throw new NoRecord(`${name} is not JSON.`);
   }
-  if (Array.isArray(data?.runs)) return new Compared(data, name);
-  if (data?.format !== FORMAT) throw new NoRecord(`${name} is neither a record nor a comparison of this project.`);
+  if (data?.format !== FORMAT) throw new NoRecord(`${name} is not a record of this project.`);
   if (data.version !== 1) throw new NoRecord(`${name} is version ${data.version}, and this page reads version 1.`);
   return new Recorded(data, name);
 }
 
-// Where the counter is not known, the ledger alone can tell.
-const oversold = ({ initial, orders }) => verdictOf({ initial, orders, stock: Math.max(0, initial - orders) });
 const last = (rows, ms, time) => rows.findLast((row) => time(row) <= ms);
 
 class Recorded {
@@ -36,6 +33,8 @@ class Recorded {
       ...data.answers.map((answer) => answer.answered_ms),
       ...data.events.map((event) => event.at_ms),
     ].filter((time) => time != null);
+    const names = new Set([...this.ledger, ...this.sections].map((row) => row.instance));
+    this.instances = [...names].sort().map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
     this.end = times.reduce((a, b) => Math.max(a, b), 1);
     const first = [...this.sections.map((section) => section.entered_ms), ...this.ledger.map((order) => order.at_ms)];
     // The buyers come first, and that is not worth watching.
@@ -48,7 +47,9 @@ class Recorded {
     const orders = this.ledger.filter((order) => order.at_ms <= ms);
     const initial = this.data.stock;
     const sale = { initial, orders: orders.length, ...this.#counted(over, sample), gave_up: over ? this.data.verdict.outcomes?.lock_timeout ?? this.data.verdict.gave_up : 0 };
-    sale.verdict = over ? this.data.verdict.verdict : orders.length > initial || sale.stock == null ? oversold(sale) : verdictOf({ ...sale, orders: sale.lost_updates + initial - sale.stock });
+    // Where the counter is not known, the ledger alone can tell.
+    const sampled = sale.stock != null && orders.length <= initial;
+    sale.verdict = over ? this.data.verdict.verdict : verdictOf({ initial, ...(sampled ? { stock: sale.stock, orders: sale.lost_updates + initial - sale.stock } : { orders: orders.length }) });
     const sections = this.sections.filter((section) => section.entered_ms <= ms);
     const inside = sections.filter((section) => section.left_ms != null && section.left_ms > ms);
     return {
@@ -62,7 +63,7 @@ class Recorded {
       events: this.data.events.filter((event) => event.at_ms <= ms),
       queue: { holder: over ? null : holderOf(sample, inside), waiters: [], waiting: over ? 0 : (sample?.waiters ?? 0) },
       pending: this.data.answers.filter((answer) => answer.sent_ms <= ms && answer.answered_ms > ms).length,
-      instances: this.#instances(),
+      instances: this.instances,
       answers: this.data.answers.filter((answer) => answer.answered_ms <= ms),
       runs: [{ ...this.data.verdict, guard: this.data.guard, initial, orders: orders.length, verdict: sale.verdict, selling_ms: span(orders), current: true, stock: sale.stock, over }],
     };
@@ -72,10 +73,6 @@ class Recorded {
   #counted(over, sample) {
     const { stock, orders } = over ? { stock: this.data.verdict.stock_left, orders: this.data.verdict.orders } : (sample ?? {});
     return stock == null || orders == null ? { stock: null, lost_updates: null } : { stock, lost_updates: orders + stock - this.data.stock };
-  }
-
-  #instances() {
-    return [...new Set([...this.ledger, ...this.sections].map((row) => row.instance))].sort().map(recordedInstance);
   }
 }
 
@@ -87,39 +84,4 @@ function holderOf(sample, inside) {
   return instance ? { instance, token: section?.token ?? null, ttl_s: null } : null;
 }
 
-const recordedInstance = (name) => ({ name, state: "recorded", queued: null, pids: [] });
 const span = (orders) => (orders.length ? orders.at(-1).at_ms - orders[0].at_ms : null);
-
-class Compared {
-  constructor(data, name) {
-    this.data = data;
-    this.name = name;
-    this.begin = this.end = 0;
-    this.chosen = data.runs.find((run) => run.oversold) ?? data.runs[0];
-  }
-
-  choose(guard) {
-    this.chosen = this.data.runs.find((run) => run.guard === guard) ?? this.chosen;
-  }
-
-  at() {
-    const run = this.chosen;
-    const sold = Object.fromEntries(Object.entries(run?.by_instance ?? {}).map(([name, outcomes]) => [name, outcomes.sold]));
-    return {
-      kind: "comparison",
-      live: false,
-      over: true,
-      now_ms: 0,
-      guard: run?.guard,
-      sale: run && { initial: this.data.stock, stock: run.stock_left, orders: run.orders, lost_updates: run.lost_updates, gave_up: run.outcomes?.lock_timeout, verdict: run.verdict },
-      orders: [],
-      sections: [],
-      events: [],
-      queue: null,
-      sold,
-      instances: Object.keys(sold).map(recordedInstance),
-      answers: [],
-      runs: this.data.runs.map((each) => ({ ...each, initial: this.data.stock, stock: each.stock_left, over: true, selling_ms: each.wall_s * 1000, current: each === run })),
-    };
-  }
-}

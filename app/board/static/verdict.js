@@ -11,7 +11,7 @@ const MARKS = {
 };
 
 // The rule of app/sales/sale.py, for a recorded run that is scrubbed; both are held to tests/data/verdicts.json.
-export function verdictOf({ initial, stock, orders, gave_up = 0, failed = 0 }) {
+export function verdictOf({ initial, orders, stock = Math.max(0, initial - orders), gave_up = 0, failed = 0 }) {
   const unsold = initial - orders;
   if (unsold < 0) return `OVERSOLD by ${-unsold}`;
   const undersold = Math.max(Math.min(unsold, gave_up + failed), unsold - stock);

@@ -63,7 +63,7 @@ class Pages:
         names = [
             path.relative_to(directory).as_posix()
             for time in times[:MOST_REPORTS]
-            for path in sorted([*time.glob("records/*.json"), *time.glob("comparison.json")])
+            for path in sorted(time.glob("records/*.json"))
         ]
         return [name for name in names if is_text(name)]
 

@@ -17,7 +17,6 @@ from app.sales.sale import Snapshot
 MOST_ROWS = 20_000  # orders, sections and samples that are kept of a run, of each
 MIXED = "mixed"
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
-SERVED = (Outcome.SOLD.value, Outcome.SOLD_OUT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ class Run:
     @property
     def failed(self) -> int:
         """Other buyers who were not served."""
-        served = sum(self._outcomes[name] for name in SERVED)
+        served = self._outcomes[Outcome.SOLD.value] + self._outcomes[Outcome.SOLD_OUT.value]
         return self._outcomes.total() - served - self.gave_up + self.unanswered
 
     def summary(self) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from app.board.live.record import ledger_row, record_of, section_row
 from app.board.live.runs import MOST_ROWS, Run
 from app.board.settings import BoardSettings
 from app.board.sources.heartbeats import HeartbeatReader
-from app.board.sources.instances import Instances
+from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, Order, Reading
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
-from app.board.sources.queue import Queue, read_queue
+from app.board.sources.queue import TIMEOUT, Queue, read_queue
 from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
@@ -41,7 +41,6 @@ logger = logging.getLogger(__name__)
 EVERY_S = 0.125
 IDLE_S = 1.0  # nothing has changed: say at least that
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
-TIMEOUT = 1.0
 
 
 class Sampler(threading.Thread):
@@ -167,7 +166,7 @@ class Sampler(threading.Thread):
         if self._run is not None:
             holder, waiting = queue.value.head if queue.value else (None, None)
             self._run.add_sample(holder, waiting, known=ledger.error is None)
-            waits = {each["name"] for each in instances if each["state"].may_go_on}
+            waits = {each["name"] for each in instances if each["state"] in MAY_GO_ON}
             dead = [beat for beat in beats.stale if beat.instance not in waits]
             lost = sum(beat.in_hand for beat in dead if beat.at >= self._run.began_ns)
             in_hand = sum(beat.in_hand for beat in [*beats.living, *beats.stale] if beat not in dead)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from app.board.sources.heartbeats import WorkerStatus
+from app.board.sources.locust import DIRECT
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
 
 TIMEOUT = 0.8
 EVERY_S = 1.0
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class State(str, Enum):
@@ -29,10 +28,8 @@ class State(str, Enum):
     FROZEN = "frozen"  # stopped by a signal
     DOWN = "down"  # it takes no connections
 
-    @property
-    def may_go_on(self) -> bool:
-        """Whether a process without heartbeats may still answer what it has in hand."""
-        return self in (State.FROZEN, State.SILENT)
+
+MAY_GO_ON = (State.FROZEN, State.SILENT)  # a process without heartbeats may still answer what it has in hand
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Reach:
 def ask_livez(url: str) -> Reach:
     """Whether the instance at `url` answers within `TIMEOUT` seconds."""
     try:
-        with _direct.open(f"{url}/livez", timeout=TIMEOUT) as response:
+        with DIRECT.open(f"{url}/livez", timeout=TIMEOUT) as response:
             return Reach(str(json.load(response)["instance"]))
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
         return Reach(None, refused=isinstance(getattr(error, "reason", None), ConnectionRefusedError | socket.gaierror))

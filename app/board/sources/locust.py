@@ -11,7 +11,7 @@ from typing import Any
 TIMEOUT = 1.0
 # There is no answer, or one that is not Locust's.
 UNREACHABLE = (OSError, HTTPException, ValueError, LookupError, TypeError)
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class LocustBusy(Exception):
@@ -52,6 +52,6 @@ class Locust:
             raise LocustBusy(f"Locust did not start: {answer.get('message')}")
 
     def _ask(self, path: str, data: bytes | None = None) -> dict[str, Any]:
-        with _direct.open(self.url + path, data, timeout=TIMEOUT) as response:
+        with DIRECT.open(self.url + path, data, timeout=TIMEOUT) as response:
             answer: dict[str, Any] = json.load(response)
         return answer

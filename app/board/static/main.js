@@ -50,8 +50,7 @@ function show(view) {
   showVerdict(view);
   showUnavailable(view.unavailable);
   const each = view.sale ? stock.show(view.sale, view.orders) : 1;
-  const note = view.sale ? stockNote(view.sale) : "";
-  say($("stock-note"), each > 1 ? `${note}; one square is ${each} items` : note);
+  say($("stock-note"), view.sale ? stockNote(view.sale, each) : "");
   showRuns(view.runs, openRun);
   $("no-stock").hidden = Boolean(view.sale);
   $("no-sections").hidden = view.sections.length > 0;
@@ -64,7 +63,10 @@ function show(view) {
 }
 
 // What was ordered, as everything in this panel; what the counter says stands beside the verdict.
-const stockNote = ({ initial, orders }) => (orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`);
+function stockNote({ initial, orders }, each) {
+  const sold = orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`;
+  return each > 1 ? `${sold}; one square is ${each} items` : sold;
+}
 
 function showSource(state) {
   if (recorded) return;
@@ -109,7 +111,6 @@ function closeRecord() {
   recorded = null;
   play(false);
   $("player").hidden = true;
-  history.replaceState(null, "", "/");
   if (live.model) showSoon();
   live.start();
 }
@@ -150,8 +151,7 @@ function toggle(name, on = $(name).hidden) {
 
 const askSetup = async () => (await fetch("/setup")).json();
 
-async function setUp() {
-  const setup = await askSetup();
+function setUp(setup) {
   order = setup.guards.map((guard) => guard.name);
   controls.setUp(setup);
   showReports(setup);
@@ -167,10 +167,10 @@ function showReports({ reports }) {
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; a list that is old is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
-$("file").addEventListener("change", async ({ target }) => {
-  const [file] = target.files;
+const openFile = async (file) => file && openText(await file.text(), file.name);
+$("file").addEventListener("change", ({ target }) => {
+  openFile(target.files[0]);
   target.value = ""; // the same file once more is a choice as well
-  if (file) openText(await file.text(), file.name);
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openAddress(`/records/${target.value}`));
 $("scrub").addEventListener("input", ({ target }) => {
@@ -180,15 +180,12 @@ $("scrub").addEventListener("input", ({ target }) => {
 $("play").addEventListener("click", () => play(!playing));
 $("close-record").addEventListener("click", closeRecord);
 addEventListener("dragover", (event) => event.preventDefault());
-addEventListener("drop", async (event) => {
+addEventListener("drop", (event) => {
   event.preventDefault();
-  const file = event.dataTransfer.files[0];
-  if (file) openText(await file.text(), file.name);
+  openFile(event.dataTransfer.files[0]);
 });
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);
 
-const record = new URLSearchParams(location.search).get("record");
-setUp().catch(() => say($("said"), "The board does not answer."));
-if (record) openAddress(record);
-else live.start();
+askSetup().then(setUp).catch(() => say($("said"), "The board does not answer."));
+live.start();

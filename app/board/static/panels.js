@@ -1,7 +1,7 @@
 // Verdict, runs, queue and instances: everything that is text.
 
 import { $, count, countBy, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
-import { headline, inWords, markOf, sentenceOf, toneOf } from "./verdict.js";
+import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are told as they are
 const LISTEN_MS = 4000;
@@ -12,7 +12,7 @@ const MANY_RUNS = 6; // from here on they take room from the queue
 export function showVerdict(view) {
   const { tone, word, lead } = headline(view);
   $("verdict").dataset.tone = tone;
-  setAll($("mark"), { d: markOf(tone) });
+  setAll($("mark"), { d: MARKS[tone] });
   say($("word"), word);
   say($("lead"), lead);
   document.title = `${word} · Flash sale`;
@@ -56,7 +56,7 @@ export function showRuns(runs, open) {
     over.style.left = end.style.left = `${(100 * run.initial) / widest}%`;
     over.style.width = `${(100 * Math.max(0, run.orders - run.initial)) / widest}%`;
     say(number, count(run.orders));
-    setAll(verdict.firstChild.firstChild, { d: markOf(tone) });
+    setAll(verdict.firstChild.firstChild, { d: MARKS[tone] });
     say(verdict.lastChild, sentenceOf(run, run.over));
     say(time, duration(run.selling_ms));
   });

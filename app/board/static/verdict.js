@@ -2,7 +2,7 @@
 
 import { count, plural } from "./dom.js";
 
-const MARKS = {
+export const MARKS = {
   ready: "M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16m0 2.6a5.4 5.4 0 1 1 0 10.8a5.4 5.4 0 1 1 0-10.8",
   exact: "M9.2 19.2L2.6 12.6l2.3-2.3l4.3 4.2L19.1 4.6l2.3 2.3z",
   over: "M12 2.5L23 21H1zm-1.3 6.5v6h2.6V9zm0 7.5v2.5h2.6v-2.5z",
@@ -27,8 +27,6 @@ export function toneOf(verdict) {
   if (verdict.includes("UNDERSOLD")) return "under";
   return verdict.startsWith("EXACT") ? "exact" : "lost";
 }
-
-export const markOf = (tone) => MARKS[tone];
 
 // "EXACT" is not yet the last word while items are left and buyers may come.
 export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);

@@ -25,12 +25,13 @@ from lock.etcd.client import Client, connect
 from lock.etcd.observer import Observer
 from lock.etcd.transport import Tls
 from lock.model import Contender
-from lock.recipes.cohort import CohortMutex, CohortToken, Turn
+from lock.recipes.cohort import CohortMutex
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold
 from lock.recipes.multi import MultiHold, MultiLock
 from lock.recipes.mutex import Mutex
 from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
+from lock.recipes.turn import CohortToken, Turn
 from lock.session.session import Session
 
 __all__ = [

@@ -15,28 +15,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 from collections import deque
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
 from lock.model import Contender
 from lock.recipes.acquisition import Acquisition
-from lock.recipes.hold import Hold, Releasable
+from lock.recipes.hold import Hold
 from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
+from lock.recipes.turn import CohortToken, Turn
 from lock.runtime.clock import check_number, deadline, now
-from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.session import Session
-
-
-class CohortToken(NamedTuple):
-    """A fencing token for one turn of one hold; later turns and later holds compare greater."""
-
-    create_revision: int
-    turn: int
 
 
 class _Waiter:
@@ -243,7 +233,7 @@ class CohortMutex(Lockable):
 
     def _next_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
         self._turns += 1
-        waiter.turn = Turn(self, hold, CohortToken(hold.token, self._turns))
+        waiter.turn = Turn(hold, CohortToken(hold.token, self._turns), self.session.client, self.end)
         return waiter.turn
 
     def _appoint_leader(self) -> None:
@@ -252,60 +242,3 @@ class CohortMutex(Lockable):
         if self._waiters:
             self._waiters[0].leads = True
             self._waiters[0].called.set()
-
-
-class Turn(Releasable):
-    """One thread's turn in a hold of its process; made by `CohortMutex`. Leaving ``with`` ends it.
-
-    Attributes:
-        name: the mutex's name.
-        key: the key in etcd that holds, the same for all turns of one hold.
-        token: the fencing token, a `CohortToken`: it rises from turn to turn and from hold to hold.
-        lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
-        released: whether it was released.
-    """
-
-    def __init__(self, cohort: CohortMutex, hold: Hold, token: CohortToken) -> None:
-        self.name = hold.name
-        self.key = hold.key
-        self.token = token
-        self.lost = hold.lost
-        self.released = False
-        self._cohort = cohort
-        self._hold = hold
-
-    def remaining(self) -> float:
-        """Seconds for which the lock is surely ours; 0.0 once it is lost."""
-        left = self._hold.remaining()
-        return 0.0 if self.released else left
-
-    def ensure(self) -> None:
-        """As `Hold.ensure`."""
-        if self.released:
-            raise NotHeld(f"this turn of lock {self.name!r} was ended before")
-        self._hold.ensure()
-
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """As `Hold.on_lost`; of a hold with many turns every listener is told."""
-        self._hold.on_lost(callback)
-
-    def release(self) -> None:
-        """End the turn.
-
-        Raises:
-            NotHeld: it was ended before.
-            LockLost: the hold was found lost when it was given back.
-        """
-        self._cohort.session.client.check_process()
-        run_uninterrupted(lambda: self._cohort.end(self))
-
-    def __del__(self) -> None:
-        if getattr(self, "released", True) or self._cohort.session.client.forked():
-            return
-        run_detached(partial(_end, self))
-        warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
-
-
-def _end(dropped: Turn) -> None:
-    with contextlib.suppress(LockError):
-        dropped.release()

@@ -19,8 +19,7 @@ from app.guards import etcd_batch
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd
-from lock import Mutex, Session, connect
-from lock.recipes.cohort import Turn
+from lock import Mutex, Session, Turn, connect
 from tests.support.overtaking import answer_lost
 from tests.support.waiting import wait_until
 

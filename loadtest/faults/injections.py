@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -19,45 +19,48 @@ from lock import LockError, Mutex, Session, connect
 LONGEST_S = 1.75 * TTL_S
 
 
+@dataclass(frozen=True)
+class Injection:
+    """A fault that can be done to one shop, or to all, and undone.
+
+    Attributes:
+        target: what it is done to; there is one for each shop where that is named.
+        text: what is said of it.
+        faulty: a context in which it is so.
+    """
+
+    target: str
+    text: str
+    faulty: Callable[[ScenarioContext, Shop], AbstractContextManager[None]]
+
+
 @contextmanager
-def frozen(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The shop stands still."""
-    shop.instance.pause()
+def _done(do: Iterable[Callable[[], object]], undo: Iterable[Callable[[], object]]) -> Iterator[None]:
+    for step in do:
+        step()
     yield
-    shop.instance.resume()
+    for step in undo:
+        step()
+
+
+def _frozen(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([shop.instance.pause], [shop.instance.resume])
+
+
+def _dead(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([shop.instance.kill], [shop.instance.launch])
+
+
+def _deaf_to_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done((line.stall for line in shop.etcd_lines), (line.resume for line in shop.etcd_lines))
+
+
+def _refused_by_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done((line.refuse for line in shop.etcd_lines), (line.start for line in shop.etcd_lines))
 
 
 @contextmanager
-def dead(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The shop is killed, and started again."""
-    shop.instance.kill()
-    yield
-    shop.instance.launch()
-
-
-@contextmanager
-def deaf_to_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The shop hears nothing from etcd."""
-    for line in shop.etcd_lines:
-        line.stall()
-    yield
-    for line in shop.etcd_lines:
-        line.resume()
-
-
-@contextmanager
-def refused_by_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The shop cannot connect to etcd."""
-    for line in shop.etcd_lines:
-        line.refuse()
-    yield
-    for line in shop.etcd_lines:
-        line.start()
-
-
-@contextmanager
-def far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """etcd is slow for the shop."""
+def _far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     for line in shop.etcd_lines:
         line.delay_s, line.jitter_s = 0.025, 0.225
     yield
@@ -65,61 +68,34 @@ def far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
         line.delay_s = line.jitter_s = 0.0
 
 
-@contextmanager
-def late_to_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """What the shop sends to Redis is held back, and delivered later."""
-    shop.redis_line.stall(REQUESTS)
-    yield
-    shop.redis_line.resume()
+def _late_to_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([partial(shop.redis_line.stall, REQUESTS)], [shop.redis_line.resume])
 
 
-@contextmanager
-def unanswered_by_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """Redis does what the shop asks, and its answers are lost."""
-    shop.redis_line.stall(ANSWERS)
-    yield
-    shop.redis_line.reset()
-    shop.redis_line.resume()
+def _unanswered_by_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    line = shop.redis_line  # Redis does what the shop asks
+    return _done([partial(line.stall, ANSWERS)], [line.reset, line.resume])
 
 
-@contextmanager
-def mute(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The shop's answers to its buyers are lost."""
-    shop.front.stall(ANSWERS)
-    yield
-    shop.front.reset()
-    shop.front.resume()
+def _mute(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([partial(shop.front.stall, ANSWERS)], [shop.front.reset, shop.front.resume])
 
 
-@contextmanager
-def without_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """All of etcd is away."""
-    context.testbed.etcd.stop()
-    yield
-    context.testbed.etcd.start()
+def _without_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([context.testbed.etcd.stop], [context.testbed.etcd.start])
 
 
-@contextmanager
-def without_leader(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """The leader of etcd is killed."""
+def _without_leader(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
     leader = leader_of(context.testbed.etcd)
-    if leader is not None:
-        leader.kill()
-    yield
-    if leader is not None:
-        leader.start()
+    return _done([leader.kill], [leader.start]) if leader else nullcontext()
+
+
+def _without_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    return _done([context.testbed.redis.kill], [context.testbed.redis.start])
 
 
 @contextmanager
-def without_redis(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    """Redis is killed."""
-    context.testbed.redis.kill()
-    yield
-    context.testbed.redis.start()
-
-
-@contextmanager
-def behind_a_stranger(context: ScenarioContext, shop: Shop) -> Iterator[None]:
+def _behind_a_stranger(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     """A stranger holds a lock below the sale's."""
     with contextlib.ExitStack() as held:
         held.enter_context(contextlib.suppress(LockError))  # etcd may be away when it is given back
@@ -130,23 +106,20 @@ def behind_a_stranger(context: ScenarioContext, shop: Shop) -> Iterator[None]:
         yield
 
 
-Injection = Callable[[ScenarioContext, Shop], AbstractContextManager[None]]
-
-# What each is done to, of which there is one for each shop where that is named; and what is said of it.
-KINDS: dict[Injection, tuple[str, str]] = {
-    frozen: ("process of {shop}", "{shop} is frozen"),
-    dead: ("process of {shop}", "{shop} is dead"),
-    deaf_to_etcd: ("line from {shop} to etcd", "{shop} hears nothing from etcd"),
-    refused_by_etcd: ("line from {shop} to etcd", "{shop} cannot connect to etcd"),
-    far_from_etcd: ("line from {shop} to etcd", "etcd is slow for {shop}"),
-    late_to_redis: ("line from {shop} to Redis", "what {shop} sends to Redis is late"),
-    unanswered_by_redis: ("line from {shop} to Redis", "Redis's answers to {shop} are lost"),
-    mute: ("front of {shop}", "{shop}'s answers to its buyers are lost"),
-    without_etcd: ("etcd", "etcd is away"),
-    without_leader: ("etcd", "etcd's leader is dead"),
-    without_redis: ("Redis", "Redis is dead"),
-    behind_a_stranger: ("name", "a stranger holds a lock below the sale's"),
-}
+INJECTIONS = (
+    Injection("process of {shop}", "{shop} is frozen", _frozen),
+    Injection("process of {shop}", "{shop} is dead", _dead),
+    Injection("line from {shop} to etcd", "{shop} hears nothing from etcd", _deaf_to_etcd),
+    Injection("line from {shop} to etcd", "{shop} cannot connect to etcd", _refused_by_etcd),
+    Injection("line from {shop} to etcd", "etcd is slow for {shop}", _far_from_etcd),
+    Injection("line from {shop} to Redis", "what {shop} sends to Redis is late", _late_to_redis),
+    Injection("line from {shop} to Redis", "Redis's answers to {shop} are lost", _unanswered_by_redis),
+    Injection("front of {shop}", "{shop}'s answers to its buyers are lost", _mute),
+    Injection("etcd", "etcd is unavailable", _without_etcd),
+    Injection("etcd", "etcd's leader is dead", _without_leader),
+    Injection("Redis", "Redis is dead", _without_redis),
+    Injection("name", "a stranger holds a lock below the sale's", _behind_a_stranger),
+)
 
 
 @dataclass(frozen=True)
@@ -160,7 +133,7 @@ class PlannedInjection:
 
     @property
     def target(self) -> str:
-        return KINDS[self.injection][0].format(shop=self.shop)
+        return self.injection.target.format(shop=self.shop)
 
 
 def plan(random: Random) -> list[PlannedInjection]:
@@ -168,7 +141,7 @@ def plan(random: Random) -> list[PlannedInjection]:
     chosen: dict[str, PlannedInjection] = {}
     for _ in range(random.randint(1, 4)):
         each = PlannedInjection(
-            injection=random.choice(list(KINDS)),
+            injection=random.choice(INJECTIONS),
             shop=random.randrange(2),
             begins=random.uniform(0.0, 2.0),
             lasts=random.uniform(0.05, LONGEST_S),
@@ -188,9 +161,9 @@ def inject(context: ScenarioContext, planned: list[PlannedInjection]) -> None:
 def _disturb(context: ScenarioContext, planned: PlannedInjection) -> None:
     time.sleep(planned.begins)
     shop = context.shops[planned.shop]
-    what = KINDS[planned.injection][1].format(shop=shop.name)
+    what = planned.injection.text.format(shop=shop.name)
     try:
-        with planned.injection(context, shop):
+        with planned.injection.faulty(context, shop):
             context.announce(f"{what}, for {planned.lasts:.1f} s")
             time.sleep(planned.lasts)
     except (ServerError, OSError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,12 @@ from loadtest.results.verdict import Order
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
 NO_GUARD = "no guard"  # the board has recorded a sale in which nobody bought
+
+
+def _shared(kind: type[Any], source: object) -> dict[str, Any]:
+    """What both have under the same name."""
+    names = [each.name for each in fields(kind) if hasattr(source, each.name)]
+    return {name: getattr(source, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -41,19 +47,9 @@ class AnswerRow:
 
     @classmethod
     def of(cls, answer: Answer, start: Start) -> AnswerRow:
-        return cls(
-            answer.buyer,
-            answer.order,
-            answer.outcome.value,
-            answer.status,
-            answer.instance,
-            answer.token,
-            start.since_epoch(answer.sent),
-            start.since_epoch(answer.received),
-            answer.waited_ms,
-            answer.held_ms,
-            answer.in_doubt,
-        )
+        sent_ms, answered_ms = start.since_epoch(answer.sent), start.since_epoch(answer.received)
+        told = {**_shared(cls, answer), "outcome": answer.outcome.value}
+        return cls(**told, sent_ms=sent_ms, answered_ms=answered_ms)
 
 
 @dataclass(frozen=True)
@@ -69,8 +65,7 @@ class LedgerRow:
 
     @classmethod
     def of(cls, order: Order, start: Start) -> LedgerRow:
-        at_ms = start.since_epoch(order.at_ms / 1000)
-        return cls(order.order, order.buyer, order.instance, order.guard, order.token, at_ms)
+        return cls(**{**_shared(cls, order), "at_ms": start.since_epoch(order.at_ms / 1000)})
 
 
 @dataclass(frozen=True)
@@ -99,26 +94,11 @@ class CriticalSection:
 
     @classmethod
     def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
-        def at(ns: int | None) -> float | None:
-            return None if ns is None else start.since_boot(ns)
-
-        return cls(
-            logged.order,
-            logged.buyer,
-            logged.instance,
-            logged.pid,
-            logged.thread,
-            logged.guard,
-            logged.token,
-            start.since_boot(logged.entered),
-            at(logged.read),
-            at(logged.commit),
-            at(logged.left),
-            logged.outcome,
-            logged.cause,
-            logged.item,
-            logged.stock if isinstance(logged.stock, int) else None,
-        )
+        moments = {"read_ms": logged.read, "commit_ms": logged.commit, "left_ms": logged.left}
+        times = {name: None if at is None else start.since_boot(at) for name, at in moments.items()}
+        stock = logged.stock if isinstance(logged.stock, int) else None
+        told = {**_shared(cls, logged), **times, "stock": stock}
+        return cls(**told, entered_ms=start.since_boot(logged.entered))
 
 
 @dataclass(frozen=True)

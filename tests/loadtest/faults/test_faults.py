@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -24,9 +23,8 @@ from hypothesis import strategies as st
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
 from loadtest.cli.main import run
-from loadtest.faults import injections
 from loadtest.faults.context import VICTIM, ScenarioContext, TrialListener
-from loadtest.faults.injections import KINDS, LONGEST_S, PlannedInjection, inject, plan
+from loadtest.faults.injections import INJECTIONS, LONGEST_S, Injection, PlannedInjection, inject, plan
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
@@ -116,17 +114,14 @@ class Broken(Nothing):
 
     def play(self, context: ScenarioContext) -> None:
         if self.place == "injection":
-            inject(context, [PlannedInjection(mistake, shop=0, begins=0.0, lasts=0.0)])
+            inject(context, [PlannedInjection(Injection("shop", "a mistake", mistake), shop=0, begins=0.0, lasts=0.0)])
         setattr(context.monitor if self.place == "_look" else context.buyers, self.place, mistake)
         context.wait_for("nothing", lambda: False)
 
 
 @pytest.mark.parametrize("place", ["injection", "_look", "_click"])
-def test_a_mistake_in_a_thread_ends_the_scenario(
-    testbed: LocalTestbed, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_in_a_thread_ends_the_scenario(testbed: LocalTestbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
-    monkeypatch.setattr(injections, "KINDS", defaultdict(lambda: ("shop", "a mistake")))
     result, _ = Trial(Broken(place), "etcd", testbed, Deaf(), stock=40).run()
     assert not result.as_expected
     assert any("ended with KeyError('a mistake')" in problem for problem in result.problems), result.problems
@@ -173,7 +168,7 @@ class Late(Nothing):
     ("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS - 1, MOST_PLAYS, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])]
 )
 def test_an_untimely_fault_is_played_again(testbed: LocalTestbed, late: int, plays: int, found: list[str]) -> None:
-    """A fault that error its moment shows nothing and is not judged; but not for ever."""
+    """A fault that missed its moment shows nothing and is not judged; but not for ever."""
     scenario = Late(late)
     result, _ = Trial(scenario, "etcd", testbed, Deaf(), stock=5).run()
     assert (scenario.plays, list(result.problems)) == (plays, found)
@@ -360,5 +355,5 @@ def test_every_disturbance_comes_up() -> None:
     """Sooner or later each kind is planned, for both shops."""
     random = Random(1)
     planned = [each for _ in range(300) for each in plan(random)]
-    assert {each.injection for each in planned} == set(KINDS)
+    assert {each.injection for each in planned} == set(INJECTIONS)
     assert {each.shop for each in planned} == {0, 1}

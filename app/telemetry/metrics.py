@@ -29,17 +29,6 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class GuardMetrics:
-    """The counters of one guard, looked up once and not at every purchase."""
-
-    def __init__(self, metrics: Metrics, guard: str) -> None:
-        self.purchases = {outcome: metrics.purchases.labels(guard, outcome.value) for outcome in Outcome}
-        self.lost = {cause: metrics.lost.labels(guard, cause.value) for cause in LossCause}
-        self.replays = metrics.replays.labels(guard)
-        self.waited = metrics.waited.labels(guard)
-        self.held = metrics.held.labels(guard)
-
-
 class Metrics:
     """The counters of one process.
 
@@ -71,17 +60,22 @@ class Metrics:
             "flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max", registry=r
         )
         names.labels(instance).set(1)
-        self._guards = {guard: GuardMetrics(self, guard) for guard in guards}
+        for guard in guards:  # all series exist from the start: a rate would miss the first step of a late one
+            for each in (self.replays, self.waited, self.held):
+                each.labels(guard)
+            for counter, values in ((self.purchases, Outcome), (self.lost, LossCause)):
+                for value in values:
+                    counter.labels(guard, value.value)
 
     def count(self, purchase: Purchase, receipt: Receipt) -> None:
         """Count a purchase that is over; a replayed answer is not a purchase."""
-        guard = self._guards[purchase.guard]
-        (guard.replays if receipt.replayed else guard.purchases[receipt.outcome]).inc()
-        guard.waited.observe(purchase.waited_s)
+        guard = purchase.guard
+        (self.replays.labels(guard) if receipt.replayed else self.purchases.labels(guard, receipt.outcome.value)).inc()
+        self.waited.labels(guard).observe(purchase.waited_s)
         if purchase.entered is not None:
-            guard.held.observe(purchase.held_s)
+            self.held.labels(guard).observe(purchase.held_s)
         if purchase.loss is not None:
-            guard.lost[purchase.loss].inc()
+            self.lost.labels(guard, purchase.loss.value).inc()
 
     def outcomes(self) -> dict[str, int]:
         """Purchases of this process by outcome, under all guards."""

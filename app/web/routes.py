@@ -12,6 +12,7 @@ broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, unti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Flask, Response, request
@@ -36,48 +37,39 @@ SOLD_OUT = "Nothing is left, and trying again will not help until the sale is re
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
 
 
+@dataclass(frozen=True)
 class Shop:
     """The routes of the sale."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        sale: Sale,
-        sessions: EtcdSessions,
-        guards: dict[str, Guard],
-        carts: Carts,
-        metrics: Metrics,
-        listener: SectionListener,
-    ) -> None:
-        self._settings = settings
-        self._sale = sale
-        self._sessions = sessions
-        self._guards = guards
-        self._carts = carts
-        self._metrics = metrics
-        self._listener = listener
+    settings: Settings
+    sale: Sale
+    sessions: EtcdSessions
+    seller_of: dict[str, Guard]
+    carts: Carts
+    metrics: Metrics
+    listener: SectionListener
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
         asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
-        guard = asked.choice("guard", DEFAULT, self._guards)
-        return self._sell(self._guards[guard], self._purchase(asked, guard, self._item(asked)))
+        guard = asked.choice("guard", DEFAULT, self.seller_of)
+        return self._sell(self.seller_of[guard], self._purchase(asked, guard, self._item(asked)))
 
     def cart(self) -> Response:
         """``POST /cart``: buy one piece of each of several items, or nothing."""
         asked = Parameters(request, "items", "hold_ms", "buyer")
-        items = asked.several("items", least=1, most=self._settings.items, count=LARGEST_CART, why=ITEMS_SET)
-        return self._sell(self._carts, self._purchase(asked, CART, cart_of(items)))
+        items = asked.several("items", least=1, most=self.settings.items, count=LARGEST_CART, why=ITEMS_SET)
+        return self._sell(self.carts, self._purchase(asked, CART, cart_of(items)))
 
     def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
         try:
-            with self._metrics.in_progress.track_inprogress():
+            with self.metrics.in_progress.track_inprogress():
                 receipt = seller.serve(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:
             raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
-        self._metrics.count(purchase, receipt)
+        self.metrics.count(purchase, receipt)
         return _answered(purchase, receipt)
 
     def _purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
@@ -88,19 +80,19 @@ class Shop:
             item=item,
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
-            listener=self._listener,
+            listener=self.listener,
         )
 
     def _item(self, asked: Parameters) -> str:
         """The item that was asked for."""
-        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self._settings.items, why=ITEMS_SET))
+        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self.settings.items, why=ITEMS_SET))
 
     def stock(self) -> Response:
         """``GET /stock``: what is left of an item, what was sold, and whether that adds up."""
         return self._stock_of(self._item(Parameters(request, "item")))
 
     def _stock_of(self, item: str) -> Response:
-        now = self._sale.snapshot(item)
+        now = self.sale.snapshot(item)
         return json_response(
             {
                 "item": item,
@@ -115,15 +107,15 @@ class Shop:
 
     def reset(self) -> Response:
         """``POST /stock/reset``: begin the sale of all items again; answers with the first one."""
-        require_admin(self._settings.admin_token, on_loopback=self._settings.on_loopback, what="resets")
-        self._sale.reset(Parameters(request, "stock").whole("stock", self._settings.stock, most=MOST_ITEMS))
+        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what="resets")
+        self.sale.reset(Parameters(request, "stock").whole("stock", self.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
 
     def guards(self) -> Response:
         """``GET /guards``: what can be asked for."""
         listed = [
             {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
-            for guard in self._guards.values()
+            for guard in self.seller_of.values()
         ]
         return json_response({"guards": listed, "default": DEFAULT})
 
@@ -139,9 +131,9 @@ class Shop:
                 "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
-            for contender in self._sessions.contenders(item)
+            for contender in self.sessions.contenders(item)
         ]
-        name = self._sessions.name(item)
+        name = self.sessions.name(item)
         return json_response({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -70,35 +70,22 @@ def test_a_replay_is_told_from_a_sale(app: Flask, tmp_path: Path, guard: str) ->
     ]
 
 
-@pytest.fixture
-def held(app: Flask, tmp_path: Path) -> Iterator[Callable[[str], Future[Any]]]:
-    """Sends a purchase that thinks for 0.3 s under a guard, and returns once it is in its critical section."""
-    with ThreadPoolExecutor(1) as thread:
-
-        def begin(guard: str) -> Future[Any]:
-            purchase = thread.submit(app.test_client().post, f"/stock/reduce?guard={guard}&hold_ms=300")
-            wait_until(lambda: [*tmp_path.glob("section-log/*")] and recorded(tmp_path))
-            return purchase
-
-        yield begin
-
-
-def test_each_try_is_a_section(held: Callable[[str], Future[Any]], sale: Sale, tmp_path: Path) -> None:
+def test_each_try_is_a_section(app: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An overtaken section ends without an outcome; the next one finds nothing and sends no write."""
-    overtaken = held("redis-watch")
-    sale.client.set(sale.keys.stock, 0)
-    assert overtaken.result(20).get_json()["outcome"] == "sold_out"
+    monkeypatch.setattr(Purchase, "think", lambda purchase: sale.client.set(sale.keys.stock, 0))
+    assert app.test_client().post("/stock/reduce?guard=redis-watch").get_json()["outcome"] == "sold_out"
     _, first, _, second = recorded(tmp_path)
     assert (first["outcome"], first["commit_at"] is None) == (None, False)
     assert (second["outcome"], second["commit_at"]) == ("sold_out", None)
     assert first["read_at"] < second["read_at"]
 
 
-def test_a_refused_write_names_the_loss(held: Callable[[str], Future[Any]], sale: Sale, tmp_path: Path) -> None:
+def test_a_refused_write_names_the_loss(
+    app: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the write is fenced off, the section ends with the buyer's outcome and the reason."""
-    paused = held("etcd")
-    sale.client.set(sale.keys.fence, f"{recorded(tmp_path)[0]['token'] + 1:020d}")
-    assert paused.result(20).get_json()["outcome"] == "lock_lost"
+    monkeypatch.setattr(Purchase, "think", lambda purchase: sale.client.set(sale.keys.fence, "9" * 20))
+    assert app.test_client().post("/stock/reduce").get_json()["outcome"] == "lock_lost"
     leave = recorded(tmp_path)[-1]
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
 

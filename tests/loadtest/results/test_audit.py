@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -134,12 +136,29 @@ def test_each_corruption_is_found_and_no_other(corrupt: Callable[[Record, int], 
     assert found.lost_updates == (corrupt is lose_update)
 
 
+EXAMPLES = json.loads((DATA / "overlaps.json").read_text(encoding="utf-8"))
+PLAIN = {"instance": "a", "pid": 1, "token": None, "read_ms": None, "commit_ms": None}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
+def test_overlaps_are_those_of_the_page(example: dict[str, Any]) -> None:
+    """Each shared example has its pairs, those that raced, and the times in which there were any."""
+    sections = [section(n, 0, 0, **{**PLAIN, **each}) for n, each in enumerate(example["sections"])]
+    found = Overlaps.of(sections)
+    pairs = [sorted((each.first.order, each.second.order)) for each in found]
+    raced = [sorted((each.first.order, each.second.order)) for each in found if each.raced]
+    spans = [list(span) for span in found.spans]
+    assert (sorted(pairs), sorted(raced), spans) == (example["pairs"], example["raced"], example["spans"])
+    died = [each for each in sections if each.left_ms is None]
+    assert audit(replace(sale(2, 2), sections=sections)).unfinished == died
+
+
 intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=25)
 
 
 @given(intervals)
 def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
-    """The sweep finds what comparing every pair finds."""
+    """The sweep finds what comparing every pair finds; an overlap is from the later entering to the earlier leaving."""
     sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
     found = {frozenset((each.first.order, each.second.order)) for each in Overlaps.of(sections)}
     expected = {
@@ -150,15 +169,9 @@ def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
         and (first.left_ms or 0) > second.entered_ms
     }
     assert found == expected
-
-
-@given(intervals)
-def test_an_overlap_lies_inside_both_sections(times: list[tuple[int, int]]) -> None:
-    """From the later entering to the earlier leaving, never before, never longer."""
-    for each in Overlaps.of(section(n, begin, begin + length) for n, (begin, length) in enumerate(times)):
+    for each in Overlaps.of(sections):
         assert each.from_ms == max(each.first.entered_ms, each.second.entered_ms)
-        assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0)
-        assert each.from_ms <= each.to_ms
+        assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0) >= each.from_ms
 
 
 tokens = st.one_of(st.none(), st.integers(1, 9), st.lists(st.integers(1, 9), min_size=2, max_size=2))
@@ -174,46 +187,10 @@ def test_guards_may_share_a_ledger(written: list[int | list[int] | None]) -> Non
     assert len(audit(record).token_regressions) == late
 
 
-def test_purchases_of_one_hold_do_not_overlap() -> None:
-    """Several buyers may be served under one token by one process, at once; not by two processes."""
-    together = [section(n, 0, 10, token=7, instance="shop-a") for n in range(3)]
-    assert list(Overlaps.of(together)) == []
-    assert len(list(Overlaps.of([*together, section(3, 5, 6, token=7, instance="shop-b")]))) == 3
-
-
-def test_items_do_not_overlap_with_each_other() -> None:
-    """Each item has a lock of its own, and a cart those of all its items."""
-    assert list(Overlaps.of([section(0, 0, 10, item="1"), section(1, 5, 8, item="2")])) == []
-    cart = section(0, 0, 10, item="1,2", guard="cart", token=None, read_ms=None, commit_ms=9)
-    (overlap,) = Overlaps.of([cart, section(1, 5, 8, item="2")])
-    assert not overlap.raced  # the cart reads when it writes, and that was later
-    assert list(Overlaps.of([cart, section(1, 5, 8, item="12")])) == []
-    assert [each.raced for each in Overlaps.of([cart, section(1, 5, 12, item="2")])] == [True]
-
-
-def test_an_overlap_is_harmless_unless_raced() -> None:
-    """A holder that was fenced off, or only found its earlier order, did no harm."""
-    for harmless in ({"outcome": "lock_lost", "cause": "fenced_off"}, {"cause": "replayed"}):
-        for first, second in ((harmless, {}), ({}, harmless)):
-            (overlap,) = Overlaps.of([section(0, 0, 10, **first), section(1, 5, 8, **second)])
-            assert not overlap.raced
-    (overlap,) = Overlaps.of([section(0, 0, 10), section(1, 5, 8)])
-    assert overlap.raced
-
-
 def test_times_that_touch_are_joined() -> None:
     """Whatever their order, of times that overlap or touch one remains, from the first beginning to the last end."""
     assert joined([(5, 7), (0, 3), (3, 4), (6, 6.5), (8, 9)]) == [(0, 4), (5, 7), (8, 9)]
     assert joined([]) == []
-
-
-def test_a_dead_process_overlaps_with_nobody() -> None:
-    """A section without an end is listed apart: whoever is dead writes nothing."""
-    record = sale(2, 2)
-    record.sections[0] = replace(record.sections[0], left_ms=None)
-    result = audit(record)
-    assert result.overlaps == Overlaps()
-    assert result.unfinished == [record.sections[0]]
 
 
 @pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from app.board.sources.section_tail import SectionTail
+from app.sales.purchase import Outcome as ShopOutcome
+from app.sales.purchase import Purchase, Receipt
+from app.telemetry.section_log import SectionLog
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start, now_ns
 from loadtest.results.record import Event, Record, Sample
-from loadtest.results.section_reader import SectionReader
+from loadtest.results.section_reader import LoggedSection, SectionReader
 from loadtest.results.verdict import Order
 
 
@@ -55,6 +60,27 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
     assert (section.left, section.read, section.commit, section.outcome) == (100, 70, 90, "sold")
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
     assert [each.left for each in reader.poll()] == [100, None]
+
+
+def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
+    """Of what the shop writes, both readers make the same critical sections: sold, refused, and still open."""
+    reader, tail, log = SectionReader(tmp_path), SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
+    purchases = [Purchase(buyer="ada", guard="etcd", item=item, listener=log) for item in ("1", "1,2", "1")]
+    for purchase, outcome in zip(purchases, (Outcome.SOLD, Outcome.SOLD_OUT, None), strict=True):
+        purchase.enter([7, 1])
+        if outcome is not None:
+            with purchase.timing("read"):
+                purchase.decided = Receipt(ShopOutcome(outcome.value), "etcd", stock=4)
+            purchase.leave(None)
+    log.close()
+    sections, theirs = reader.poll(), tail.poll()
+    names = {each.name for each in fields(LoggedSection)} - {"stock"}
+    assert [[getattr(each, name) for name in names] for each in sections] == [
+        [getattr(each, name) for name in names] for each in theirs
+    ]
+    assert [(each.outcome, each.stock, each.left is None) for each in sections] == [
+        ("sold", 4, False), ("sold_out", 4, False), (None, None, True),
+    ]  # fmt: skip
 
 
 def test_the_reader_tells_that_a_file_was_full(tmp_path: Path) -> None:

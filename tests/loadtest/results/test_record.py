@@ -67,7 +67,7 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
     reader, tail, log = SectionReader(tmp_path), SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
     purchases = [Purchase(buyer="ada", guard="etcd", item=item, listener=log) for item in ("1", "1,2", "1")]
     for purchase, outcome in zip(purchases, (Outcome.SOLD, Outcome.SOLD_OUT, None), strict=True):
-        purchase.enter([7, 1])
+        purchase.enter(7)
         if outcome is not None:
             with purchase.timing("read"):
                 purchase.decided = Receipt(ShopOutcome(outcome.value), "etcd", stock=4)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from app.sales.refusals import AWAY, sentence
 from app.web.params import LARGEST_BODY
@@ -53,11 +53,13 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _read_away(response: Response) -> Response:
-    """Receive the rest of the body before the response leaves.
+    """Receive the rest of a body that is too large, or in chunks, before the response leaves.
 
-    A client that is still sending would see a broken connection instead of the response. After the response, gunicorn
-    would read the rest itself, and send a second response if a chunk in it is bad.
+    A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
+    the response, and sends a second one if a chunk is bad.
     """
+    if response.status_code != RequestEntityTooLarge.code and "Transfer-Encoding" not in request.headers:
+        return response
     body, received = request.environ["wsgi.input"], 0
     with suppress(OSError, ParseException):  # it may stop sending, or send nonsense
         while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):

@@ -29,13 +29,6 @@ def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, method: s
     assert all(hint in body["detail"] for hint in hints)
 
 
-def test_a_large_body_is_refused(browser: FlaskClient) -> None:
-    """A body of 10 MB is a 413 that names the limit."""
-    answer = browser.post("/stock/reduce", data=b"x" * 10_000_000, content_type="application/json")
-    assert (answer.status_code, answer.mimetype) == (413, "application/problem+json")
-    assert "16384 bytes" in answer.get_json()["detail"]
-
-
 def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception is a 500 that gives nothing away, and is logged with its traceback."""
 

@@ -32,7 +32,10 @@ from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
 from app.guards import GUARDS
+from app.sales.opening import OpeningRecord
+from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import connect as connect_redis
+from app.sales.refusals import SaleLost
 from lock import LockError
 from lock import connect as connect_etcd
 
@@ -56,10 +59,10 @@ class Sampler(threading.Thread):
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=2, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
-        ledger, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[Reading | None]()
-        self._ledger = Poller(
-            "redis", lambda: self._readings.put(ledger.read()), errors=(redis.RedisError,), every_s=EVERY_S
-        )
+        self._reader, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[Reading | None]()
+        self._record = OpeningRecord(self._etcd, shop.sale)
+        self._confirmed: str | None = None  # the generation that etcd knows, too
+        self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
         name = f"flash-sale/{shop.sale}"
         self._queue: Poller[Queue] = Poller(
             "etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S
@@ -95,6 +98,17 @@ class Sampler(threading.Thread):
             poller.join()
         self._redis.close()
         self._etcd.close()
+
+    def _read_ledger(self) -> None:
+        reading = self._reader.read()
+        generation = reading.generation if reading else ""
+        if generation != self._confirmed:
+            with suppress(LockError):  # etcd is asked elsewhere, too, and its absence told there
+                opened = self._record.read().get(DEFAULT_ITEM)
+                if opened and opened.generation != generation:
+                    raise SaleLost
+                self._confirmed = generation
+        self._readings.put(reading)
 
     def close(self) -> None:
         """Stop, and send all viewers away."""

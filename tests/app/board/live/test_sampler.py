@@ -47,6 +47,19 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(
     assert now["unavailable"] == {"redis": None, "etcd": None}
 
 
+def test_a_lost_sale_is_said_to_be_lost(
+    board_settings: BoardSettings, shop: FlaskClient, sale: Sale, watch: Watch
+) -> None:
+    """A Redis that lost what was opened is not shown as a sale that never began; a reset ends that."""
+    watcher = watch(board_settings)
+    buy(shop, "etcd", "ada")
+    watcher.wait_orders(1)
+    sale.client.delete(*vars(sale.keys).values())
+    watcher.wait(lambda now: now["unavailable"]["redis"] == "Redis has lost this sale: reset it")
+    sale.reset(5)
+    watcher.wait(lambda now: now["unavailable"]["redis"] is None and now["sale"]["stock"] == 5)
+
+
 def test_viewers_are_told_of_each_thing_once(board_settings: BoardSettings, shop: FlaskClient, watch: Watch) -> None:
     """The events add up to what is known: no order is missing, and none is told twice."""
     watcher = watch(board_settings)

@@ -66,7 +66,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Round:
+class MeasuredRush:
     """One round of a case."""
 
     wall_s: float
@@ -100,7 +100,7 @@ class Row:
     redis_trips: float
 
     @classmethod
-    def of(cls, case: Case, runs: Sequence[Round]) -> Row:
+    def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
         clicks = len(answers)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from loadtest.bench.clients import Click, ClientPool
 from loadtest.bench.meters import Meter
-from loadtest.bench.result import Case, Round
+from loadtest.bench.result import Case, MeasuredRush
 from loadtest.results.answer import Answer
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
@@ -40,7 +40,7 @@ class Bench:
         self.meter.close()
         self.sale.close()
 
-    def run(self, case: Case) -> Round:
+    def run(self, case: Case) -> MeasuredRush:
         """One round; raises Unanswered and SaleError."""
         self.sale.reset(case.stock)
         with ClientPool(self.stack.urls) as clients:
@@ -49,7 +49,7 @@ class Bench:
             answers = self._clicks(clients, case)
             count = self.meter.read().since(before)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
-        return Round(wall_s, answers, self._verdict(case, answers), count)
+        return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
     def _clicks(self, clients: ClientPool, case: Case) -> list[Answer]:
         if case.rate:

@@ -18,7 +18,7 @@ from loadtest.bench.limits import measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
-from loadtest.bench.result import BenchResult, Case, Round, Row
+from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import Bench
 from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
 from loadtest.bench.tables import Grid, grids
@@ -62,9 +62,9 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
-    """Round one part on a stack of its own, and add its rows to the result."""
+    """Run one part on a stack of its own, and add its rows to the result."""
     env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
-    runs: dict[Case, list[Round]] = {case: [] for case in part.cases}
+    runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
         Stack(directory, ports="free", instances=part.instances, env=env) as stack,

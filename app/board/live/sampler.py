@@ -24,7 +24,7 @@ from app.board.live.runs import MOST_ROWS, Run
 from app.board.settings import BoardSettings
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
-from app.board.sources.ledger import LedgerReader, Order, Reading
+from app.board.sources.ledger import LedgerReader, LedgerReading, Order
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
 from app.board.sources.queue import TIMEOUT, Queue, read_queue
@@ -59,7 +59,7 @@ class Sampler(threading.Thread):
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=2, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
-        self._reader, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[Reading | None]()
+        self._reader, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[LedgerReading | None]()
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
@@ -160,7 +160,7 @@ class Sampler(threading.Thread):
                 orders += self._run.add_orders(reading.new)
         return begun, orders
 
-    def _begin(self, reading: Reading) -> Run:
+    def _begin(self, reading: LedgerReading) -> Run:
         """The run that has begun; the one before it is over."""
         before = self._run
         run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)

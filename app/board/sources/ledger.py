@@ -43,7 +43,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LedgerReading:
     """The sale at one moment.
 
     Attributes:
@@ -74,7 +74,7 @@ class LedgerReader:
         self._generation: str | None = None
         self._read = 0
 
-    def read(self) -> Reading | None:
+    def read(self) -> LedgerReading | None:
         """What there is; None if the sale was never opened. Raises `redis.RedisError`."""
         reading, ended = self._transaction(), None
         if reading is None or reading.generation != self._generation:
@@ -85,7 +85,7 @@ class LedgerReader:
         self._read += len(reading.new) if reading else 0
         return replace(reading, ended=ended) if reading else None
 
-    def _transaction(self) -> Reading | None:
+    def _transaction(self) -> LedgerReading | None:
         k = self._keys
         with self._client.pipeline(transaction=True) as pipe:
             pipe.mget(k.initial, k.stock, k.lucky, k.generation)
@@ -98,7 +98,7 @@ class LedgerReader:
         initial, stock, lucky = map(int, counters)
         now = Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders)
         new = [Order.of(entry) for entry in entries]
-        return Reading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)
+        return LedgerReading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)
 
     def _ended(self) -> Ended | None:
         """What the last generation came to, from where the reset has put it."""

@@ -20,7 +20,7 @@ from loadtest.bench import clients as clients_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered
 from loadtest.bench.document import blocks, filled
 from loadtest.bench.limits import limits_table
-from loadtest.bench.result import BenchResult, Case, Count, Round, Row
+from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, parts
 from loadtest.bench.tables import COLUMNS, grids
@@ -170,10 +170,10 @@ def test_an_open_load_connects_anew_where_the_server_closes() -> None:
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
-def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> Round:
+def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> MeasuredRush:
     """One round that took `wall_s`."""
     answers = [Answer(str(n), Outcome.SOLD, "a", sent=0.0, received=wall_s) for n in range(clicks)]
-    return Round(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
+    return MeasuredRush(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
 
 
 def result() -> BenchResult:

@@ -36,7 +36,7 @@ def buy(inventory: Inventory, *buyers: str) -> None:
         inventory.sell(Purchase(buyer=buyer, guard="redis-lua"))
 
 
-def read(reader: LedgerReader) -> module.Reading:
+def read(reader: LedgerReader) -> module.LedgerReading:
     """A reading of a sale that is open."""
     reading = reader.read()
     assert reading is not None

@@ -1,0 +1,134 @@
+"""The house: which folder may import which, as docs/architecture.md says, and how large its rooms may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+PACKAGES = ("app", "lock", "loadtest")
+UNCOUNTED = {"__init__.py", "__main__.py", "py.typed", "__pycache__", "README.md", "pyproject.toml"}
+
+Arrow = tuple[str, str]
+
+
+def room(package: str, path: Path) -> str:
+    """The folder at the top of a package in which a file is, or the file itself where it stands at the top."""
+    return path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+
+
+def files_of(package: str) -> dict[str, Path]:
+    """Every module of a package by its full name."""
+    paths = (ROOT / package).rglob("*.py")
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full names that a file imports, wherever in it; of ``from a import b`` both, as b may be a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def arrows(package: str) -> set[Arrow]:
+    """Which room imports from which."""
+    modules = files_of(package)
+    found = set()
+    for path in modules.values():
+        for name in imported(path):
+            target = modules.get(name) or modules.get(name.rpartition(".")[0])
+            if target is not None and target != ROOT / package / "__init__.py":
+                found.add((room(package, path), room(package, target)))
+    return {(one, other) for one, other in found if one != other}
+
+
+def allowed(package: str) -> set[Arrow]:
+    """The arrows of the package's table in docs/architecture.md: ``| `room` | sentence | `other` `another` |``."""
+    chapter = PAGE.split(f"\n## `{package}/`")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([\w./]+)` \|.*\|([^|]*)\|$", chapter, re.MULTILINE)
+    assert rows
+    return {
+        (one.strip("/").removesuffix(".py"), other.strip("/").removesuffix(".py"))
+        for one, others in rows
+        for other in re.findall(r"`([\w./]+)`", others)
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_arrows_are_those_of_the_table(package: str) -> None:
+    """A folder imports from those the table names for it, from no other, and the table promises none that is unused."""
+    assert arrows(package) == allowed(package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_arrows_between_folders_form_no_circle(package: str) -> None:
+    """Folders have floors: what is above imports what is below."""
+    graph: dict[str, set[str]] = {}
+    for one, other in arrows(package):
+        graph.setdefault(one, set()).add(other)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_few_arrows(package: str) -> None:
+    """At most 35 arrows between what stands at the top of a package: more cannot be drawn."""
+    assert 0 < len(arrows(package)) <= 35
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_shows_about_a_dozen_names(package: str) -> None:
+    """At most 12 entries at its top."""
+    assert (
+        0 < len({path.name for path in (ROOT / package).iterdir()} - UNCOUNTED - {"README.md", "pyproject.toml"}) <= 12
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_folder_is_crowded(package: str) -> None:
+    """At most 15 modules in a folder, at most 300 lines in a module."""
+    modules = [path for suffix in ("py", "js", "lua") for path in (ROOT / package).rglob(f"*.{suffix}")]
+    counted = Counter(path.parent for path in modules if path.name not in UNCOUNTED)
+    assert {str(folder): number for folder, number in counted.items() if number > 15} == {}
+    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules}
+    assert {path: number for path, number in lines.items() if number > 300} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_two_public_classes_share_a_name(package: str) -> None:
+    """Within a package a class's name tells which it is."""
+    names = Counter(
+        node.name
+        for path in files_of(package).values()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_grpc_stays_in_its_room() -> None:
+    """lock/etcd alone knows gRPC, protobuf and etcd3."""
+    knows = {
+        room("lock", path)
+        for path in files_of("lock").values()
+        if {name.partition(".")[0] for name in imported(path)} & {"grpc", "google", "etcd3"}
+    }
+    assert knows == {"etcd"}
+
+
+def test_every_file_of_the_walk_exists() -> None:
+    """The files that docs/architecture.md names are there."""
+    named = set(re.findall(r"`((?:app|lock|loadtest|tests|docs)/[\w./-]+\.\w+)`", PAGE))
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

@@ -177,7 +177,7 @@ def test_one_high_fence_refuses_the_whole_cart(
     app: Flask, sale: Sale, item: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a higher token was at one of the items, nothing of the cart is written; the answer tells that item's token."""
-    carts = services.of(app).shop._carts
+    carts = services.of(app).shop.carts
     commit, tokens = carts._commit, dict[str, Any]()
 
     def noted(purchase: Purchase, held: Any) -> Any:
@@ -196,7 +196,7 @@ def test_one_high_fence_refuses_the_whole_cart(
 def test_a_cart_fences_every_item(app: Flask, sale: Sale) -> None:
     """After a cart, holders from before it are refused at each of its items, and at no other."""
     tokens = buy(app.test_client(), 1, 2).get_json()["token"]
-    stocks = services.of(app).shop._guards["etcd"].tools.stocks
+    stocks = services.of(app).shop.seller_of["etcd"].tools.stocks
     for item in ("1", "2"):
         late = Purchase("bob", "etcd", item=item)
         late.token = tokens[item] - 1

@@ -84,7 +84,7 @@ def buy(app: Flask) -> Any:
 def test_an_interrupted_leader_blocks_nobody(app: Flask, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that is ended by no Exception passes the lead on: those behind it buy."""
     made, queued = services.of(app), threading.Event()
-    cohort, queue = made.sessions.cohort(), made.shop._guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+    cohort, queue = made.sessions.cohort(), made.shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
 
     def interrupted(*_: Any, **__: Any) -> Any:
         monkeypatch.undo()
@@ -106,7 +106,7 @@ def test_an_interrupted_leader_blocks_nobody(app: Flask, moment: str, monkeypatc
 def test_an_interrupted_commit_leaves_its_group_in_doubt(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the thread that commits is ended, the others of the group are told so, and the next group is served."""
     made, stuck = services.of(app), threading.Event()
-    queue = made.shop._guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+    queue = made.shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
 
     def interrupted(*_: Any, **__: Any) -> Any:
         monkeypatch.undo()

@@ -114,7 +114,7 @@ def test_a_thread_timeout(settings: Settings) -> None:
     app = create_app(dataclasses.replace(settings, lock_timeout=0.1))
     thread, holder = in_background(app, "guard=thread&hold_ms=1000")
     with thread:
-        lock = services.of(app).shop._guards["thread"]._locks["1"]  # type: ignore[attr-defined]
+        lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
         wait_until(lock.locked)
         assert app.test_client().post("/stock/reduce?guard=thread").get_json()["outcome"] == "lock_timeout"
     services.of(app).close()

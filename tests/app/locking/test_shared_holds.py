@@ -84,7 +84,7 @@ def waiting(app: Flask, guard: str) -> int:
     made = services.of(app)
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
     in_cohort = len(cohort._waiters) if cohort else 0
-    in_queue = len(made.shop._guards["etcd-batch"].queues[DEFAULT_ITEM])
+    in_queue = len(made.shop.seller_of["etcd-batch"].queues[DEFAULT_ITEM])
     return in_queue if guard == "etcd-batch" else in_cohort
 
 

@@ -241,7 +241,7 @@ def test_one_that_asks_does_so_for_all_that_began_before(sale: Sale, inventory: 
 def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str) -> None:
     """A purchase that begins after Redis was asked is not told what it found: a reset may lie between."""
     sale.reset(0)
-    inventory, clicks = services.of(app).shop._guards["etcd"].tools.stocks["1"], list[Purchase]()
+    inventory, clicks = services.of(app).shop.seller_of["etcd"].tools.stocks["1"], list[Purchase]()
     inventory.read(Purchase("bob", "g"))  # so that its sale is known
     if not guard:
         inventory.sold_out.seen(time.monotonic(), 0)
@@ -263,7 +263,7 @@ def test_a_purchase_without_a_key_is_no_retry(sale: Sale, inventory: Inventory) 
 @pytest.mark.parametrize("guard", [*GUARDS, ""])
 def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str) -> None:
     """An answer that is given again says nothing about the stock: what another purchase has seen of it still counts."""
-    check, before = services.of(app).shop._guards["etcd"].tools.stocks["1"].sold_out, Purchase("cleo", "etcd")
+    check, before = services.of(app).shop.seller_of["etcd"].tools.stocks["1"].sold_out, Purchase("cleo", "etcd")
     browser, click = app.test_client(), f"/stock/reduce?guard={guard or 'etcd'}"
     first = browser.post(click, headers={"Idempotency-Key": "k"}).get_json()
     if not guard:
@@ -292,7 +292,7 @@ def test_who_was_woken_for_nothing_queues_again(
     crowd: ThreadPoolExecutor, app: Flask, stranger: Mutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A delivery between the wake-up and the look is not missed: who was woken buys, in the time that he still has."""
-    guard = services.of(app).shop._guards["etcd"]
+    guard = services.of(app).shop.seller_of["etcd"]
     inventory, mutex = guard.tools.stocks["1"], guard.tools.sessions.mutex()
     acquire, timeouts, waited_s = mutex.acquire, [], 0.2
 

@@ -131,7 +131,7 @@ class ClientPool:
         return connection
 
     def burst(self, clicks: Sequence[Click]) -> list[Answer]:
-        """All clicks at once, each by a buyer of its own, who has been gathered before; raises Unanswered."""
+        """All clicks at once, each on its own connection, which is open before; raises Unanswered."""
         connections = self._connections[: len(clicks)]
         requests = [click.encode(urlsplit(c.url).netloc) for click, c in zip(clicks, connections, strict=True)]
         with _without_garbage_collection():

@@ -17,7 +17,7 @@ from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
 from loadtest.stack.stack import Stack
 
-# Guards under which nobody else may come between the read and the write: two trips to Redis for each purchase.
+# Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
 IN_TURN = ("etcd", "etcd-unfenced", "etcd-cohort", "redis-lock", "redis-watch")
 HTTP, TURNS, CPUS = "HTTP alone", "two trips to Redis in turn", "the CPUs"
 _SECONDS = 1.0
@@ -39,7 +39,7 @@ def by_cpus(result: BenchResult, row: Row) -> float:
 
 
 def _sold(row: Row) -> float:
-    """The share of clicks that bought: those who are told that nothing is left may need no turn."""
+    """The share of clicks that bought: buyers who are told that all is sold may need no turn."""
     return max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
 
 
@@ -63,7 +63,7 @@ def measure_bounds(stack: Stack, *, buyers: int = 500) -> dict[str, float]:
     - `commits`: writes to etcd by one client that waits for each: a lock that passes to another process needs one.
     - `trips`: round trips to Redis by one client that waits for each: two of them are needed to read and to write.
 
-    And in CPU milliseconds, `locust_ms`: what one of Locust's clicks costs the one who clicks.
+    And in CPU milliseconds, `locust_ms`: what a click costs Locust.
     """
     return {
         "http": round(buyers / statistics.median(_http(stack.urls, buyers) for _ in range(_ROUNDS)), 1),

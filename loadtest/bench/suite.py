@@ -45,12 +45,12 @@ def _rush(guards: Sequence[str]) -> Iterator[Part]:
 
 
 def _crowd(guards: Sequence[str]) -> Iterator[Part]:
-    """5,000 buyers at once for 300 pieces: nearly everybody has to be told that nothing is left."""
+    """5,000 buyers at once for 300 pieces: nearly every buyer has to be told that all is sold."""
     yield Part("crowd", [Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
 
 
 def _open(guards: Sequence[str]) -> Iterator[Part]:
-    """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for everybody."""
+    """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for all."""
     yield Part("open", [Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
 
 
@@ -68,7 +68,7 @@ def _hold(guards: Sequence[str]) -> Iterator[Part]:
 
 
 def _items(guards: Sequence[str]) -> Iterator[Part]:
-    """500 buyers of one item, of five and of twenty, with pieces for everybody: how throughput grows with the locks."""
+    """500 buyers of one item, of five and of twenty, with stock for all: how throughput grows with the locks."""
     wanted = [guard for guard in guards if guard in ("none", "etcd", "etcd-cohort", "etcd-batch")]
     cases = [Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)]
     yield Part("items", cases, rounds=5, items=20)

@@ -1,4 +1,4 @@
-"""Buyers who come one after the other, and who want to know: who got no answer asks again with the same key."""
+"""Buyers that come one after the other; a buyer without an answer retries with the same idempotency key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAUSE_S = 0.2  # after a refusal
 
 
 class Buyers:
-    """A crowd in front of the shops: at most `LANES` at once, each buyer with its own idempotency key.
+    """Buyers of the shops: at most `LANES` at once, each with its own idempotency key.
 
     Attributes:
         answers: one for each request, in the order in which they came.
@@ -61,7 +61,7 @@ class Buyers:
         self._open.set()
 
     def hurry(self) -> None:
-        """Let everybody come as fast as they are served, and think no more."""
+        """Let buyers come as fast as they are served, without think time."""
         self._hurry.set()
         self._open.set()
 
@@ -73,7 +73,7 @@ class Buyers:
         return not any(lane.is_alive() for lane in self._lanes)
 
     def close(self) -> None:
-        """Let nobody in any more; does not wait for those who are inside."""
+        """Let no more buyers in; does not wait for those inside."""
         self._closed.set()
         self.hurry()
 

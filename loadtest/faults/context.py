@@ -110,7 +110,7 @@ class ScenarioContext:
     def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
 
-        The buyer asks elsewhere if the shop hangs up, with the same idempotency key. Nobody else is let in before: a
+        The buyer asks elsewhere if the shop hangs up, with the same idempotency key. No other buyer is let in before: a
         lock that is polled for may never be had in a rush.
         """
         answer: Future[Answer] = Future()
@@ -133,7 +133,7 @@ class ScenarioContext:
         self.listener.hold()
 
     def settle(self) -> None:
-        """Let nobody in until `buyers.go_on()`, and wait until everybody is served who can be.
+        """Let no buyer in until `buyers.go_on()`, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """

@@ -97,7 +97,7 @@ class Monitor:
         return self.stock, self.orders, max(left, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:
-        """Name and lease of everybody in the queue, the holder first; None while etcd is away."""
+        """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""
         try:
             keys = self._etcd.get_prefix(QUEUE).keys
             leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}

@@ -21,7 +21,7 @@ class TrialResult:
     Attributes:
         observed: the verdict's sentence.
         sold, stock_left, stock: in the ledger, by the counter at the end, and at the beginning.
-        stall_s: the longest time in which nobody was sold anything.
+        stall_s: the longest time without a sale.
         problems: why it is not as expected; empty if it is.
     """
 

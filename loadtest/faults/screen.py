@@ -38,7 +38,7 @@ def _rows(seen: Snapshot) -> Iterator[tuple[str, RenderableType, Text]]:
     if seen.redis_lock:
         yield "Redis lock", _lease_bar(seen.redis_lock), Text(f"held  {seen.redis_lock.left_s:.1f} s left")
     if not seen.etcd:
-        yield "etcd", Text(" " * _BAR), Text("is away", _BAD)
+        yield "etcd", Text(" " * _BAR), Text("unavailable", _BAD)
 
 
 def _stock_bar(seen: Snapshot) -> RenderableType:
@@ -47,7 +47,7 @@ def _stock_bar(seen: Snapshot) -> RenderableType:
 
 def _stock(seen: Snapshot) -> Text:
     if seen.stock is None or seen.orders is None:
-        return Text("Redis is away", _BAD)
+        return Text("Redis is unavailable", _BAD)
     total = seen.stock + seen.orders
     style = "" if total == seen.total else _BAD
     return Text.assemble(f"{seen.stock} left + {seen.orders} sold = ", (str(total), style))

@@ -42,8 +42,8 @@ class Snapshot:
         at_ms: milliseconds since the sale began.
         stock, orders: the counter and the length of the ledger; None while Redis is out of reach.
         total: items at the beginning.
-        redis_lock: what is left of the lock of guard redis-lock, None where nobody holds it.
-        participants: the shops, then whoever else is in the queue.
+        redis_lock: what is left of the lock of guard redis-lock, None while it is free.
+        participants: the shops, then other sessions in the queue.
         etcd: whether it answers.
     """
 
@@ -57,7 +57,7 @@ class Snapshot:
 
     @property
     def holder(self) -> str | None:
-        """Who holds the lock; None for nobody, or where that cannot be seen."""
+        """The holder of the lock; None while it is free, or where that cannot be seen."""
         if self.redis_lock:
             return "redis-lock"
         return next((participant.name for participant in self.participants if participant.holds), None)

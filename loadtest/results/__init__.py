@@ -1,1 +1,1 @@
-"""Answers, ledger and critical sections become a verdict, an audit and a record. Starts nothing, asks nobody."""
+"""Answers, ledger and critical sections become a verdict, an audit, a record. Starts no process, asks no server."""

@@ -1,4 +1,4 @@
-"""What a buyer brings home from one click."""
+"""What a buyer learns from one click."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
     """The answer to one click.
 
     Attributes:
-        buyer: who clicked.
+        buyer: of the click.
         instance: which instance answered; for a click without an answer, the one that was asked.
         order: the order's id, if there is one.
         in_doubt: the purchase may have been made although the answer does not say so.

@@ -34,7 +34,7 @@ class Audit:
         unacknowledged: orders whose buyer was told nothing certain.
         duplicates: orders that repeat one, or are a second one of the same buyer.
         unanswered: buyers whose last request got no answer.
-        longest_stall_ms: the longest time in which nobody was sold anything, from the first request to the last sale.
+        longest_stall_ms: the longest time without a sale, from the first request to the last sale.
     """
 
     stock: int
@@ -52,7 +52,7 @@ class Audit:
 
     @property
     def lost_updates(self) -> int:
-        """Orders that the counter does not know of."""
+        """Sales missing from the counter."""
         return max(0, self.sold + self.stock_left - self.stock)
 
     @property

@@ -1,8 +1,8 @@
 """Critical sections that were open at the same time.
 
-That breaks mutual exclusion. Under a fenced guard it may happen (nobody can stop a frozen holder from believing in its
-lock) and does no harm, because only one of them writes. It does harm where both wrote, and each had read before the
-other wrote: they raced.
+That breaks mutual exclusion. Under a fenced guard it may happen (a frozen holder still believes in its lock), and does
+no harm, because only one of them writes. It does harm where both wrote, and each had read before the other wrote: they
+raced. tests/data/overlaps.json holds this rule to that of the board's page.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Ended:
 
 
 def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, list[_Ended]]]:
-    """Each section, as it entered, with those it found inside; nobody is left out who found anybody."""
+    """Each section, as it entered, with those it found inside; a section that found none is left out."""
     ended = [
         _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")), wrote(each))
         for each in sections

@@ -20,7 +20,7 @@ from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
-NO_GUARD = "no guard"  # the board has recorded a sale in which nobody bought
+NO_GUARD = "no guard"  # the board has recorded a sale without a purchase
 
 
 def _shared(kind: type[Any], source: object) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def _shared(kind: type[Any], source: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One request of a buyer; who asks again has several. Status 0: no answer came."""
+    """One request of a buyer; a retry is another one. Status 0: no answer came."""
 
     buyer: str
     order: str | None

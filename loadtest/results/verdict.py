@@ -1,7 +1,8 @@
 """The verdict on one rush: the ledger against the buyers' answers. Pure arithmetic, without network and without Locust.
 
 It is taken from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
-however much was oversold. Selling too little is a failure as well, or a guard that refuses everybody would be the best.
+however much was oversold. Selling too little is a failure as well, or a guard that refuses all buyers would be best.
+tests/data/verdicts.json holds this verdict to those of the shop and of the board's page.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class Verdict:
         sold: entries of the ledger.
         oversold: orders beyond the stock.
         undersold: items that buyers wanted and did not get, or that vanished from the counter without an order.
-        lost_updates: orders that the counter does not know of.
+        lost_updates: sales missing from the counter.
         duplicates: entries that repeat an order, or give a buyer a second one for a single click.
         missing: buyers who were told "sold" and are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
         in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
-        strangers: orders of buyers who are not of the rush: what they did to the stock, no guard is to blame for.
+        strangers: orders of buyers outside the rush, for which no guard is to blame.
     """
 
     sold: int
@@ -129,7 +130,7 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
 
 
 def _undersold(stock: int, stock_left: int, sold: int, clicks: int) -> int:
-    """Unsold items count as far as somebody wanted them, which is an item for each click."""
+    """Unsold items count as far as they were wanted, which is one for each click."""
     wanted = min(stock, clicks) - sold
     vanished = stock - sold - stock_left
     return max(wanted, vanished, 0)

@@ -66,7 +66,7 @@ def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
 
 
 def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> LockResult:
-    """Let two processes compete, and count once everybody queues."""
+    """Let two processes compete, and count once all of them queue."""
     before = serial_commits(etcd.endpoint)
     with _workers(candidate, waiters, etcd, redis, seconds) as workers:
         for worker in workers:
@@ -117,7 +117,7 @@ def _name(candidate: str, waiters: int) -> str:
 
 
 def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
-    """Wait until nearly everybody stands in etcd's queue (who has just left it is about to come back), and it moves."""
+    """Wait until nearly all waiters are in etcd's queue (the last holder is about to come back), and it moves."""
     if candidate not in _QUEUE_IN_ETCD:
         time.sleep(_WARM_UP_S)
         return

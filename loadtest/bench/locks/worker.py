@@ -57,7 +57,7 @@ def lock_rpc(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
 
 
 def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter:
-    """redis-py's Lock with its defaults: no queue, everybody asks ten times a second."""
+    """redis-py's Lock with its defaults: no queue, each waiter asks ten times a second."""
     client = stack.enter_context(redis.Redis.from_url(redis_url, max_connections=5000))
     return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
 

@@ -52,5 +52,5 @@ class DelayedWrite(Scenario):
             raise MistimedFault("it was not the write that was held back")
 
     def _is_held_back(self, context: ScenarioContext) -> bool:
-        """Whether something of the victim is under way to Redis: if he has thought, it is his write."""
+        """Whether something of the victim is under way to Redis: after the think time, its write."""
         return VICTIM.encode() in context.shops[0].redis_line.held_back(REQUESTS)

@@ -1,4 +1,4 @@
-"""etcd is away for longer than a lease lives."""
+"""etcd is unavailable for longer than a lease lives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadtest.results.record import Record
 
 
 class EtcdOutage(Scenario):
-    """Nobody can have the lock, so nobody is sold anything, and everybody is told; then it goes on by itself."""
+    """Without a lock nothing is sold, and every buyer is told so. Then the sale goes on by itself."""
 
     name = "etcd-outage"
     what = "take etcd away for longer than the TTL, and bring it back"
@@ -19,7 +19,7 @@ class EtcdOutage(Scenario):
         context.wait_for_sales(20)
         context.testbed.etcd.stop()
         down_ms = context.start.elapsed_ms()
-        context.announce("etcd is away")
+        context.announce("etcd is stopped")
         context.wait_out_lease()
         self._away = (down_ms + TTL_S * 1000, context.start.elapsed_ms())
         context.testbed.etcd.start()

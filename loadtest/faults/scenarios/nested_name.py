@@ -12,8 +12,8 @@ from lock import Mutex, Session, connect
 class NestedName(Scenario):
     """A lock on a name waits for everything below it: the queue of NAME is the prefix NAME/.
 
-    That cannot be helped without leaving the queue that all etcd clients share; but nobody should have to read etcd's
-    source to learn whom to look for. The refusal says it.
+    That cannot be helped without leaving the queue that all etcd clients share; but an operator should not have to
+    read etcd's source to find the holder. The refusal names it.
     """
 
     name = "nested-name"

@@ -10,7 +10,7 @@ from loadtest.results.record import Record
 
 
 class RestartEtcd(Scenario):
-    """Leases and places in the queue are on etcd's disk: the sale goes on where it was, and nobody loses the lock."""
+    """Leases and places in the queue are on etcd's disk: the sale goes on where it was, and no lock is lost."""
 
     name = "restart-etcd"
     what = "stop etcd and start it again within the TTL"

@@ -1,4 +1,4 @@
-"""Answers are lost by the dozen, and everybody asks again."""
+"""Many answers are lost, and all those buyers retry."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from loadtest.faults.scenario import Scenario
 
 
 class SlowEtcd(Scenario):
-    """Everything takes longer, and nothing else changes: leases are kept alive, nobody is sold too much."""
+    """Everything takes longer, and nothing else changes: leases are kept alive, and nothing is oversold."""
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"

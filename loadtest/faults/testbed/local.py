@@ -18,7 +18,7 @@ class LocalTestbed(Lifetime):
     Args:
         directory: for data, logs and section log.
         members: of etcd.
-        lines: whether the lines can be cut; without, everybody is connected directly, and the sale is faster.
+        lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
         ttl_s: how long a lease lives.
     """
 

@@ -49,7 +49,7 @@ def snapshot(**changes: Any) -> Snapshot:
     [
         (snapshot(), ["288 left + 12 sold = 300", "lease 0.4 s  FROZEN  holds  3 wait", "lease 1.9 s  7 wait"]),
         (snapshot(orders=35), ["288 left + 35 sold = 323"]),
-        (snapshot(stock=None, orders=None), ["Redis is away"]),
+        (snapshot(stock=None, orders=None), ["Redis is unavailable"]),
         (snapshot(participants=[Participant("shop-a", "dead")], etcd=False), ["DEAD", "etcd"]),
         (snapshot(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"]),
     ],

@@ -155,7 +155,7 @@ def test_a_token_may_have_any_characters(shop: FlaskClient, token: str) -> None:
     assert answers == [200, 200, 401, 401]
 
 
-def test_without_a_token_nobody_resets_from_outside(settings: Settings) -> None:
+def test_a_reset_from_outside_needs_a_token_to_be_set(settings: Settings) -> None:
     """Beyond loopback and without a token, a reset is a 403 that names the variable to set."""
     app = create_app(replace(settings, host="0.0.0.0"))
     answer = app.test_client().post("/stock/reset")

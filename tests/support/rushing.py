@@ -33,6 +33,11 @@ def environment(stack: Stack, **settings: str) -> dict[str, str]:
     }
 
 
+def assert_one_burst(by_instance: Mapping[str, Mapping[str, int]], buyers: int) -> None:
+    """Each buyer clicked exactly once, half of them at each shop."""
+    assert [sum(outcomes.values()) for outcomes in by_instance.values()] == [buyers // 2] * 2
+
+
 class Finished:
     """A rush that is over: exit code, what it printed, its comparison, and Locust's statistics."""
 

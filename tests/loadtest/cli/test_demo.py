@@ -8,7 +8,6 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,6 @@ def run(
         text=True,
         timeout=100,
     )
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two shops with etcd and Redis."""
-    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
-        yield running
 
 
 def test_demo_compares_and_reports(tmp_path: Path) -> None:

@@ -12,25 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
 from loadtest.results.verdict import NO_VERDICT
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import Shops, in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
-from tests.support.rushing import Page, environment, page
+from tests.support.rushing import Page, assert_one_burst, environment, page
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 
 BUYERS = 40
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two shops with etcd and Redis."""
-    with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
-        yield running
 
 
 def verdicts(shown: Page) -> list[dict[str, str]]:
@@ -57,16 +51,21 @@ def links(html: str) -> list[str]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
-    """Rush after rush, in one process and in several: a row for each guard of this one, as in the terminal's table."""
+    """Each press of the button is a whole comparison, in one process and in several, with a row for each guard."""
     with page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=workers) as shown:
         assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
+        guards = shown.arguments()["extra_options"]["guards"]
+        assert (guards["choices"], guards["default_value"]) == (list(GUARDS), DEFAULT_GUARDS)
         assert verdicts(shown) == []
         assert links(shown.get("/")) == ["http://127.0.0.1:8070", "./report/"]
         assert refused(shown, "/report/") == (404, "There is no comparison yet: start one in Locust's page.\n")
-        for stock, guards in ((10, ["none", "redis-lua"]), (12, ["redis-lua"])):
-            shown.compare(guards=guards, stock=stock, buyers=BUYERS)
+        for stock, chosen in ((10, ["none", "redis-watch", "redis-lua"]), (12, ["etcd", "redis-lua"])):
+            runs = shown.compare(guards=chosen, stock=stock, buyers=BUYERS)
+            for run in runs.values():
+                assert_one_burst(run["by_instance"], BUYERS)
+                assert run["guard"] == "none" or run["verdict"] == "EXACT"
             rows = verdicts(shown)
-            assert [row["guard"] for row in rows] == guards
+            assert [row["guard"] for row in rows] == chosen
             assert set(rows[0]) == set(TITLES)
             assert (rows[-1]["sold"], rows[-1]["verdict"], rows[-1]["promise"]) == (str(stock), "EXACT", "kept")
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
@@ -13,13 +10,6 @@ from loadtest.stack.stack import Stack
 from tests.support.rushing import Finished, environment
 
 SMALL = ["--headless", "--users=40", "--spawn-rate=40", "--stock=15", "--guards", "none", "etcd"]
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two shops with etcd and Redis."""
-    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
-        yield running
 
 
 def test_each_run_leaves_its_record(stack: Stack, tmp_path: Path) -> None:

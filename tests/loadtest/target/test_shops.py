@@ -15,11 +15,10 @@ from loadtest.target.shops import SaleError, Shops, hosts_of, in_progress
 from tests.support.waiting import wait_until
 
 
-@pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Two shops with etcd and Redis."""
-    with Stack(tmp_path_factory.mktemp("stack"), ports="free") as running:
-        yield running.urls
+@pytest.fixture
+def urls(stack: Stack) -> list[str]:
+    """Where the shops answer."""
+    return stack.urls
 
 
 def test_hosts_are_separated_by_commas() -> None:

@@ -134,7 +134,7 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
     """Whose Redis user has too few rights reads where to mend that; nothing is sold, and afterwards all sell."""
     browser = app.test_client()
     with as_another_user(fresh_redis) as admin:
-        admin.execute_command(f"ACL SETUSER default {rule}")
+        admin.execute_command(f"ACL SETUSER default {rule}")  # type: ignore[no-untyped-call]
         admin.client_kill_filter(_type="normal", skipme=True)
         answers = [browser.post(purchase) for purchase in PURCHASES]
         ready = browser.get("/readyz")
@@ -150,7 +150,7 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
 def test_a_script_that_was_stopped_halfway_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
     """A script that may not do one of its writes leaves those before it: it is not said that nothing was written."""
     with as_another_user(fresh_redis) as admin:
-        admin.execute_command("ACL SETUSER default -rpush")
+        admin.execute_command("ACL SETUSER default -rpush")  # type: ignore[no-untyped-call]
         plain = app.test_client().post("/stock/reduce?guard=none").get_json()
         script = app.test_client().post("/stock/reduce?guard=redis-lua").get_json()
     assert (plain["in_doubt"], script["in_doubt"]) == (True, True)

@@ -190,12 +190,13 @@ def test_a_key_that_has_bought_is_never_told_sold_out(sale: Sale, inventory: Inv
 @each_way
 def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Inventory, buy: Buy) -> None:
     """Whichever command the sale is reset before: the purchase is whole in the new sale, or refused."""
-    resets: list[None] = []
+    resets: list[Purchase] = []
     purchase = Purchase("ada", "g", key="k")
 
     def reset() -> None:
         if purchase.decided is None:
-            resets.append(sale.reset(5))
+            sale.reset(5)
+            resets.append(purchase)
 
     for place in itertools.count():
         sale.reset(1)

@@ -106,8 +106,8 @@ def test_the_lock_of_an_item_can_be_looked_at(browser: FlaskClient, settings: Se
 def test_a_reset_is_for_all_items(browser: FlaskClient, sale: Sale) -> None:
     """Every item has the new stock, an empty ledger, a fence at zero and a new generation; answers are forgotten."""
     before = [sale.client.get(keys.generation) for keys in sale.keys_of.values()]
-    for item in (1, 2, 3):
-        buy(browser, item, key=f"k{item}")
+    for number in (1, 2, 3):
+        buy(browser, number, key=f"k{number}")
     assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
     assert left(browser) == [4, 4, 4]
     for item, generation in zip(sale.keys_of, before, strict=True):

@@ -13,7 +13,7 @@ import redis
 
 from app.config.settings import Settings
 from app.sales.inventory import Inventory
-from app.sales.opening import OpeningRecord
+from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
@@ -90,11 +90,11 @@ def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Proces
     """Neither a process that knows the sale nor one that starts then sells, shows or opens it; a reset opens it."""
     sale = process()
     sale.reset(5)
-    old_copy = sale.client.mget(sale.keys.stock, sale.keys.generation)
+    old_copy = {key: str(sale.client.get(key)) for key in (sale.keys.stock, sale.keys.generation)}
     sale.reset(3)
     assert buys(sale) == 2
     if lost == "what came after an old copy":
-        sale.client.mset(dict(zip((sale.keys.stock, sale.keys.generation), old_copy, strict=True)))
+        sale.client.mset(old_copy)
     elif lost == "everything":
         wipe(sale)
     else:
@@ -121,8 +121,13 @@ def test_a_late_write_is_no_sale(process: Process) -> None:
 
 def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither while Redis has what it should, nor again while it has not."""
-    sale, asked, read = process(), list[None](), OpeningRecord.read
-    monkeypatch.setattr(OpeningRecord, "read", lambda record: asked.append(None) or read(record))
+    sale, asked, read = process(), list[OpeningRecord](), OpeningRecord.read
+
+    def count(record: OpeningRecord) -> Openings:
+        asked.append(record)
+        return read(record)
+
+    monkeypatch.setattr(OpeningRecord, "read", count)
     for _ in range(5):
         buys(sale)
     wipe(sale)

@@ -85,7 +85,7 @@ def table(results: Sequence[TrialResult], *, width: int, plain: bool) -> Table:
         drawn.add_column(title, no_wrap=title != "observed")
     for title in ("sold +\nstock", "lost\nupdates", "longest\nstall s" if wide else "stall\nmax s"):
         drawn.add_column(title, justify="right", no_wrap=True)
-    drawn.add_column("verdict", no_wrap=True)
+    drawn.add_column("as ex-\npected", no_wrap=True)
     above = ""
     for result in results:
         drawn.add_row(Text("" if result.scenario == above else result.scenario, "bold"), *_cells(result))
@@ -102,5 +102,5 @@ def _cells(result: TrialResult) -> list[Text | str]:
         Text(str(total), "" if total == result.stock else _BAD),
         Text(str(result.lost_updates), _BAD if result.lost_updates else _QUIET),
         f"{result.stall_s:.1f}",
-        Text("ok", "bold green") if result.as_expected else Text("WRONG", _BAD),
+        Text("yes", "bold green") if result.as_expected else Text("NO", _BAD),
     ]

@@ -30,7 +30,7 @@ def test_the_table_says_what_is_not_as_expected(width: int) -> None:
     assert isinstance(screen.file, io.StringIO)
     printed = screen.file.getvalue()
     shown = ["etcd-unfenced", "EXACT", "OVERSOLD", "by", "27", "302", "2", "2.5"]
-    expected = [["pause-holder", *shown, "WRONG"], [*shown, "ok"], ["delayed-write", *shown, "WRONG"]]
+    expected = [["pause-holder", *shown, "NO"], [*shown, "yes"], ["delayed-write", *shown, "NO"]]
     assert [line.split() for line in printed.splitlines()[-3:]] == expected
     assert printed.isascii()
 

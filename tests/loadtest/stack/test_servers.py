@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -53,38 +53,27 @@ class Script(Process):
         return b"ready" in self.log.read_bytes()
 
 
-def test_etcd_restart_keeps_data_and_port(fresh_etcd: Etcd) -> None:
-    """A stopped and started etcd has the same endpoint and the same keys."""
+@pytest.mark.parametrize("end", [Etcd.stop, Etcd.kill])
+def test_etcd_keeps_data_and_port(fresh_etcd: Etcd, end: Callable[[Etcd], None]) -> None:
+    """After a stop and after kill -9, a started etcd has the same endpoint and all that it acknowledged."""
     etcdctl(fresh_etcd.endpoint, "put", "color", "blue")
     endpoint, first_pid = fresh_etcd.endpoint, fresh_etcd.pid
-    fresh_etcd.stop()
+    end(fresh_etcd)
     assert not is_occupied(fresh_etcd.port)
+    assert (fresh_etcd.returncode == -signal.SIGKILL) is (end is Etcd.kill)
     fresh_etcd.start()
     assert fresh_etcd.endpoint == endpoint
     assert fresh_etcd.pid != first_pid
     assert etcdctl(endpoint, "get", "--print-value-only", "color") == "blue"
 
 
-def test_etcd_survives_a_kill(fresh_etcd: Etcd) -> None:
-    """What etcd acknowledged is there after kill -9."""
-    etcdctl(fresh_etcd.endpoint, "put", "color", "blue")
-    fresh_etcd.kill()
-    assert fresh_etcd.returncode == -signal.SIGKILL
-    fresh_etcd.start()
-    assert etcdctl(fresh_etcd.endpoint, "get", "--print-value-only", "color") == "blue"
-
-
 def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
-    """A frozen server keeps its port, answers nobody, and goes on when thawed."""
+    """A frozen server keeps its port, answers nobody, and goes on when thawed; a stop thaws it, so that it can end."""
     fresh_etcd.pause()
     assert is_occupied(fresh_etcd.port)
     wait_until(lambda: not fresh_etcd.is_ready())  # the signal takes a moment to reach every thread
     fresh_etcd.resume()
     fresh_etcd.wait_ready()
-
-
-def test_paused_server_can_be_stopped(fresh_etcd: Etcd) -> None:
-    """Stop thaws a frozen server first, so that it ends by itself."""
     fresh_etcd.pause()
     fresh_etcd.stop()
     assert fresh_etcd.returncode in (0, -signal.SIGTERM)
@@ -97,20 +86,15 @@ def test_environment_for_another_etcd_is_ignored(tmp_path: Path, monkeypatch: py
         assert etcd.is_ready()
 
 
-def test_redis_clean_restart_keeps_data(tmp_path: Path) -> None:
-    """Also without append-only, a stopped and started Redis has its keys."""
-    with Redis(tmp_path) as server, closing(redis.Redis.from_url(server.url)) as client:
+@pytest.mark.parametrize(("appendonly", "end"), [(False, Redis.stop), (True, Redis.kill)])
+def test_redis_keeps_its_data(tmp_path: Path, appendonly: bool, end: Callable[[Redis], None]) -> None:
+    """Over a stop in any case, over kill -9 with append-only: what was acknowledged is there."""
+    with (
+        Redis(tmp_path, appendonly=appendonly) as server,
+        closing(redis.Redis.from_url(server.url)) as client,
+    ):
         client.set("color", "blue")
-        server.stop()
-        server.start()
-        assert client.get("color") == b"blue"
-
-
-def test_append_only_redis_survives_a_kill(tmp_path: Path) -> None:
-    """With append-only, what was acknowledged is there after kill -9."""
-    with Redis(tmp_path, appendonly=True) as server, closing(redis.Redis.from_url(server.url)) as client:
-        client.set("color", "blue")
-        server.kill()
+        end(server)
         server.start()
         assert client.get("color") == b"blue"
 
@@ -209,54 +193,38 @@ def test_two_who_start_it_start_one(tmp_path: Path) -> None:
 
 
 PARENT = """
-import sys
-from loadtest.stack.process import scratch_directory
-from loadtest.stack.servers import Redis
-with scratch_directory() as directory, Redis(directory) as frozen, Redis(directory, name="second") as server:
-    frozen.pause()
-    print(directory, frozen.pid, server.pid, flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_nothing_outlives_a_killed_parent() -> None:
-    """After kill -9 of the parent its servers end, a frozen one too, and its directory is gone."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", PARENT], **pipes) as parent:  # type: ignore[call-overload]
-        directory, *pids = parent.stdout.readline().split()
-        # Children that are seen before the end of the parent can be told from later processes with their number.
-        children = psutil.Process(parent.pid).children(recursive=True)
-        assert {int(pid) for pid in pids} < {child.pid for child in children}
-        parent.kill()
-    wait_until(lambda: all(map(has_ended, children)))
-    assert not Path(directory).exists()
-
-
-WITHOUT_GUARDIAN = """
 import psutil, sys
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Redis
-with scratch_directory() as directory, Redis(directory) as first:
-    (guardian,) = [each for each in psutil.Process().children() if each.pid != first.pid]
-    guardian.kill()
-    guardian.wait()
-    with Redis(directory, name="second") as second:
-        print(directory, first.pid, second.pid, flush=True)
+with scratch_directory() as directory, Redis(directory) as frozen:
+    if "guardian" in sys.argv:
+        (guardian,) = [each for each in psutil.Process().children() if each.pid != frozen.pid]
+        guardian.kill()
+        guardian.wait()
+    frozen.pause()
+    with Redis(directory, name="second") as server:
+        print(directory, frozen.pid, server.pid, flush=True)
         sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_a_killed_guardian_is_replaced(end: signal.Signals) -> None:
-    """Ctrl-C stops everything without it, and after kill -9 of the parent a new one knows what there was before."""
+@pytest.mark.parametrize(
+    ("killed", "end"), [("nothing", signal.SIGKILL), ("guardian", signal.SIGKILL), ("guardian", signal.SIGINT)]
+)
+def test_nothing_outlives_its_parent(killed: str, end: signal.Signals) -> None:
+    """After kill -9 of the parent its servers end, a frozen one too, and its directory is gone.
+
+    A guardian that was killed is replaced by one that knows what there was before, and Ctrl-C needs none.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", WITHOUT_GUARDIAN], **pipes) as parent:  # type: ignore[call-overload]
-        directory = parent.stdout.readline().split()[0]
+    with subprocess.Popen([sys.executable, "-c", PARENT, killed], **pipes) as parent:  # type: ignore[call-overload]
+        directory, *pids = parent.stdout.readline().split()
+        # Children that are seen before the end of the parent can be told from later processes with their number.
         children = psutil.Process(parent.pid).children(recursive=True)
+        assert {int(pid) for pid in pids} < {child.pid for child in children}
         parent.send_signal(end)
         parent.wait(30)
         assert parent.stderr.read().endswith("KeyboardInterrupt\n" if end == signal.SIGINT else "")
-    assert len(children) >= 3
     wait_until(lambda: all(map(has_ended, children)))
     wait_until(lambda: not Path(directory).exists())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -17,6 +21,7 @@ from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
+from lock import Mutex, Session
 from lock import connect as connect_etcd
 
 
@@ -84,3 +89,36 @@ def sale(settings: Settings) -> Iterator[Sale]:
         sale = Sale(client, settings.sale, record=record, stock=settings.stock, items=settings.items)
         sale.reset()
         yield sale
+
+
+@pytest.fixture
+def make(settings: Settings) -> Iterator[Callable[..., Flask]]:
+    """Makes instances that differ in the settings given."""
+    with ExitStack() as closing:
+
+        def make(**changes: Any) -> Flask:
+            made = create_app(dataclasses.replace(settings, **changes))
+            closing.callback(services.of(made).close)
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def other(make: Callable[..., Flask]) -> Flask:
+    """A second instance that sells the same items."""
+    return make(instance="shop-b")
+
+
+@pytest.fixture
+def stranger(settings: Settings) -> Iterator[Mutex]:
+    """The sale's mutex in the hands of another program."""
+    with connect_etcd(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
+        yield Mutex(session, f"flash-sale/{settings.sale}")
+
+
+@pytest.fixture
+def crowd() -> Iterator[ThreadPoolExecutor]:
+    """Threads for buyers."""
+    with ThreadPoolExecutor(16) as threads:
+        yield threads

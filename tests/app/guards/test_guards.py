@@ -6,7 +6,7 @@ import dataclasses
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -23,26 +23,11 @@ from app.sales.sale import Sale
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Redis
-from lock import Mutex, Session, connect
+from lock import Mutex
 from tests.support.waiting import wait_until
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 BUYERS = 24
-
-
-@pytest.fixture
-def other(settings: Settings) -> Iterator[Flask]:
-    """A second instance that sells the same items."""
-    app = create_app(dataclasses.replace(settings, instance="shop-b"))
-    yield app
-    services.of(app).close()
-
-
-@pytest.fixture
-def stranger(settings: Settings) -> Iterator[Mutex]:
-    """The sale's mutex in the hands of another program."""
-    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
-        yield Mutex(session, f"flash-sale/{settings.sale}")
 
 
 def rush(apps: list[Flask], query: str) -> list[dict[str, Any]]:

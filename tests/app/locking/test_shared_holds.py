@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from collections import Counter
@@ -13,13 +12,12 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app import create_app, services
-from app.config.settings import Settings
+from app import services
 from app.guards import etcd_batch
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd
-from lock import Mutex, Session, Turn, connect
+from lock import Mutex, Turn
 from tests.support.overtaking import answer_lost
 from tests.support.waiting import wait_until
 
@@ -27,34 +25,6 @@ WAIT_S = 20.0  # far more than anything here takes
 each_guard = pytest.mark.parametrize("guard", ["etcd-cohort", "etcd-batch"])
 Answer = dict[str, Any]
 Make = Callable[..., Flask]
-
-
-@pytest.fixture
-def make(settings: Settings) -> Iterator[Make]:
-    """Makes instances that differ in the settings given."""
-    made: list[Flask] = []
-
-    def make(**changes: Any) -> Flask:
-        made.append(create_app(dataclasses.replace(settings, **changes)))
-        return made[-1]
-
-    yield make
-    for app in made:
-        services.of(app).close()
-
-
-@pytest.fixture
-def stranger(settings: Settings) -> Iterator[Mutex]:
-    """The sale's mutex in the hands of another program."""
-    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
-        yield Mutex(session, f"flash-sale/{settings.sale}")
-
-
-@pytest.fixture
-def crowd() -> Iterator[ThreadPoolExecutor]:
-    """Threads for buyers."""
-    with ThreadPoolExecutor(16) as threads:
-        yield threads
 
 
 @pytest.fixture
@@ -84,7 +54,7 @@ def waiting(app: Flask, guard: str) -> int:
     made = services.of(app)
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
     in_cohort = len(cohort._waiters) if cohort else 0
-    in_queue = len(made.shop.seller_of["etcd-batch"].queues[DEFAULT_ITEM])
+    in_queue = len(made.shop.seller_of["etcd-batch"].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     return in_queue if guard == "etcd-batch" else in_cohort
 
 

@@ -110,8 +110,7 @@ def test_a_reset_is_for_all_items(browser: FlaskClient, sale: Sale) -> None:
         buy(browser, number, key=f"k{number}")
     assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
     assert left(browser) == [4, 4, 4]
-    for item, generation in zip(sale.keys_of, before, strict=True):
-        keys = sale.keys_of[item]
+    for (item, keys), generation in zip(sale.keys_of.items(), before, strict=True):
         assert (sale.snapshot(item).orders, sale.client.get(keys.fence)) == (0, "0")
         assert sale.client.get(keys.generation) != generation
     assert "Idempotency-Replayed" not in buy(browser, 1, key="k1").headers

@@ -119,7 +119,7 @@ def as_another_user(server: Redis) -> Iterator[redis.Redis]:
         default.acl_setuser("admin", enabled=True, nopass=True, categories=["+@all"], keys=["*"])
     with redis.Redis(port=server.port, username="admin", password="") as admin:
         yield admin
-        admin.execute_command("ACL SETUSER default reset on nopass ~* +@all")  # type: ignore[no-untyped-call]
+        admin.execute_command("ACL SETUSER default reset on nopass ~* +@all")
 
 
 @pytest.mark.parametrize(

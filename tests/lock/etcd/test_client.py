@@ -195,14 +195,6 @@ def test_a_lease_lives_and_ends(client: Client) -> None:
     client.revoke(lease.id)
 
 
-def test_the_granted_ttl_is_told(client: Client) -> None:
-    """etcd silently makes two seconds of one: what counts is what it granted."""
-    lease = client.grant(1)
-    assert lease.ttl == 2
-    assert client.keep_alive(lease.id) == 2
-    client.revoke(lease.id)
-
-
 def test_revoking_a_lease_deletes_its_keys(client: Client) -> None:
     """All keys bound to it go in one revision."""
     lease = client.grant(30).id
@@ -246,13 +238,6 @@ def test_a_watch_that_is_closed_before_it_is_read_ends_at_once(client: Client) -
 def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[..., str]) -> None:
     """What /readyz asks for; the same as etcdctl shows."""
     assert client.status(timeout=1.0) in etcdctl("endpoint", "status")
-
-
-def test_leaving_with_closes_the_client(etcd: Etcd) -> None:
-    """No connection is left open behind the block."""
-    with connect(etcd.endpoint) as client:
-        assert client.status()
-    assert client.closed()
 
 
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:

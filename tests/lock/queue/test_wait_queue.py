@@ -270,23 +270,6 @@ def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client:
     assert keys(client, hold.name) == [hold.key]
 
 
-def test_a_holders_key_that_is_deleted_by_hand_ends_its_hold(client: Client, session: Session, name: str) -> None:
-    """`etcdctl del` on the key: the hold is lost within a second, and the next one has the lock."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    waiting = queue_up(client, Mutex(session, name))
-    told = threading.Event()
-    hold.on_lost(told.set)
-    client.delete(hold.key, None)
-    assert hold.lost.wait(AT_ONCE_S)
-    assert told.wait(AT_ONCE_S)
-    assert hold.remaining() == 0.0
-    with pytest.raises(LockLost, match="deleted"):
-        hold.ensure()
-    with pytest.raises(LockLost, match="deleted"):
-        hold.release()
-    waiting.result(AT_ONCE_S).release()
-
-
 def test_a_holders_key_that_is_deleted_while_it_is_cut_off(
     client: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:

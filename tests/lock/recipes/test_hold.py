@@ -67,12 +67,3 @@ def test_a_listener_may_release(client: Client, hold: Hold) -> None:
     hold.on_lost(release)
     client.delete(hold.key, None)
     wait_until(lambda: errors)
-
-
-def test_many_names_are_held_side_by_side(client: Client, session: Session, name: str) -> None:
-    """One session holds as many locks as it likes."""
-    holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(20)]
-    for hold in holds:
-        hold.ensure()
-        hold.release()
-    assert keys(client, name) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -26,21 +25,6 @@ from lock import (
 from lock.model import LeaseStatus
 from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
 from tests.support.waiting import wait_until
-
-
-def test_one_object_is_shared_by_all_threads(session: Session, name: str) -> None:
-    """Each acquisition has a key of its own: threads that share a Mutex compete like strangers (etcd issue 10756)."""
-    mutex, count = Mutex(session, name), [0]
-
-    def increment(_: int) -> None:
-        with mutex.acquire(timeout=WAIT_S):
-            before = count[0]
-            time.sleep(0.0005)
-            count[0] = before + 1
-
-    with ThreadPoolExecutor(50) as pool:
-        list(pool.map(increment, range(100)))
-    assert count == [100]
 
 
 def test_it_is_not_reentrant(session: Session, name: str) -> None:

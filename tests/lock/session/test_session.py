@@ -174,25 +174,6 @@ def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: st
             hold.release()
 
 
-def test_a_revoked_lease_is_known_at_once(client: Client, session: Session, stranger: Session) -> None:
-    """Its holds and waits learn of it from their keys; the holder of another session is undisturbed."""
-    hold = Mutex(session, "session/revoked-a").acquire(timeout=WAIT_S)
-    theirs = Mutex(stranger, "session/revoked-b").acquire(timeout=WAIT_S)
-    waiting = queue_up(client, Mutex(session, "session/revoked-b"))
-    client.revoke(session.lease_id)
-    with pytest.raises(SessionLost):
-        waiting.result(AT_ONCE_S)
-    assert hold.lost.wait(AT_ONCE_S)
-    assert session.lost.wait(AT_ONCE_S)
-    assert session.remaining() == hold.remaining() == 0.0
-    with pytest.raises(SessionLost, match="revoked"):
-        hold.ensure()
-    theirs.ensure()
-    theirs.release()
-    with pytest.raises(SessionLost):
-        hold.release()
-
-
 def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client, name: str) -> None:
     """That the key is gone is a sign: the session looks at its lease at once, and not in twenty seconds."""
     with Session(client, ttl=60) as session:

@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Hold, Mutex
@@ -66,6 +66,11 @@ def lock_until(order: Callable[[], threading.Event], mutex: Mutex | CohortMutex)
         while not told.is_set():
             with mutex.acquire(timeout=WAIT_S):
                 pass
+
+
+def in_turn(*calls: Callable[[], object]) -> Callable[..., Any]:
+    """A call that makes all of these, whatever it is called with, and returns what the last one does."""
+    return lambda *_, **__: [call() for call in calls][-1]
 
 
 def lock_threads() -> list[str]:

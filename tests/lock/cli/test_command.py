@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -33,9 +34,9 @@ def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
     """Starts `python -m lock` with these arguments; whatever still runs at the end is killed."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(*args: str, **options: object) -> subprocess.Popen[str]:
+    def start(*args: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "lock", *args]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": etcdctl_env}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": etcdctl_env}
         running.append(subprocess.Popen(command, **{**pipes, **options}))
         return running[-1]
 

@@ -16,6 +16,7 @@ import time
 
 from lock import Client, LockLost, LockTimeout, Mutex, Session, connect
 from tests.lock.conformance.counters import Counters, Values
+from tests.support.lock import in_turn
 
 THINK_S = 0.02  # between reading and writing: where most pauses hit
 TTL_S = 2
@@ -24,7 +25,7 @@ TTL_S = 2
 def main(endpoint: str, redis_url: str, name: str) -> None:
     """Work until told to stop."""
     stopping = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), stopping.set()), daemon=True).start()
+    threading.Thread(target=in_turn(sys.stdin.read, stopping.set), daemon=True).start()
     acknowledged = Values(0, 0)
     counters = Counters(redis_url, name)
     with connect(endpoint) as client:

@@ -56,6 +56,7 @@ os._exit(0)
         for _ in range(3):
             with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
                 found = counters.read(hold.token)
+                assert found is not None
                 assert counters.write(hold.token, Values(found.fenced + 1, found.plain + 1)) == (1, 1)
         holder.process.send_signal(signal.SIGCONT)
         holder.tell()
@@ -119,10 +120,10 @@ class Worker:
 def _disturb(workers: list[Worker], mutex: Mutex, *, seconds: float) -> None:
     """Pause one worker after the other: in turn the one that holds, and any."""
     choose, end = random.Random(1), time.monotonic() + seconds
-    for wanted in itertools.cycle([_holder, lambda workers, _: choose.choice(workers)]):
+    for by_chance in itertools.cycle([False, True]):
         if time.monotonic() >= end:
             return
-        worker = wanted(workers, mutex)
+        worker = choose.choice(workers) if by_chance else _holder(workers, mutex)
         freeze(worker.process)
         time.sleep(PAUSE_S)
         worker.process.send_signal(signal.SIGCONT)

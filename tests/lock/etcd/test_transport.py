@@ -183,7 +183,7 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     assert unanswered == ["silent", "alone"]
 
 
-class Failing(grpc.GenericRpcHandler):
+class Failing(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Answers every call with an error, in words that a healthy etcd hardly ever has reason to use."""
 
     def __init__(self, code: grpc.StatusCode, said: str) -> None:
@@ -400,7 +400,9 @@ def test_who_is_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) 
     """One thread asks for the token of all, with as much time as its own call has; nobody else has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)
-        wait_until(client._transport._login._lock.locked)
+        login = client._transport._login
+        assert login is not None
+        wait_until(login._lock.locked)
         assert seconds(lambda: client.status(timeout=0.3)) < 30
         with pytest.raises(EtcdUnavailable, match="logging in"):
             list(client.watch("a/"))

@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_broken_connection_costs_no_place(hold: Hold, client: Client, far_sess
     for _ in range(3):
         broken = queue._watch
         proxy.reset()
-        wait_until(lambda broken=broken: queue._watch is not broken and watches(far_session, hold.name))
+        wait_until(partial(lambda old: queue._watch is not old and watches(far_session, hold.name), broken))
     assert keys(client, hold.name) == before
     hold.release()
     with waiting.result(AT_ONCE_S) as mine:
@@ -166,7 +167,9 @@ def test_a_watch_that_cannot_be_had_is_asked_for_less_and_less_often(
             for _ in range(2):
                 with monkeypatch.context() as unwatched:
                     unwatched.setattr(client, "watch", out_of_threads)
-                    queue._watch.close()
+                    watch = queue._watch
+                    assert watch is not None
+                    watch.close()
                     wait_until(lambda: len(pauses) > len(wait_queue._RETRY_S))
                 wait_until(lambda: queue.trouble is None)
                 assert pauses[: len(wait_queue._RETRY_S) + 1] == [*wait_queue._RETRY_S, wait_queue._RETRY_S[-1]]
@@ -199,9 +202,9 @@ class DeafClient(Client):
         watch = super().watch(prefix)
         tell = watch._event
 
-        def event(told: Any) -> Event:
-            event = tell(told)
-            return event if not (event.deleted and self.deaf) else Event(False, KeyValue("elsewhere", b"", 0, 0, 0))
+        def event(event: Any) -> Event:
+            told = tell(event)
+            return told if not (told.deleted and self.deaf) else Event(False, KeyValue("elsewhere", b"", 0, 0, 0))
 
         watch._event = event  # type: ignore[method-assign]
         return watch

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,12 +27,13 @@ from lock import (
     NotHeld,
     Session,
     SessionLost,
+    Turn,
     connect,
 )
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.cohort import _Waiter
 from lock.runtime.clock import now
-from tests.support.lock import AT_ONCE_S, WAIT_S, Script, in_thread, keys, lock_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, Script, in_thread, in_turn, keys, lock_until
 from tests.support.waiting import wait_until
 
 
@@ -301,7 +303,7 @@ def test_whoever_finds_the_session_lost_before_all_others_is_told(
         assert turn.lost.wait(WAIT_S)
         with pytest.raises(LockLost):
             turn.release()
-        monkeypatch.setattr(session.lease._wake, "wait", lambda _: frozen.set() or thawed.wait(2 * WAIT_S))
+        monkeypatch.setattr(session.lease._wake, "wait", in_turn(frozen.set, partial(thawed.wait, 2 * WAIT_S)))
         assert frozen.wait(WAIT_S)
         session.lease._deadline = now()
         finding = in_thread(mutex.acquire)
@@ -501,7 +503,14 @@ def test_a_turn_that_is_dropped_with_its_session_says_nothing(
     ended = threading.Event()
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
     mutex = CohortMutex(session, "cohort/gone")
-    monkeypatch.setattr(mutex, "end", lambda turn, end=mutex.end: (session.lost.wait(WAIT_S), ended.set(), end(turn)))
+    end = mutex.end
+
+    def end_late(turn: Turn) -> None:
+        session.lost.wait(WAIT_S)
+        ended.set()
+        end(turn)
+
+    monkeypatch.setattr(mutex, "end", end_late)
     with pytest.warns(ResourceWarning, match="dropped without a release"):
         mutex.acquire(timeout=WAIT_S)
     client.revoke(session.lease_id)

@@ -192,7 +192,7 @@ def test_an_observer_sees_leaders_and_proclamations(session: Session, stranger: 
 
 def test_closing_an_observation_wakes_its_reader(session: Session) -> None:
     """close from another thread ends the iteration, twice is fine, and no thread is left."""
-    election, seen = Election(session, "election/close"), []
+    election, seen = Election(session, "election/close"), list[str]()
 
     def followers() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if "election/close" in thread.name]
@@ -201,8 +201,8 @@ def test_closing_an_observation_wakes_its_reader(session: Session) -> None:
         before = followers()
         observation = election.observe()
         assert len(followers()) == len(before) + 1
-        reading = pool.submit(lambda: [seen.append(leader.value) for leader in observation])
-        wait_until(lambda: seen)
+        reading = pool.submit(lambda: seen.extend(leader.value for leader in observation))
+        wait_until(lambda: seen == ["one"])
         observation.close()
         reading.result(WAIT_S)
         assert seen == ["one"]

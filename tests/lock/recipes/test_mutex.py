@@ -36,7 +36,7 @@ def test_it_is_not_reentrant(session: Session, name: str) -> None:
 
 def test_a_timeout_is_kept_and_names_the_holder(client: Client, session: Session, stranger: Session, name: str) -> None:
     """It ends between 0.5 and 0.6 s, says who holds the lock by which key and with what TTL left, and leaves no key."""
-    waits = []
+    waits: list[float] = []
     with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
         while len(waits) < 10 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
             started = time.monotonic()

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -135,20 +136,17 @@ def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
     assert number > 1
 
 
-def lock_and_release(lock: Mutex | MultiLock) -> None:
+def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
     """The way in and out."""
     with lock.acquire(timeout=WAIT_S):
         pass
 
 
-def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Hold | Turn]]:
+def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any]]:
     """A hold, and a thread of this process that waits behind it without an end."""
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = in_thread(mutex.acquire)
-    if isinstance(mutex, CohortMutex):
-        wait_until(lambda: bool(mutex._waiters))
-    else:
-        wait_until(lambda: hold._queue.length() == 2)
+    wait_until(lambda: mutex._waiters if isinstance(mutex, CohortMutex) else hold.contended())  # type: ignore[union-attr]
     return hold, waiting
 
 

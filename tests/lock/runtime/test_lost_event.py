@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, SessionLost, connect
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, in_turn, queue_up
 from tests.support.waiting import wait_until
 
 
@@ -28,10 +29,11 @@ def test_a_slow_callback_delays_nobodys_loss(client: Client, name: str, gate: th
         holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
         several = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
         waiting = queue_up(client, Mutex(session, f"{name}/2"))
-        for hold in [*holds, several]:
-            hold.on_lost(lambda: gate.wait(WAIT_S))
+        for on_lost in (*(hold.on_lost for hold in holds), several.on_lost):
+            on_lost(lambda: gate.wait(WAIT_S))
         in_thread(session.lease.gone).result(AT_ONCE_S)
-        assert all(hold.lost.is_set() for hold in [*holds, several])
+        assert all(hold.lost.is_set() for hold in holds)
+        assert several.lost.is_set()
         with pytest.raises(SessionLost):
             waiting.result(AT_ONCE_S)
         gate.set()
@@ -44,7 +46,7 @@ def test_a_slow_callback_delays_no_hand_over(
     mutex = Mutex(session, name)
     hold = mutex.acquire(timeout=WAIT_S)
     told = threading.Event()
-    hold.on_lost(lambda: (told.set(), gate.wait(WAIT_S)))
+    hold.on_lost(in_turn(told.set, partial(gate.wait, WAIT_S)))
     theirs, ours = queue_up(client, Mutex(stranger, name)), queue_up(client, mutex)
     client.delete(hold.key, None)
     assert told.wait(AT_ONCE_S)
@@ -59,7 +61,7 @@ def test_a_watch_that_takes_its_time_to_close_delays_nobodys_loss(
     with Session(client, ttl=60) as session:
         holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
         for hold in holds:
-            wait_until(lambda queue=hold._queue: queue._watch is not None)
+            wait_until(partial(lambda queue: queue._watch is not None, hold._queue))
             monkeypatch.setattr(hold._queue._watch, "close", lambda: gate.wait(WAIT_S))
         ending = in_thread(session.lease.gone)
         assert all(hold.lost.wait(AT_ONCE_S) for hold in holds)

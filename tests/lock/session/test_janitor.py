@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,17 @@ from lock.queue.names import LONGEST
 from lock.runtime import clock
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, lock_threads, lock_until, out_of_threads, queue_up
+from tests.support.lock import (
+    AT_ONCE_S,
+    WAIT_S,
+    in_thread,
+    in_turn,
+    keys,
+    lock_threads,
+    lock_until,
+    out_of_threads,
+    queue_up,
+)
 from tests.support.waiting import wait_until
 
 
@@ -111,7 +122,7 @@ def test_keys_in_doubt_are_looked_for_together(
     monkeypatch.setattr(client, "delete_several", counted)
     for number in range(5):
         session.delete_later(f"{name}/{number}")
-        wait_until(lambda number=number: len(groups) > number)
+        wait_until(partial(lambda number: len(groups) > number, number))
     wait_until(lambda: groups[-3:] == [5, 5, 5])
 
 
@@ -355,7 +366,7 @@ def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Clien
 def busy(session: Session) -> Iterator[None]:
     """Its janitor is held up: what it is asked for meanwhile goes together."""
     begun, go_on = threading.Event(), threading.Event()
-    session.delete_later("janitor/none", 1, first=lambda: begun.set() or go_on.wait(WAIT_S))
+    session.delete_later("janitor/none", 1, first=in_turn(begun.set, partial(go_on.wait, WAIT_S)))
     assert begun.wait(WAIT_S)
     try:
         yield

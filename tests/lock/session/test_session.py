@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.support.lock import (
     Script,
     assert_goes_on,
     in_thread,
+    in_turn,
     keys,
     lock_threads,
     out_of_threads,
@@ -103,7 +105,12 @@ def test_it_is_renewed_when_it_is_due_and_not_whenever_its_thread_wakes(
         Session(client, ttl=600) as session,
     ):
         runs, wait = list[float](), session.lease._wake.wait
-        monkeypatch.setattr(session.lease._wake, "wait", lambda pause: runs.append(pause) or wait(pause))
+
+        def counted_wait(pause: float) -> bool:
+            runs.append(pause)
+            return wait(pause)
+
+        monkeypatch.setattr(session.lease._wake, "wait", counted_wait)
         wait_until(lambda: len(runs) > 20)
         assert calls == {"LeaseGrant": 1}
         session.lease.renew_soon()
@@ -312,7 +319,9 @@ def test_closing_frees_everything_at_once(client: Client, stranger: Session, nam
 def test_closing_again_does_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """close() is idempotent, also from several threads at once, and `with` may close what was closed."""
     revoked, revoke = list[int](), client.revoke
-    monkeypatch.setattr(client, "revoke", lambda lease_id: (revoked.append(lease_id), revoke(lease_id)))
+    monkeypatch.setattr(
+        client, "revoke", lambda lease: in_turn(partial(revoked.append, lease), partial(revoke, lease))()
+    )
     with Session(client) as session:
         closings = [in_thread(session.close) for _ in range(5)]
         for closing in closings:
@@ -527,13 +536,12 @@ def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
     assert 1 <= caplog.text.count("RuntimeError") < 20
 
 
-@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
+@pytest.mark.parametrize(("attempt", "create"), [(Mutex.acquire, "create"), (Mutex.try_acquire, "create_alone")])
 def test_a_turn_that_comes_after_the_deadline_is_no_hold(
-    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object], create: str
 ) -> None:
     """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
     with Session(client, ttl=60) as session:
-        create = {Mutex.acquire: "create", Mutex.try_acquire: "create_alone"}[attempt]
         answer = getattr(client, create)
 
         def answer_late(*args: object, **options: object) -> object:

@@ -117,7 +117,8 @@ class Looker:
         return dict(rows)
 
     def wait_run(self, guard: str, sold: int) -> None:
-        """Until the last run under this guard has so many sold, in the table."""
+        """Until the run that goes on is under this guard, and has so many sold, in the table."""
+        self.page.wait_for_selector(f"#runs tr.current[data-key={guard}]")  # not its row from an earlier sale
         wait_until(lambda: self.runs().get(guard, ("", ""))[0] == f"{sold:,}", timeout=PATIENCE_MS / 1000)
 
     def runs(self) -> dict[str, tuple[str, str]]:

@@ -65,21 +65,13 @@ export class Live {
   }
 }
 
-function merge(model, sample) {
-  const { orders, sections, ...state } = sample;
+function merge(model, { orders, sections, ...state }) {
   if (!model) return { ended: [], orders, sections, ...state };
-  const byNumber = new Map(sections.map((section) => [section.number, section]));
-  const kept = byNumber.size ? model.sections.map((section) => take(byNumber, section)) : model.sections;
+  const byNumber = new Map([...model.sections, ...sections].map((section) => [section.number, section])); // the newer one, in the old place
   return {
     ...model,
     ...state,
     orders: orders.length ? [...model.orders, ...orders] : model.orders,
-    sections: byNumber.size ? [...kept, ...byNumber.values()] : kept,
+    sections: sections.length ? [...byNumber.values()] : model.sections,
   };
-}
-
-function take(byNumber, section) {
-  const newer = byNumber.get(section.number);
-  byNumber.delete(section.number);
-  return newer ?? section;
 }

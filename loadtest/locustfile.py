@@ -38,7 +38,7 @@ def add_options(parser: Any) -> None:
         choices=GUARDS,
         default=DEFAULT_GUARDS,
         is_multiple=True,
-        help="Each has a rush of its own",
+        help="Each has its own rush",
     )
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
@@ -46,7 +46,7 @@ def add_options(parser: Any) -> None:
 
 
 class Buyer(FastHttpUser):
-    """Somebody who wants one item, and clicks once when the sale opens."""
+    """A buyer of one item, who clicks once when the sale opens."""
 
     host = "http://127.0.0.1:8080,http://127.0.0.1:8090"
     network_timeout = CLICK_TIMEOUT_S

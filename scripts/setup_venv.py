@@ -47,7 +47,7 @@ def main() -> None:
 
 @contextmanager
 def alone() -> "Iterator[None]":
-    """Let one set-up at a time in; who has waited for another one usually finds everything done."""
+    """Let one set-up at a time in; the second one usually finds everything done."""
     with Path(__file__).open() as script:  # what stands for the whole checkout, and is there before anything else
         try:
             fcntl.flock(script, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -62,7 +62,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
-    """Run one part on a stack of its own, and add its rows to the result."""
+    """Run one part on its own stack, and add its rows to the result."""
     env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (

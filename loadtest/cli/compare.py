@@ -1,4 +1,4 @@
-"""`compare`: the rush under several guards, on a stack that runs already. Locust is a process of its own."""
+"""`compare`: the rush under several guards, on a stack that runs already. Locust is its own process."""
 
 from __future__ import annotations
 

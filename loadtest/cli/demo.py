@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 import click
 from rich.console import Console
@@ -32,7 +30,6 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     screen = console()
     options = RushOptions(_with_baseline(guards or GUARDS), buyers, stock, hold_ms)
     with report_under_way() as report, scratch_directory() as directory:
@@ -44,7 +41,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
             if keep:
                 _keep(stack, screen)
         except BaseException:
-            for process in stack.processes:  # nobody waits for purchases that are under way
+            for process in stack.processes:  # purchases under way are not waited for
                 process.kill()
             raise
         with screen.status("stopping everything"):
@@ -84,7 +81,3 @@ def _start(stack: Stack, screen: Console) -> None:
 
         stack.start(on_ready=ready)
     screen.print(f"Ready: {', '.join(process.name for process in stack.processes)}")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from types import FrameType
 
 import click
 from rich.console import Console
@@ -59,7 +57,6 @@ def faults(
     """
     if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
         raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
-    signal.signal(signal.SIGTERM, _interrupt)
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
@@ -91,7 +88,3 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
 def _summary(runs: int, unexpected: int, seconds: float) -> str:
     verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
     return f"{runs} run{'s' if runs > 1 else ''} in {seconds:.0f} s: {verdict}."
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -43,6 +45,7 @@ for command in (
 
 def run() -> NoReturn:
     """Run a command, and exit: what it cannot do is one line and an exit code; raises KeyboardInterrupt."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         sys.exit(cli(prog_name="python -m loadtest", standalone_mode=False))
     except click.ClickException as error:
@@ -52,3 +55,7 @@ def run() -> NoReturn:
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from types import FrameType
 
 import click
 
@@ -27,7 +25,6 @@ def up(free_ports: bool, port_offset: int) -> None:
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     with scratch_directory() as directory:
         stack = Stack.on_stage(directory, ports="free" if free_ports else "default", port_offset=port_offset)
         logs = Logs(stack.processes)
@@ -42,10 +39,6 @@ def up(free_ports: bool, port_offset: int) -> None:
         finally:
             stack.stop()
             logs.show_new()
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _advice(process: Process) -> str:

@@ -2,7 +2,7 @@
 
 A rush has rounds, one for each guard. The master announces a round; every buyer connects and comes to the barrier; when
 all buyers of all processes are there, the master opens it. Nothing is left over for the next round or the next test:
-every round has a gate of its own.
+every round has its own gate.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Round:
 
     Attributes:
         number: rises with every round of a test.
-        expected: buyers of this process that take part; those who come before the burst still do.
-        announced: of those who arrived, how many the master was told of.
+        expected: buyers of this process that take part; a buyer that comes before the burst still does.
+        announced: how many of the arrived the master was told of.
         gate: the barrier; open from the burst on.
     """
 

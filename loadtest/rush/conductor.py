@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProgressListener:
-    """Who is told how the rush goes; every method may be left as it is."""
+    """Is told how the rush goes; a subclass overrides what it needs."""
 
     def waits(self, why: str) -> None: ...
 

@@ -75,7 +75,7 @@ class LocustHooks:
         sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
-        if self._conductor:  # a worker has no result of its own
+        if self._conductor:  # a worker has no result
             environment.process_exit_code = NO_RESULT  # until there is one
         self._settled = self._complete = False
         self._pool.reset()
@@ -100,7 +100,7 @@ class LocustHooks:
             if environment.parsed_options.report:
                 self._keep(comparison, conductor.records, Path(environment.parsed_options.report))
         finally:
-            if self._comparing is gevent.getcurrent():  # or else it was ended by whoever is stopping the test
+            if self._comparing is gevent.getcurrent():  # or else the stop of the test ended it
                 end = environment.runner.quit if environment.parsed_options.headless else environment.runner.stop
                 end()
 

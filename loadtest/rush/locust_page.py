@@ -95,7 +95,7 @@ class VerdictTab:
         return Response(records[guard].to_json(), content_type="application/json")
 
     def report(self) -> Response:
-        """``GET /report/``: the comparison as a page, as `make demo` writes it; drawn when nobody is buying."""
+        """``GET /report/``: the comparison as a page, as `make demo` writes it; drawn after the rush."""
         comparison = self._conductor.comparison
         if self._environment.runner.state in _BUSY:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")

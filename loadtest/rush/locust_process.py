@@ -1,4 +1,4 @@
-"""The rush of one comparison, in a Locust process of its own."""
+"""The rush of one comparison, in its own Locust process."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def run_rush(
 
     Raises:
         NoComparison: there is no complete comparison.
-        BrokenPipeError: nor is there anybody who would read it.
+        BrokenPipeError: and standard output is closed.
     """
     with _running(_locust(options, hosts, report), env or {}, log=report / "locust.log") as locust:
         code = locust.wait()
     try:
         comparison = Comparison.read(report / COMPARISON)
     except (OSError, ValueError):
-        if _nobody_reads(sys.stdout):
-            raise BrokenPipeError(errno.EPIPE, "nobody reads what is written") from None
+        if _is_closed(sys.stdout):
+            raise BrokenPipeError(errno.EPIPE, "standard output is closed") from None
         raise NoComparison(f"Locust ended with code {code} and no comparison; see {report}/locust.log") from None
     point_latest(report)
     return comparison
 
 
-def _nobody_reads(output: TextIO) -> bool:
+def _is_closed(output: TextIO) -> bool:
     """Whether it is a pipe whose other end is closed."""
     look = select.poll()
     look.register(output, 0)

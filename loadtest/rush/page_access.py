@@ -1,4 +1,4 @@
-"""Who may use Locust's page: the page itself, and programs; under names by which it is known.
+"""Access to Locust's page: for the page itself and for programs, under known host names.
 
 Locust's page starts rushes and knows the shops, so a page of another site must not reach it through a browser that
 shows both. The rules are those of the shop and the board (`app.web.access`), which is not imported here:

@@ -33,7 +33,7 @@ class ServerError(Exception):
 
 
 class PortOccupied(ServerError):
-    """Somebody else listens on the port that was asked for."""
+    """Another process listens on the port."""
 
 
 class StartFailed(ServerError):
@@ -68,7 +68,7 @@ class Lifetime:
 
 
 class Process(Lifetime):
-    """One process, leader of its own session; its output goes to DIRECTORY/NAME.log.
+    """One process, the leader of its own session; its output goes to DIRECTORY/NAME.log.
 
     As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
     Port 0 means a free one.
@@ -84,8 +84,8 @@ class Process(Lifetime):
         self.log = directory / f"{name}.log"
         self.frozen = False
         self._popen: subprocess.Popen[bytes] | None = None
-        self._group: int | None = None  # None again as soon as it may name somebody else's processes
-        self._changing = threading.RLock()  # of those who start or kill it, one at a time: the board has many viewers
+        self._group: int | None = None  # None again when the id may name other processes
+        self._changing = threading.RLock()  # one start or kill at a time: the board has many viewers
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -129,7 +129,7 @@ class Process(Lifetime):
                 return
             self.kill()  # children of one that ended by itself
             require_free_ports([self])
-            # In a thread of its own, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
+            # In its own thread, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(self._spawn).result()
 
@@ -237,7 +237,7 @@ def _stands_still(process: psutil.Process) -> bool:
 
 
 def require_free_ports(processes: Iterable[Process]) -> None:
-    """Raise PortOccupied, naming them all, if somebody else listens on ports of these processes."""
+    """Raise PortOccupied, naming them all, if ports of these processes are in use."""
     taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
     if taken:
         raise PortOccupied(f"already in use: {', '.join(taken)}")
@@ -247,5 +247,5 @@ def require_free_ports(processes: Iterable[Process]) -> None:
 def scratch_directory() -> Iterator[Path]:
     """A temporary directory that is gone afterwards, even if this process is killed."""
     with tempfile.TemporaryDirectory(prefix="stock-flash-sale-", ignore_cleanup_errors=True) as name:
-        guardian.watch("directory", Path(name))  # for good: whoever is still being killed may make it anew
+        guardian.watch("directory", Path(name))  # for good: a process that is still dying may make it anew
         yield Path(name)

@@ -6,7 +6,7 @@
         proxy.resume()     # it heals: what was under way arrives late
         proxy.forget()     # a dropped NAT entry: connections that exist stay silent for ever, new ones are fine
         proxy.reset()      # connections that exist are reset, new ones are fine
-        proxy.refuse()     # nobody listens any more
+        proxy.refuse()     # the port is closed
 
 A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
 """
@@ -45,7 +45,7 @@ class Proxy:
         self.port = port or free_port()
         self.delay_s = 0.0  # how long each piece of data is kept back
         self.jitter_s = 0.0  # and how much longer at most
-        self.random = Random()  # of its own: whoever seeds the common one wants to repeat something else
+        self.random = Random()  # not the common one, which tests seed to repeat something else
         self._stalled: set[str] = set()
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None

@@ -81,7 +81,7 @@ class Etcd(Process):
 
 
 class EtcdCluster(Lifetime):
-    """Several etcd members that form one cluster, each on ports of its own."""
+    """Several etcd members that form one cluster, each on its own ports."""
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
         self.members = [Etcd(directory, name=f"etcd-{number}") for number in range(1, size + 1)]

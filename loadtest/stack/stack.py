@@ -33,7 +33,7 @@ class Stack(Lifetime):
 
     Args:
         directory: made if missing, and left in place at the end.
-        ports: "default" are those of docker-compose.yml; "free" are any that nobody listens on.
+        ports: "default" are those of docker-compose.yml; "free" are any unused ones.
         port_offset: is added to the default ports.
         instances: how many shops.
         env: FLASHSALE_* settings for all shops, over those of the environment.
@@ -116,7 +116,7 @@ class Stack(Lifetime):
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
         Raises:
-            PortOccupied: names all ports that somebody else listens on; nothing was started.
+            PortOccupied: names all ports that are in use; nothing was started.
             StartFailed: a process ended or stayed silent.
         """
         require_free_ports(self.processes)

@@ -12,5 +12,5 @@ def key_prefix(sale: str) -> str:
 
 
 def queue_name(sale: str) -> str:
-    """The name of a sale's mutex in etcd; the keys of those who queue begin with it and a slash."""
+    """The name of a sale's mutex in etcd; the keys of its queue begin with it and a slash."""
     return f"flash-sale/{sale}"

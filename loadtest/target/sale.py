@@ -28,7 +28,7 @@ PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust
 
 @dataclass(frozen=True)
 class SaleSnapshot:
-    """The sale at one moment: items left, orders, and who is in etcd's queue, holder included; None is out of reach."""
+    """The sale at one moment: items left, orders, length of the queue with its holder; None is out of reach."""
 
     stock: int | None
     orders: int | None
@@ -95,7 +95,7 @@ class Sale:
         """The orders as they were written, and what the counter says is left.
 
         Raises:
-            SaleError: they cannot be read, or somebody else has reset the sale since `reset` did.
+            SaleError: they cannot be read, or the sale was reset again since `reset`.
         """
         entries, stock_left, generation = self._read()
         if self._generation not in (None, generation):

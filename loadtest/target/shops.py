@@ -17,7 +17,7 @@ from loadtest.results.answer import detail_of
 
 TIMEOUT_S = 10.0
 LOOK_S = 0.2
-# Longer than anybody may think inside, a minute: even where all wait for one lock, somebody is done within this time.
+# Longer than the longest think time, a minute: even where all wait for one lock, one purchase ends within this time.
 STALL_TIMEOUT_S = 80.0
 _ADDRESSES = "each as http://HOST:PORT, separated by commas"
 RESET = "/stock/reset"
@@ -101,7 +101,7 @@ def in_progress(host: str) -> int:
     try:
         found = _IN_PROGRESS.search(_get(f"{host}/metrics").decode())
     except TimeoutError:
-        return 1  # or more: nobody is left there to answer
+        return 1  # or more: no thread is left there to answer
     except UNANSWERED as error:
         raise SaleError(
             f"The shop at {host} does not answer ({error}): start it, or leave it out of --host."

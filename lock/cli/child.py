@@ -17,7 +17,7 @@ from lock.cli.exit_codes import Exit
 from lock.cli.signals import await_event
 from lock.recipes.hold import Hold
 
-_PATIENCE_S = 6.0  # beyond the grace: for a guardian that is alive to kill what does not end
+_PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what has not ended
 
 
 class Child:

@@ -54,7 +54,7 @@ def test_a_lease_is_renewed_through_the_proxy(proxied: Client) -> None:
 def test_a_hold_outlives_its_ttl_behind_the_proxy(proxied: Client) -> None:
     """The session is kept alive there, and nothing of it is lost."""
     with Session(proxied, ttl=1) as session, Mutex(session, "grpc-proxy/long").acquire(timeout=WAIT_S) as hold:
-        assert not session.lost.wait(2 * session.ttl)
+        assert not session.lost.wait(1.2 * session.ttl)
         hold.ensure()
 
 

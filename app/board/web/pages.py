@@ -65,7 +65,7 @@ class Pages:
             for time in times[:MOST_REPORTS]
             for path in sorted(time.glob("records/*.json"))
         ]
-        return [name for name in names if is_text(name)]
+        return [name for name in names if name.encode(errors="replace").decode() == name]  # others cannot be sent
 
     def events(self) -> Response:
         """``GET /events``: server-sent events; see `app.board.live.event_stream`."""
@@ -102,15 +102,6 @@ def _file(directory: Path, name: str) -> Response:
         response.close()
         raise PreconditionFailed
     return response
-
-
-def is_text(name: str) -> bool:
-    """Whether a file's name can be sent; one that is not UTF-8 has surrogates in it."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def init_app(app: Flask, pages: Pages) -> None:

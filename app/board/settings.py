@@ -24,7 +24,7 @@ class BoardSettings:
         names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
         instances: base URLs of the shop's instances.
         locust: base URL of Locust's page, which starts a rush.
-        viewers: most viewers at once; each has a thread of its own.
+        viewers: most viewers at once; each has its own thread.
         reports: directory with recorded runs to open; none are offered if None.
         stack: socket of the local stack that can freeze and kill an instance; nothing can if None.
     """

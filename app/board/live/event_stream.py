@@ -99,7 +99,7 @@ class EventStream:
     def _wait(self, seen: int) -> list[Event] | None:
         """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
         with self._changed:
-            # A stream that was closed before this wait wakes nobody any more.
+            # A stream that was closed before this wait notifies no more.
             self._changed.wait_for(lambda: self._closed or self.number != seen, HEARTBEAT_S)
             if self.number and (not seen or seen < self._events[0][0] - 1):
                 return None

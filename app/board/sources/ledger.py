@@ -50,7 +50,7 @@ class LedgerReading:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
         ended: the generation that the last reading was of, if a reset has ended it since; None where it is not known.
-        redis_lock_ms: how much longer redis-py's lock lives, None if nobody holds it.
+        redis_lock_ms: how much longer redis-py's lock lives, None if it is free.
     """
 
     generation: str

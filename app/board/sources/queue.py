@@ -16,7 +16,7 @@ class Queue:
     """The queue at one moment.
 
     Attributes:
-        granted_s: the life that the holder's lease was given; 0 if nobody holds.
+        granted_s: the life that the holder's lease was given; 0 if the lock is free.
         shown: holder first, then the first waiters in order.
         waiting: all waiters.
     """

@@ -25,7 +25,7 @@ export class Live {
     this.#listen();
   }
 
-  // A page that nobody sees costs the sale nothing.
+  // A hidden page costs the sale nothing.
   pause() {
     this.#end();
     this.connection("paused");

@@ -9,7 +9,7 @@ import { NoRecord, open } from "./record.js";
 import { Stock } from "./stock.js";
 import { Timeline } from "./timeline.js";
 
-const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while nobody looks" };
+const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while this page is hidden" };
 const controls = new Controls();
 const stock = new Stock($("stock"));
 const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });

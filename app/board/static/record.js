@@ -76,7 +76,7 @@ class Recorded {
   }
 }
 
-// Whoever is inside with a fencing token holds the lock; of two, the sampled holder does, and else the newer one.
+// A section with a fencing token holds the lock; of two, the sampled holder's does, and else the newer one.
 function holderOf(sample, inside) {
   const holders = inside.filter((each) => each.token != null);
   const section = holders.find((each) => each.instance === sample?.holder) ?? holders.at(-1);

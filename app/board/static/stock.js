@@ -87,7 +87,7 @@ export class Stock {
     });
   }
 
-  // Whoever points at an item wants to know who bought it.
+  // Tells of the item under the pointer who bought it.
   #name(cell) {
     const order = cell.dataset?.index && this.#orders[cell.dataset.index];
     if (!order) return;

@@ -43,7 +43,7 @@ class Controls:
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
         except UNREACHABLE:
-            pass  # and so is whoever could send a rush
+            pass  # without Locust there is no rush to disturb
         self._sale.reset(stock)
         return json_response({"done": f"The sale begins again with a stock of {stock}."})
 

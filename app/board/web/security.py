@@ -1,7 +1,7 @@
 """Who may look, and who may control.
 
-The board is asked for by address, as ``localhost``, or by a name that was set; and nobody but the board's own page, or
-a program, is given the stream or a control. `app.web.access` says why.
+The board answers under an address, ``localhost``, or a name that was set. Only its own page, or a program, is given the
+stream or a control. `app.web.access` says why.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,12 +15,12 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import create_app, services
+from app import services
 from app.config.settings import Settings
 from app.sales.purchase import Purchase
 from app.sales.refusals import FencedOff
 from app.sales.sale import Sale
-from lock import Mutex, Session, connect
+from lock import Mutex
 from tests.support.waiting import wait_until
 
 
@@ -28,13 +28,6 @@ from tests.support.waiting import wait_until
 def settings(settings: Settings) -> Settings:
     """Four items, ten pieces of each."""
     return dataclasses.replace(settings, items=4)
-
-
-@pytest.fixture
-def stranger(settings: Settings) -> Iterator[Session]:
-    """Another program at the same etcd."""
-    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
-        yield session
 
 
 def buy(browser: FlaskClient, *items: int, key: str | None = None, **options: Any) -> Any:
@@ -129,9 +122,8 @@ def test_a_cart_that_was_sold_out_is_told_so_again(browser: FlaskClient, sale: S
     assert again.get_json()["stock"] == {"1": 0, "2": 10}
 
 
-def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, settings: Settings, sale: Sale) -> None:
+def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, other: Flask, sale: Sale) -> None:
     """Buyers of all pairs, in either order, at two instances, with single purchases among them: all adds up."""
-    other = create_app(dataclasses.replace(settings, instance="shop-b"))
     carts = list(itertools.permutations(range(1, 5), 2)) * 2
     barrier = threading.Barrier(len(carts) + 8)
     guards = itertools.cycle(["etcd", "etcd-cohort", "etcd-batch"])
@@ -147,7 +139,6 @@ def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, sett
 
     with ThreadPoolExecutor(len(carts) + 8) as threads:
         answers = list(threads.map(fill, range(len(carts) + 8)))
-    services.of(other).close()
     taken = Counter(item for answer in answers if answer["outcome"] == "sold" for item in answer["item"].split(","))
     assert {answer["outcome"] for answer in answers} <= {"sold", "sold_out"}
     for item in sale.keys_of:
@@ -158,17 +149,16 @@ def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, sett
 
 
 def test_a_cart_waits_for_each_of_its_locks(
-    browser: FlaskClient, settings: Settings, sale: Sale, stranger: Session
+    browser: FlaskClient, make: Callable[..., Flask], settings: Settings, sale: Sale, stranger: Mutex
 ) -> None:
     """While somebody holds one of the locks, the cart gets lock_timeout and nothing; the other locks are free again."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=1.0))
+    app = make(lock_timeout=1.0)
     services.of(app).sessions.session()  # or its making would count
-    with Mutex(stranger, f"flash-sale/{settings.sale}:3").acquire(timeout=20):
+    with Mutex(stranger.session, f"flash-sale/{settings.sale}:3").acquire(timeout=20):
         answer = buy(app.test_client(), 1, 3)
         assert (answer.status_code, answer.get_json()["outcome"]) == (503, "lock_timeout")
         assert "stranger" in answer.get_json()["detail"]
         assert browser.post("/stock/reduce?item=1").status_code == 200
-    services.of(app).close()
     assert stocks(sale) == [9, 10, 10, 10]
 
 
@@ -207,14 +197,14 @@ def test_a_cart_fences_every_item(app: Flask, sale: Sale) -> None:
     assert stocks["3"].read(free, fence=1).stock == 10
 
 
-def test_a_lost_lock_buys_nothing(app: Flask, settings: Settings, sale: Sale, stranger: Session) -> None:
+def test_a_lost_lock_buys_nothing(app: Flask, settings: Settings, sale: Sale, stranger: Mutex) -> None:
     """If one of the locks is deleted during the think time, the cart gets lock_lost and nothing is written."""
-    mutex = Mutex(stranger, f"flash-sale/{settings.sale}:2")
+    mutex = Mutex(stranger.session, f"flash-sale/{settings.sale}:2")
     with ThreadPoolExecutor(1) as thread:
         cart = thread.submit(buy, app.test_client(), 1, 2, hold_ms=1500)
         wait_until(mutex.contenders)
         (holder,) = mutex.contenders()
-        stranger.client.delete(holder.key, holder.token)
+        stranger.session.client.delete(holder.key, holder.token)
         assert cart.result(20).get_json()["outcome"] == "lock_lost"
     assert stocks(sale) == [10, 10, 10, 10]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app import create_app, services
+from app import services
 from app.config.settings import Settings
 from app.guards import GUARDS, Promise, redis_lock
 from app.sales.inventory import Inventory
@@ -28,6 +27,7 @@ from tests.support.waiting import wait_until
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 BUYERS = 24
+Make = Callable[..., Flask]
 
 
 def rush(apps: list[Flask], query: str) -> list[dict[str, Any]]:
@@ -78,14 +78,13 @@ def test_a_thread_lock_does_not_guard_two(app: Flask, other: Flask, sale: Sale) 
     assert sale.snapshot().verdict != "EXACT"
 
 
-def test_an_etcd_timeout_names_the_holder(settings: Settings, stranger: Mutex) -> None:
+def test_an_etcd_timeout_names_the_holder(make: Make, stranger: Mutex) -> None:
     """Who waits too long for the mutex is told who holds it; nothing is sold."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=1.0))
+    app = make(lock_timeout=1.0)
     services.of(app).sessions.session()  # or its making would count
     with stranger.acquire(timeout=20):
         answer = app.test_client().post("/stock/reduce?guard=etcd")
     orders = app.test_client().get("/stock").get_json()["orders"]
-    services.of(app).close()
     body = answer.get_json()
     assert (answer.status_code, body["outcome"], answer.headers["Retry-After"]) == (503, "lock_timeout", "1")
     assert "stranger" in body["detail"]
@@ -94,35 +93,30 @@ def test_an_etcd_timeout_names_the_holder(settings: Settings, stranger: Mutex) -
     assert orders == 0
 
 
-def test_a_thread_timeout(settings: Settings) -> None:
+def test_a_thread_timeout(make: Make) -> None:
     """Who waits too long for the thread lock gets lock_timeout while the holder goes on to buy."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=0.1))
+    app = make(lock_timeout=0.1)
     thread, holder = in_background(app, "guard=thread&hold_ms=1000")
     with thread:
         lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
         wait_until(lock.locked)
         assert app.test_client().post("/stock/reduce?guard=thread").get_json()["outcome"] == "lock_timeout"
-    services.of(app).close()
     assert holder.result()["outcome"] == "sold"
 
 
-def test_a_redis_lock_timeout(settings: Settings, sale: Sale) -> None:
+def test_a_redis_lock_timeout(make: Make, sale: Sale) -> None:
     """Who waits too long for the Redis lock gets lock_timeout."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=0.2))
+    app = make(lock_timeout=0.2)
     sale.client.set(sale.keys.lock, "somebody", px=10_000)
     answer = app.test_client().post("/stock/reduce?guard=redis-lock").get_json()
-    services.of(app).close()
     assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
 
 
-def test_a_watch_that_is_always_overtaken_gives_up(
-    settings: Settings, sale: Sale, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_watch_that_is_always_overtaken_gives_up(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is overtaken again and again until the time is up gets lock_timeout, and has bought nothing."""
-    app = create_app(dataclasses.replace(settings, lock_timeout=0.3))
+    app = make(lock_timeout=0.3)
     monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
     answer = app.test_client().post("/stock/reduce?guard=redis-watch").get_json()
-    services.of(app).close()
     assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
 
 
@@ -237,7 +231,7 @@ def test_an_unfenced_holder_writes_although_its_lock_is_gone(
 
 @pytest.mark.parametrize("fail", [Proxy.refuse, Proxy.stall])
 def test_a_redis_lock_that_cannot_be_released_was_still_held(
-    settings: Settings, sale: Sale, redis_server: Redis, monkeypatch: pytest.MonkeyPatch, fail: Callable[[Proxy], None]
+    make: Make, sale: Sale, redis_server: Redis, monkeypatch: pytest.MonkeyPatch, fail: Callable[[Proxy], None]
 ) -> None:
     """If Redis goes away between the write and the release, the answer is sold: the lock is left to expire."""
     release = redis_lock._release
@@ -248,9 +242,8 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
             release(*held)
 
         monkeypatch.setattr(redis_lock, "_release", cut_off)
-        app = create_app(dataclasses.replace(settings, redis_url=f"redis://{proxy.endpoint}/0"))
+        app = make(redis_url=f"redis://{proxy.endpoint}/0")
         answer = app.test_client().post("/stock/reduce?guard=redis-lock")
-        services.of(app).close()
     assert (answer.status_code, sale.snapshot().orders) == (200, 1)
 
 
@@ -276,13 +269,12 @@ def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: 
     assert [entry["instance"] for entry in entries] == ["shop-a", "shop-b"] * 4
 
 
-def test_the_smallest_pool_is_enough(settings: Settings) -> None:
+def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
     """With one thread, every guard finds the connections to open the sale, to sell, and to be sold out."""
     for guard in (guard.name for guard in GUARDS):
-        app = create_app(dataclasses.replace(settings, sale=f"{settings.sale}-{guard}", stock=1, threads=1))
+        app = make(sale=f"{settings.sale}-{guard}", stock=1, threads=1)
         browser = app.test_client()
         statuses = [
             browser.post(f"/stock/reduce?guard={guard}", headers={"Idempotency-Key": key}).status_code for key in "ab"
         ]
-        services.of(app).close()
         assert statuses == [200, 409]

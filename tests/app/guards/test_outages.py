@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from flask import Flask
 
-from app import create_app, services
-from app.config.settings import Settings
+from app import services
 from loadtest.stack.servers import Etcd, Redis
 from tests.support.waiting import wait_until
 
@@ -20,16 +18,11 @@ DEADLINE_S = 10.0  # a call of two seconds here and there, on a machine that is 
 
 
 @pytest.fixture
-def app(settings: Settings, fresh_etcd: Etcd, fresh_redis: Redis) -> Iterator[Flask]:
+def app(make: Callable[..., Flask], fresh_etcd: Etcd, fresh_redis: Redis) -> Flask:
     """A shop on servers of its own that has sold one item under the mutex."""
-    app = create_app(
-        dataclasses.replace(
-            settings, etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=2.0
-        )
-    )
+    app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=2.0)
     assert app.test_client().post("/stock/reduce?guard=etcd").status_code == 200
-    yield app
-    services.of(app).close()
+    return app
 
 
 def refused(app: Flask, guard: str) -> bool:
@@ -46,16 +39,15 @@ def sells(app: Flask, guard: str) -> bool:
 
 
 @pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
-def test_nobody_takes_an_outage_for_a_queue(settings: Settings, fresh_etcd: Etcd, guard: str) -> None:
+def test_nobody_takes_an_outage_for_a_queue(make: Callable[..., Flask], fresh_etcd: Etcd, guard: str) -> None:
     """Of many who wait while etcd is frozen, everybody is told that it does not answer, not that others were first."""
-    app = create_app(dataclasses.replace(settings, etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0))
+    app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0)
     services.of(app).sessions.session()
     fresh_etcd.pause()
     with ThreadPoolExecutor(8) as threads:
         answers = threads.map(lambda _: app.test_client().post(f"/stock/reduce?guard={guard}").get_json(), range(8))
     assert {answer["outcome"] for answer in answers} == {"unavailable"}
     fresh_etcd.resume()
-    services.of(app).close()
 
 
 @pytest.mark.parametrize("away", ["stop", "pause"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ import pytest
 import redis
 from flask import Flask
 
-from app import create_app, services
 from app.config.settings import Settings
 from app.guards import GUARDS
 from app.sales.sale import Keys
@@ -78,12 +76,11 @@ def busy(server: Redis) -> Iterator[str]:
 
 
 @pytest.fixture
-def app(settings: Settings, fresh_redis: Redis) -> Iterator[Flask]:
+def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
     """A shop on a Redis of its own that has sold one item."""
-    app = create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, stock=20))
+    app = make(redis_url=fresh_redis.url, stock=20)
     assert app.test_client().post("/stock/reduce?guard=none").status_code == 200
-    yield app
-    services.of(app).close()
+    return app
 
 
 @pytest.mark.parametrize("state", [read_only, out_of_memory, unable_to_save, busy])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 import redis
 from flask import Flask
 
-from app import create_app, services
-from app.config.settings import Settings
 from app.guards import GUARDS, Promise
 from loadtest.stack.servers import Redis
 from tests.support.waiting import wait_until
@@ -24,15 +21,9 @@ WAYS = {guard.name: guard.promise is not Promise.NONE for guard in GUARDS} | {"c
 
 
 @pytest.fixture
-def shops(settings: Settings, fresh_redis: Redis) -> Iterator[list[Flask]]:
+def shops(make: Callable[..., Flask], fresh_redis: Redis) -> list[Flask]:
     """Two instances on a Redis that may lose everything."""
-    shops = [
-        create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, instance=name, threads=40))
-        for name in ("shop-a", "shop-b")
-    ]
-    yield shops
-    for shop in shops:
-        services.of(shop).close()
+    return [make(redis_url=fresh_redis.url, instance=name, threads=40) for name in ("shop-a", "shop-b")]
 
 
 def click(shop: Flask, guard: str) -> dict[str, Any]:
@@ -81,13 +72,12 @@ def test_a_wipe_in_the_middle_of_a_rush(shops: list[Flask], fresh_redis: Redis, 
 
 @pytest.mark.parametrize("guard", [name for name in WAYS if not name.startswith("etcd") and name != "cart"])
 def test_a_redis_without_its_data_is_found_out_by_an_instance_that_starts(
-    shops: list[Flask], settings: Settings, fresh_redis: Redis, guard: str
+    shops: list[Flask], make: Callable[..., Flask], fresh_redis: Redis, guard: str
 ) -> None:
     """Also a restart of Redis without its data, and an instance that has not seen the sale before."""
     assert click(shops[0], guard)["status"] == 200
     fresh_redis.kill()
     fresh_redis.start()
     wait_until(lambda: "lost this sale" in click(shops[0], guard)["detail"])
-    newcomer = create_app(dataclasses.replace(settings, redis_url=fresh_redis.url, instance="shop-c"))
+    newcomer = make(redis_url=fresh_redis.url, instance="shop-c")
     assert (click(newcomer, guard)["status"], newcomer.test_client().get("/stock").status_code) == (503, 503)
-    services.of(newcomer).close()

@@ -78,6 +78,11 @@ def test_one_module_speaks_to_etcd3() -> None:
     ]
 
 
+def test_one_folder_of_lock_knows_grpc() -> None:
+    """Beyond lock/etcd nobody knows how calls reach etcd, nor what their errors are."""
+    assert {path.rpartition("/")[0] for path in importers("lock", "grpc", "google", "etcd3")} == {"lock/etcd"}
+
+
 def test_no_test_imports_locust() -> None:
     """It would patch the standard library of the test run (pitfall 29)."""
     assert importers("tests", "locust", "gevent") == []

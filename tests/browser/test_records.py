@@ -56,7 +56,7 @@ def test_who_gave_up_is_told_apart(look: Look, tmp_path: Path) -> None:
     looker = look()
     open_file(looker, tmp_path / "record.json")
     looker.wait_text("#word", f"^{verdict}$")
-    assert "20 buyers waited for the lock until their time was over; 2 left." in looker.text("#lead")
+    assert "2 left. 20 buyers gave up waiting." in looker.text("#lead")
     assert looker.figure("gave-up") == 20
 
 

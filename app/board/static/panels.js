@@ -20,7 +20,7 @@ export function showVerdict(view) {
   const figures = sale
     ? [
         ["sold", "sold", sale.orders, sale.orders > sale.initial],
-        ["counter", "left on the counter", sale.stock, false],
+        ["counter", "on the counter", sale.stock, false],
         ["oversold", "oversold", Math.max(0, sale.orders - sale.initial), true],
         ["lost", "lost updates", sale.lost_updates, true],
         ...(sale.gave_up ? [["gave-up", "gave up", sale.gave_up, false]] : []),

@@ -50,8 +50,8 @@ export function headline(view) {
   }
   const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
   if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} left.` };
-  if (sale.gave_up) return { tone, word, lead: `${sold}. ${plural(sale.gave_up, "buyer")} waited for the lock until their time was over${left > 0 ? `; ${count(left)} left` : ""}.` };
-  return { tone, word, lead: left > 0 ? `${sold}, ${count(left)} left.` : `${sold}. Nothing is left.` };
+  const gaveUp = sale.gave_up ? ` ${plural(sale.gave_up, "buyer")} gave up waiting.` : "";
+  return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}` };
 }
 
 // The same once more for those who listen: the verdict, the holder, how many wait, what is unavailable.

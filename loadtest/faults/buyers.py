@@ -41,6 +41,8 @@ class Buyers:
         self._hurry = threading.Event()
         self._open = threading.Event()
         self._closed = threading.Event()
+        self._retries = threading.Event()
+        self._retries.set()
         self._next_click = 0.0
         self._lock = threading.Lock()
         self._threads = threads
@@ -64,6 +66,14 @@ class Buyers:
         """Let buyers come as fast as they are served, without think time."""
         self._hurry.set()
         self._open.set()
+        self._retries.set()
+
+    def hold_retries(self) -> None:
+        """Let no buyer in doubt ask again until `allow_retries`: a retry may settle what is still under way."""
+        self._retries.clear()
+
+    def allow_retries(self) -> None:
+        self._retries.set()
 
     def finish(self, *, timeout: float) -> bool:
         """Wait until all lanes have heard that the sale is sold out; False if they have not after `timeout` seconds."""
@@ -87,6 +97,7 @@ class Buyers:
             if answer.outcome.served or not doubted or time.monotonic() > deadline:
                 break
             time.sleep(PAUSE_S)
+            self._retries.wait(DEADLINE_S)
         return answer
 
     def doubtful(self) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from loadtest.report.pages import benchmark, comparison, records, versus
-from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source, read
+from loadtest.report.sources import BenchSource, ComparisonSource, RecordsSource, ReportError, Source, read
 
 PAGE = "index.html"
 VERSUS = "versus.html"  # the page of two, which may not take the place of the page of one
@@ -42,4 +42,7 @@ def page(sources: Sequence[Source]) -> str:
     (source,) = sources
     if isinstance(source, ComparisonSource):
         return comparison.page(source)
-    return benchmark.page(source) if isinstance(source, BenchSource) else records.page(source)
+    if isinstance(source, BenchSource):
+        return benchmark.page(source)
+    assert isinstance(source, RecordsSource)
+    return records.page(source)

@@ -20,68 +20,62 @@ class ReportError(KeptError):
 
 
 @dataclass(frozen=True)
-class ComparisonSource:
-    """A comparison of guards, and those of its runs that were recorded, by guard."""
+class Source:
+    """What was kept, and where."""
 
     path: Path
-    comparison: Comparison
-    records: dict[str, Record]
+
+    @property
+    def about(self) -> Comparison | Record | BenchResult:
+        """What tells when and with what it was made."""
+        raise NotImplementedError
 
     @property
     def started(self) -> str:
-        return self.comparison.started
+        return self.about.started
 
     @property
     def versions(self) -> dict[str, str]:
-        return self.comparison.versions
-
-    @property
-    def machine(self) -> dict[str, Any]:
-        return self.comparison.machine
-
-
-@dataclass(frozen=True)
-class RecordsSource:
-    """At least one record, as they were played."""
-
-    path: Path
-    records: list[Record]
-
-    @property
-    def started(self) -> str:
-        return self.records[0].started
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return self.records[0].versions
+        return self.about.versions
 
     @property
     def machine(self) -> dict[str, Any]:
         """Records do not tell."""
-        return {}
+        return {} if isinstance(self.about, Record) else self.about.machine
 
 
 @dataclass(frozen=True)
-class BenchSource:
+class ComparisonSource(Source):
+    """A comparison of guards, and those of its runs that were recorded, by guard."""
+
+    comparison: Comparison
+    records: dict[str, Record]
+
+    @property
+    def about(self) -> Comparison:
+        return self.comparison
+
+
+@dataclass(frozen=True)
+class RecordsSource(Source):
+    """At least one record, as they were played."""
+
+    records: list[Record]
+
+    @property
+    def about(self) -> Record:
+        return self.records[0]
+
+
+@dataclass(frozen=True)
+class BenchSource(Source):
     """A run of the benchmark."""
 
-    path: Path
     result: BenchResult
 
     @property
-    def started(self) -> str:
-        return self.result.started
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return self.result.versions
-
-    @property
-    def machine(self) -> dict[str, Any]:
-        return self.result.machine
-
-
-Source = ComparisonSource | RecordsSource | BenchSource
+    def about(self) -> BenchResult:
+        return self.result
 
 
 def read(path: Path) -> Source:

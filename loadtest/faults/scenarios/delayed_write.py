@@ -34,6 +34,7 @@ class DelayedWrite(Scenario):
         if not self._is_held_back(context):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
+        context.buyers.hold_retries()
         for line in shop.etcd_lines:
             line.stall()
         context.announce("shop-a has sent its write and is cut off from the network")
@@ -42,6 +43,7 @@ class DelayedWrite(Scenario):
         for line in shop.lines:
             line.resume()
         context.announce("the network is back, and delivers the write")
+        context.buyers.allow_retries()
         context.wait_for("an answer to the victim", answer.done)
         context.buyers.go_on()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +21,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
@@ -28,7 +31,7 @@ from loadtest.faults.injections import INJECTIONS, LONGEST_S, Injection, Planned
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.scenarios.delayed_write import DelayedWrite
+from loadtest.faults.scenarios.delayed_write import THINK_MS, DelayedWrite
 from loadtest.faults.scenarios.pause_holder import PauseHolder
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed.local import LocalTestbed
@@ -149,6 +152,16 @@ def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
         run()
 
 
+@pytest.mark.parametrize(("slow", "read"), [(True, 1), (False, 0)])
+def test_a_slow_picture_stays_until_enter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: bool, read: int
+) -> None:
+    """With --slow each hold waits for a line; without it nothing is read."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("first\nsecond\n"))
+    ScenarioRunner(Console(file=io.StringIO()), tmp_path, seconds=1, seed=1, slow=slow).hold()
+    assert len(sys.stdin.readlines()) == 2 - read
+
+
 class Late(Nothing):
     """Is late a number of times."""
 
@@ -214,9 +227,37 @@ def test_a_write_that_cannot_be_held_back_any_more_is_waited_for_again(
     assert result.as_expected, result.problems
 
 
+def test_a_late_write_is_not_overtaken_by_its_retry(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the network is away, the victim's retry comes after the write that was held back."""
+    settle = ScenarioContext.settle
+
+    def settle_for_long(context: ScenarioContext) -> None:
+        settle(context)
+        context.wait_for("the victim's doubt", lambda: VICTIM in context.buyers.told)
+        time.sleep(1.5 * THINK_MS / 1000)  # a retry would have sold by then
+        settle(context)
+
+    monkeypatch.setattr(ScenarioContext, "settle", settle_for_long)
+    result, _ = Trial(DelayedWrite(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
+    assert result.as_expected, result.problems
+
+
+class Stage(Deaf):
+    """Notes what the room sees while the picture is held."""
+
+    def __init__(self, testbed: LocalTestbed) -> None:
+        self.testbed = testbed
+        self.held: list[bool] = []
+
+    def hold(self) -> None:
+        self.held.append(self.testbed.shops[0].instance.frozen)
+
+
 def test_a_frozen_holder_oversells(testbed: LocalTestbed) -> None:
     """Without a fence its late write lands, is answered truthfully, and the record shows with whom it raced."""
-    result, record = Trial(PauseHolder(), "etcd-unfenced", testbed, Deaf(), stock=STOCK).run()
+    stage = Stage(testbed)
+    result, record = Trial(PauseHolder(), "etcd-unfenced", testbed, stage, stock=STOCK).run()
+    assert set(stage.held) == {True}, "the picture is held while the holder is frozen"
     assert result.as_expected, result.problems
     assert result.sold > STOCK
     section, *_ = (section for section in record.sections if section.buyer == VICTIM)

@@ -168,7 +168,7 @@ class Sale:
 
         Raises:
             SaleLost: Redis does not have what was opened last.
-            EtcdUnavailable: nobody knows what was.
+            EtcdUnavailable: etcd cannot tell what was opened.
         """
         came = time.monotonic()
         with self._lock:

@@ -57,7 +57,7 @@ def fenced_off(token: Token | None, fence: str) -> FencedOff:
 
 @contextmanager
 def sending() -> Iterator[None]:
-    """A command inside writes: if its answer is lost, nobody can say whether it was executed.
+    """A command inside writes: if its answer is lost, it may have been executed or not.
 
     Raises:
         InDoubt: the answer was lost, or Redis has stopped a script in the middle.

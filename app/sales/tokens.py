@@ -1,4 +1,4 @@
-"""Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse whoever is late.
+"""Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse a late holder.
 
 A token is the create revision of the key that holds in etcd, or, where a process hands one hold to many turns, the pair
 (create revision, turn). Holds never share a create revision, so all of them have one order. In JSON a pair is a list,

@@ -32,6 +32,7 @@ class Child:
         self.command = command
         self._grace = grace
         self._code: int | None = None
+        self._failure: OSError | None = None
         guardian.adopt_orphans()  # for the case that the guardian is killed
         self._control, theirs = socket.socketpair()
         self._messages = self._control.makefile("r")
@@ -50,15 +51,8 @@ class Child:
         self._guardian.wait()
 
     def start(self, environment: Mapping[str, str], remaining: float) -> None:
-        """Run it, with this added to our environment; `remaining` is how many seconds the lock is surely ours.
-
-        Raises:
-            OSError: it cannot be run.
-        """
+        """Run it, with this added to our environment; `remaining` is how many seconds the lock is surely ours."""
         self._control.sendall(f"{json.dumps([self.command, dict(environment), self._grace, remaining])}\n".encode())
-        what, value = json.loads(self._messages.readline() or '["killed", 0]')
-        if what == "failed":
-            raise OSError(value, os.strerror(value))
 
     def signal(self, number: int) -> None:
         """Pass a signal on to it and its children, unless it comes from the keyboard and has reached them already."""
@@ -69,11 +63,16 @@ class Child:
         """Its exit code as a shell tells it (128 + n after signal n), or None as soon as it has to be ended.
 
         That is when `hold` is lost, or when the guardian was killed.
+
+        Raises:
+            OSError: it cannot be run.
         """
         over = threading.Event()
         hold.on_lost(over.set)
         threading.Thread(target=self._listen, args=(over,), daemon=True).start()
         await_event(over, meanwhile=lambda: self._tell("remaining", hold.remaining()))
+        if self._failure is not None:
+            raise self._failure
         return self._code
 
     def end(self) -> None:
@@ -86,8 +85,11 @@ class Child:
 
     def _listen(self, over: threading.Event) -> None:
         for line in self._messages:
-            _, code = json.loads(line)
-            self._code = Exit.SIGNALLED - code if code < 0 else code
+            what, value = json.loads(line)
+            if what == "failed":
+                self._failure = OSError(value, os.strerror(value))
+            else:
+                self._code = Exit.SIGNALLED - value if value < 0 else value
             break
         over.set()
 

@@ -61,7 +61,6 @@ def main(control: socket.socket) -> None:
         return
     os.setsid()
     _close_all_but(control.fileno())
-    _tell(control, "started", pid)
     ended = threading.Event()
     threading.Thread(target=_reap, args=(pid, control, ended), daemon=True).start()
     control.settimeout(remaining)
@@ -84,7 +83,8 @@ def end_descendants(grace: float) -> None:
     while signal_descendants(0) and time.monotonic() < until:
         time.sleep(_POLL_S)
     until = time.monotonic() + _KILL_S
-    while signal_descendants(signal.SIGKILL) and time.monotonic() < until:
+    # Twice: one whose parent ends while the processes are listed is missing from that list.
+    while any(signal_descendants(signal.SIGKILL) for _ in range(2)) and time.monotonic() < until:
         time.sleep(_POLL_S)
 
 

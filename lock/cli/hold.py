@@ -114,10 +114,10 @@ def _run(held: Hold, client: Client, signals: Signals, child: Child) -> int:
     held.ensure()
     try:
         signals.launch(partial(child.start, environment, held.remaining()), child.signal)
+        code = child.wait(held)
     except OSError as error:
         say(f"cannot run {child.command[0]!r}: {error.strerror}")
         return Exit.NO_SUCH_COMMAND if isinstance(error, FileNotFoundError) else Exit.CANNOT_RUN
-    code = child.wait(held)
     if code is None:
         is_lost = held.remaining() == 0.0
         say(f"{'the lock is lost' if is_lost else 'the guardian was killed'}: ending the command")

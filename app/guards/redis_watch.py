@@ -7,34 +7,49 @@ import time
 
 from redis.exceptions import WatchError
 
-from app.guards.base import Guard, Promise
+from app.guards.base import Guard, Promise, Tools
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 
-SHORTEST_PAUSE_S = 0.005
-LONGEST_PAUSE_S = 0.4
+PAUSE_S = 0.004  # for each purchase of this instance that tries: about what one attempt costs it
+LONGEST_PAUSE_S = 0.8
 
 
 class RedisWatchGuard(Guard):
-    """No purchase waits for another, but of all that read the same stock only one gets to write."""
+    """No purchase waits for another, but of all that read the same stock only one gets to write.
+
+    An overtaken purchase pauses for a random time (full jitter), the longer the more others of its instance try: of
+    attempts at the same time all but one are in vain, and cost the others time.
+    """
 
     name = "redis-watch"
     promise = Promise.EXACT
     description = "WATCH, MULTI, EXEC: no lock, but everybody who was overtaken has to begin again. Exact."
 
+    def __init__(self, tools: Tools) -> None:
+        super().__init__(tools)
+        self._trying: set[str] = set()
+
     def buy(self, purchase: Purchase) -> Receipt:
-        stock, pause = self.stock(purchase.item), SHORTEST_PAUSE_S
-        while True:
-            self.sessions.check_open()
-            try:
-                with stock.watching() as pipe, purchase.critical_section():
-                    reading = stock.read(purchase, pipe=pipe)
-                    if reading.receipt is None:
-                        purchase.think()
-                        return stock.write(purchase, reading, pipe=pipe)
-                    return reading.receipt
-            except WatchError:
-                pause = min(2 * pause, LONGEST_PAUSE_S)
-            if pause > self.time_left(purchase):
-                raise GaveUp(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
-            time.sleep(random.uniform(0, pause))  # full jitter
+        self._trying.add(purchase.order)
+        try:
+            while True:
+                self.sessions.check_open()
+                try:
+                    return self._attempt(purchase)
+                except WatchError:
+                    pause = random.uniform(0, min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S))
+                if pause > self.time_left(purchase):
+                    raise GaveUp(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
+                time.sleep(pause)
+        finally:
+            self._trying.discard(purchase.order)
+
+    def _attempt(self, purchase: Purchase) -> Receipt:
+        stock = self.stock(purchase.item)
+        with stock.watching() as pipe, purchase.critical_section():
+            reading = stock.read(purchase, pipe=pipe)
+            if reading.receipt is None:
+                purchase.think()
+                return stock.write(purchase, reading, pipe=pipe)
+            return reading.receipt

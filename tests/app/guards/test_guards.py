@@ -15,7 +15,7 @@ from flask import Flask
 
 from app import services
 from app.config.settings import Settings
-from app.guards import GUARDS, Promise, redis_lock
+from app.guards import GUARDS, Promise, redis_lock, redis_watch
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
@@ -118,6 +118,29 @@ def test_a_watch_that_is_always_overtaken_gives_up(make: Make, sale: Sale, monke
     monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
     answer = app.test_client().post("/stock/reduce?guard=redis-watch").get_json()
     assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
+
+
+def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(
+    app: Flask, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight that think at the same time one buys; the others pause, the longer the more of them there are."""
+    together, pauses = threading.Barrier(8), list[float]()
+
+    def noted(_: float, longest: float) -> float:
+        pauses.append(longest)
+        return 0.0
+
+    def think(_: Purchase) -> None:
+        if not pauses:
+            together.wait(20)
+
+    monkeypatch.setattr("random.uniform", noted)
+    monkeypatch.setattr(Purchase, "think", think)
+    buyers = [crowd.submit(lambda: app.test_client().post("/stock/reduce?guard=redis-watch")) for _ in range(8)]
+    assert {buyer.result(20).status_code for buyer in buyers} == {200}
+    assert max(pauses) == pytest.approx(8 * redis_watch.PAUSE_S, rel=0.2)
+    assert min(pauses) >= redis_watch.PAUSE_S
+    assert redis_watch.LONGEST_PAUSE_S < 1
 
 
 def test_a_watch_is_not_overtaken_by_the_beginning_of_its_own_sale(app: Flask) -> None:

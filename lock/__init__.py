@@ -7,6 +7,7 @@
 """
 
 from lock.errors import (
+    AdmissionConflict,
     EtcdDenied,
     EtcdError,
     EtcdUnavailable,
@@ -20,21 +21,30 @@ from lock.errors import (
     LockTimeout,
     NotHeld,
     SessionLost,
+    UpgradeRefused,
 )
 from lock.etcd.client import Client, connect
 from lock.etcd.observer import Observer
 from lock.etcd.transport import Tls
-from lock.model import Contender
+from lock.model import Contender, KeyValue
+from lock.queue.admission import Admission
 from lock.recipes.cohort import CohortMutex
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold
 from lock.recipes.multi import MultiHold, MultiLock
 from lock.recipes.mutex import Mutex
+from lock.recipes.queued_lock import RuleLock
+from lock.recipes.read_write import ReadHold, ReadWriteLock, WriteHold
 from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
+from lock.recipes.semaphore import Permit, Semaphore
 from lock.recipes.turn import CohortToken, Turn
+from lock.runtime.cancellation import CancelToken
 from lock.session.session import Session
 
 __all__ = [
+    "Admission",
+    "AdmissionConflict",
+    "CancelToken",
     "Client",
     "CohortMutex",
     "CohortToken",
@@ -47,6 +57,7 @@ __all__ = [
     "Hold",
     "HoldExpired",
     "InvalidName",
+    "KeyValue",
     "Leader",
     "Leadership",
     "LeaseNotFound",
@@ -60,11 +71,18 @@ __all__ = [
     "NotHeld",
     "Observation",
     "Observer",
+    "Permit",
+    "ReadHold",
+    "ReadWriteLock",
     "ReentrantHold",
     "ReentrantMutex",
+    "RuleLock",
+    "Semaphore",
     "Session",
     "SessionLost",
     "Tls",
     "Turn",
+    "UpgradeRefused",
+    "WriteHold",
     "connect",
 ]

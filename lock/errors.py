@@ -7,6 +7,8 @@ LockError
 ├── LockLost              the hold, or the place in the queue, is gone
 │   ├── HoldExpired       ... because it was held for longer than `max_hold`
 │   └── SessionLost       ... because its lease expired, was revoked or could not be kept alive
+├── AdmissionConflict     the queue stands by other terms: another limit      (also a ValueError)
+├── UpgradeRefused        a reader wants to write without leaving the queue
 ├── NotHeld               release of a hold that was released already
 ├── ForkedError           used in a child process of the one that made it
 └── EtcdError             etcd answered with an error
@@ -66,6 +68,14 @@ class HoldExpired(LockLost):
 
 class SessionLost(LockLost):
     """The session's lease has expired, was revoked, or could not be kept alive: make a new Session."""
+
+
+class AdmissionConflict(LockError, ValueError):
+    """The first key of the queue stands there by other terms than this one, such as another limit of a semaphore."""
+
+
+class UpgradeRefused(LockError):
+    """A reader wants to write without leaving the queue: two that do so wait for each other (kazoo issue 649)."""
 
 
 class NotHeld(LockError):

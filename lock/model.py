@@ -52,6 +52,16 @@ class LeaseStatus(NamedTuple):
     granted_ttl: int
 
 
+class Declaration(NamedTuple):
+    """What a key of ours says of the holds that it goes together with; nothing where it is exclusive."""
+
+    kind: str | None = None
+    limit: int | None = None
+
+
+UNDECLARED = Declaration()
+
+
 @dataclass(frozen=True)
 class Contender:
     """One key of a queue.
@@ -65,6 +75,9 @@ class Contender:
         session: the session's name alone, None for a key of another client.
         queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
         ttl_s: seconds until its lease ends if it is not renewed, None where etcd was not asked or did not say in time.
+        kind: what the key declares itself to be, such as "read"; None for an exclusive one.
+        limit: of the semaphore that the key belongs to, None for other recipes.
+        holds: whether it is admitted, so that it holds and does not wait.
     """
 
     key: str
@@ -74,10 +87,14 @@ class Contender:
     session: str | None = None
     queued_s: float | None = None
     ttl_s: int | None = None
+    kind: str | None = None
+    limit: int | None = None
+    holds: bool = False
 
     @classmethod
-    def of(cls, kv: KeyValue, ttl_s: int | None = None) -> Contender:
+    def of(cls, kv: KeyValue, ttl_s: int | None = None, *, holds: bool = False) -> Contender:
         """Who put a key into a queue, whichever client wrote it; `ttl_s` as asked for, if it was."""
+        kind, limit = declaration(kv)
         try:
             who = json.loads(kv.value)
             owner = printable(_cut(f"{who['session']} (host {who['host']}, pid {who['pid']}, thread {who['thread']})"))
@@ -85,26 +102,39 @@ class Contender:
             queued_s = max(time.time() - float(who["since"]), 0.0)
             if not math.isfinite(queued_s):
                 raise ValueError("no time at all")
-            return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s)
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s, kind, limit, holds)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # a stranger may write anything
             value = kv.value.decode("utf-8", "replace")
             owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
-            return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s)
+            return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s, kind=kind, holds=holds)
 
     def __str__(self) -> str:
         left = "" if self.ttl_s is None else f" with {max(self.ttl_s, 0)} s of its TTL left"
         return f"{self.owner}, key {self.key!r}, lease {self.lease_id:x}{left}"
 
 
-def identity(session: str) -> bytes:
+def declaration(kv: KeyValue) -> Declaration:
+    """What a key says of the holds that it goes together with, whichever client wrote it."""
+    if b'"kind"' not in kv.value:
+        return UNDECLARED
+    try:
+        told = json.loads(kv.value)
+        kind, limit = told["kind"], told.get("limit")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a stranger may write anything
+        return UNDECLARED
+    return Declaration(kind, limit if isinstance(limit, int) else None) if isinstance(kind, str) else UNDECLARED
+
+
+def identity(session: str, declared: Declaration = UNDECLARED) -> bytes:
     """The value of a queue key: who put it there, from which host, process and thread, and when (JSON)."""
-    who = {
+    who: dict[str, object] = {
         "session": session,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "thread": threading.current_thread().name,
         "since": round(time.time(), 3),
     }
+    who.update((name, value) for name, value in declared._asdict().items() if value is not None)
     return json.dumps(who).encode()
 
 

@@ -7,6 +7,7 @@ import click
 from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import Connection, connection_options, name_argument
 from lock.model import Contender, printable
+from lock.queue.admission import EXCLUSIVE
 from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 
@@ -22,7 +23,7 @@ def contenders(connection: Connection, *, name: str) -> None:
     It joins no queue and writes nothing.
     """
     with errors_as_exit_codes(), connection.open() as client:
-        queue = contenders_of(client, queue_prefix(name))
+        queue = contenders_of(client, queue_prefix(name), EXCLUSIVE)
     if not queue:
         click.echo(f"nobody holds {name}, and nobody waits")
         return

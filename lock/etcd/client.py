@@ -9,16 +9,20 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.observer import Observer
+from lock.etcd.requests import Call, Created, Requests
 from lock.etcd.stream import Watch, first_answer
 from lock.etcd.transport import Tls, Transport, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.interrupts import require_threads
+
+T = TypeVar("T")
 
 
 def connect(
@@ -61,22 +65,6 @@ def connect(
     return Client(transport, namespace)
 
 
-class Created(NamedTuple):
-    """That a key was created at `revision` and not since: for a lock's key, that its owner still holds it.
-
-    `etcd3.Etcd3Client.transaction` takes it in `compare`; for a raw ``TxnRequest`` there is `build_message`.
-    """
-
-    key: bytes
-    revision: int
-
-    def build_message(self) -> Any:
-        """An ``etcdserverpb.Compare``."""
-        return rpc.Compare(
-            key=self.key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=self.revision
-        )
-
-
 class Client:
     """One etcd cluster, shared by all threads of one process; made by `connect`.
 
@@ -86,7 +74,7 @@ class Client:
 
     def __init__(self, transport: Transport, namespace: str = "") -> None:
         self._transport = transport
-        self._namespace = namespace.encode()
+        self.requests = Requests(namespace.encode())
 
     def __enter__(self) -> Client:
         return self
@@ -129,16 +117,11 @@ class Client:
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
-        response = self._transport.call(lambda to: to.lease.LeaseTimeToLive, request, timeout)
-        return LeaseStatus(response.TTL, response.grantedTTL)
+        return self.answer(self.requests.time_to_live(lease_id), timeout)
 
     def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
         """The keys that are bound to a lease; none where it is gone."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        keys = self._transport.call(lambda to: to.lease.LeaseTimeToLive, request, timeout).keys
-        own = [key for key in keys if key.startswith(self._namespace)]
-        return [key[len(self._namespace) :].decode("utf-8", "surrogateescape") for key in own]
+        return self.answer(self.requests.lease_keys(lease_id), timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
@@ -164,42 +147,7 @@ class Client:
         Raises:
             LeaseNotFound: the lease is gone.
         """
-        absent = self.created(key, 0).build_message()
-        return self._put_if(absent, KeyValue(key, value, 0, 0, lease_id), timeout, unanswered)
-
-    def create_alone(
-        self,
-        prefix: str,
-        key: str,
-        value: bytes,
-        lease_id: int,
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
-    ) -> KeyValue | None:
-        """Write `key` if nothing stands under `prefix`, in one atomic step; None if something does.
-
-        For `unanswered` see `create`.
-
-        Raises:
-            LeaseNotFound: the lease is gone.
-        """
-        # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
-        start, end = self._range(prefix)
-        empty = rpc.Compare(
-            key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
-        )
-        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id), timeout, unanswered)
-
-    def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
-
-        A repetition changes nothing, for the first one has changed the mod revision.
-        """
-        unchanged = rpc.Compare(
-            key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
-        )
-        return self._put_if(unchanged, kv._replace(value=value), timeout)
+        return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
 
     def delete(
         self,
@@ -228,38 +176,22 @@ class Client:
         Each key is compared for itself, by a transaction inside the transaction (etcd 3.3 and later); etcd takes up to
         127 of them (its option ``--max-txn-ops``).
         """
-        deletions = [self._deletion(*key) for key in keys]
-        if len(deletions) == 1:
-            answers = [self._txn(deletions[0], timeout, unanswered)]
-        else:
-            together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
-            answers = [each.response_txn for each in self._txn(together, timeout, unanswered).responses]
-        return [bool(answer.succeeded and answer.responses[0].response_delete_range.deleted) for answer in answers]
-
-    def _deletion(self, key: str, create_revision: int | None) -> Any:
-        condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
-        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
-        return rpc.TxnRequest(compare=condition, success=[delete])
+        return self.answer(self.requests.delete_several(keys), timeout, unanswered)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """All keys under `prefix`, by a linearizable read."""
-        start, end = self._range(prefix)
-        response = self._transport.call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), timeout)
-        keys = sorted(map(self._decode, response.kvs), key=lambda kv: kv.create_revision)
-        return Snapshot(response.header.revision, keys)
+        return self.answer(self.requests.get_prefix(prefix), timeout)
 
     def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
         """Whether any key stands under `prefix`, by a linearizable read."""
-        start, end = self._range(prefix)
-        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
-        return bool(self._transport.call(lambda to: to.kv.Range, request, timeout).count)
+        return self.answer(self.requests.has_keys(prefix), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
-        start, end = self._range(prefix)
+        start, end = self.requests.range(prefix)
         create = rpc.WatchCreateRequest(key=start, range_end=end)
         stream = self._transport.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create))
-        return Watch(stream, self._decode)
+        return Watch(stream, self.requests.decode)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
@@ -267,34 +199,19 @@ class Client:
 
     def created(self, key: str, revision: int) -> Created:
         """The condition that `key` is the one created at `revision`; 0: that it does not exist."""
-        return Created(self._encode(key), revision)
+        return self.requests.created(key, revision)
 
-    def _put_if(
-        self, condition: Any, wanted: KeyValue, timeout: float | None, unanswered: Callable[[], object] | None = None
-    ) -> KeyValue | None:
-        name = self._encode(wanted.key)
-        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
-        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-        request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
-        response = self._txn(request, timeout, unanswered)
-        if response.succeeded:
-            revision = response.header.revision
-            return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
-        found = response.responses[0].response_range.kvs
-        return self._decode(found[0]) if found else None
+    def answer(self, call: Call[T], timeout: float | None = None, unanswered: Callable[[], object] | None = None) -> T:
+        """The answer to one of the client's `requests`; for `unanswered` see `create`."""
+        return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)
 
-    def _txn(self, request: Any, timeout: float | None, unanswered: Callable[[], object] | None) -> Any:
-        return self._transport.call(lambda to: to.kv.Txn, request, timeout, unanswered)
-
-    # A key that is not UTF-8 is a stranger's; surrogates carry its bytes through unharmed.
-
-    def _range(self, prefix: str) -> tuple[bytes, bytes]:
-        start = self._encode(prefix)
-        return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
-
-    def _encode(self, key: str) -> bytes:
-        return self._namespace + key.encode("utf-8", "surrogateescape")
-
-    def _decode(self, kv: Any) -> KeyValue:
-        key = kv.key[len(self._namespace) :].decode("utf-8", "surrogateescape")
-        return KeyValue(key, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
+    async def ask(
+        self,
+        execution: Execution,
+        call: Call[T],
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> T:
+        """The same for the steps of a recipe (see `lock.runtime.execution`)."""
+        return call.read(await self._transport.calling(execution, call.select, call.request, timeout, unanswered))

@@ -24,7 +24,7 @@ from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, to
 from lock.etcd.observer import Observer, tell
 from lock.etcd.stream import Stream
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 
 protobuf_compat.install()
 
@@ -143,9 +143,20 @@ class Transport:
         Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
         it yet. `unanswered` is called for each.
         """
+        return run_blocking(self.calling, BLOCKING, select, request, timeout, unanswered)
+
+    async def calling(
+        self,
+        execution: Execution,
+        select: Callable[[Endpoint], Callable[..., Any]],
+        request: Any,
+        timeout: float | None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> Any:
+        """The steps of `call`."""
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        return run_uninterrupted(lambda: self._call(select, request, deadline, unanswered))
+        return await execution.run(partial(self._call, execution, select, request, deadline, unanswered))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
         """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
@@ -177,8 +188,9 @@ class Transport:
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 
-    def _call(
+    async def _call(
         self,
+        execution: Execution,
         select: Callable[[Endpoint], Callable[..., Any]],
         request: Any,
         deadline: float,
@@ -191,7 +203,7 @@ class Transport:
             endpoint = self.endpoints[position]
             share = (deadline - now()) / (count - asked)
             try:
-                return self._ask(endpoint, select(endpoint), request, now() + share)
+                return await self._ask(execution, endpoint, select(endpoint), request, now() + share)
             except grpc.RpcError as error:
                 if unanswered is not None and not refused(error):
                     unanswered()
@@ -206,21 +218,30 @@ class Transport:
                 self._leave(position)
         raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
-    def _ask(self, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float) -> Any:
-        token = self._token(endpoint, deadline)
+    async def _ask(
+        self, execution: Execution, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float
+    ) -> Any:
+        token = await self._get_token(execution, endpoint, deadline)
         try:
-            return self._send(method, request, token, deadline)
+            return await self._send(execution, method, request, token, deadline)
         except grpc.RpcError as error:
             if self._login is None or not token_expired(error):
                 raise
         self._login.forget(token)
-        return self._send(method, request, self._token(endpoint, deadline), deadline)
+        token = await self._get_token(execution, endpoint, deadline)
+        return await self._send(execution, method, request, token, deadline)
 
-    def _send(self, method: Callable[..., Any], request: Any, token: str, deadline: float) -> Any:
+    async def _send(
+        self, execution: Execution, method: Callable[..., Any], request: Any, token: str, deadline: float
+    ) -> Any:
         sent = now()
-        response = method(request, timeout=max(deadline - sent, 0.0), metadata=self._metadata(token))
+        timeout, metadata = max(deadline - sent, 0.0), self._metadata(token)
+        response = await execution.send(method, request, timeout=timeout, metadata=metadata)
         tell(self._observer, request, response, now() - sent)
         return response
+
+    async def _get_token(self, execution: Execution, endpoint: Endpoint, deadline: float) -> str:
+        return "" if self._login is None else await execution.call(partial(self._token, endpoint, deadline))
 
     def _token(self, endpoint: Endpoint, deadline: float) -> str:
         """What to show etcd; "" where nobody has to log in."""

@@ -7,11 +7,12 @@ import contextlib
 from lock.errors import EtcdDenied, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.model import Contender
+from lock.queue.admission import Admission, Frontier
 from lock.runtime.clock import now
 
 
-def contenders_of(client: Client, prefix: str) -> list[Contender]:
-    """The queue under a prefix, holder first, with the seconds that the leases have left; asks etcd.
+def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contender]:
+    """The queue under a prefix, holders by this rule first, with the seconds that the leases have left; asks etcd.
 
     Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked; and
     of a lease with keys that the user may not read etcd says nothing (3.5.9 and later).
@@ -23,4 +24,6 @@ def contenders_of(client: Client, prefix: str) -> list[Contender]:
         for lease in dict.fromkeys(kv.lease_id for kv in keys if kv.lease_id):
             with contextlib.suppress(EtcdDenied):
                 ttls[lease] = client.time_to_live(lease, timeout=deadline - now()).ttl
-    return [Contender.of(kv, ttls.get(kv.lease_id)) for kv in keys]
+    frontier = Frontier(rule, keys)
+    frontier.advance()
+    return [Contender.of(kv, ttls.get(kv.lease_id), holds=frontier.holds(kv.key)) for kv in keys]

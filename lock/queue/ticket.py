@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from lock.errors import LockError
+from lock.queue.admission import EXCLUSIVE, Admission
 from lock.runtime.callbacks import CallbackThread
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.runtime.lost_event import LostEvent
@@ -15,6 +16,7 @@ class Ticket(LostEvent):
 
     Attributes:
         key: its name, used for one acquisition only.
+        rule: says when its turn comes.
         written_at: its create revision once the write is acknowledged, else None.
         token: its create revision once its turn has come, else None.
         turn: set when it has come, or when it never will (`failure`).
@@ -22,9 +24,10 @@ class Ticket(LostEvent):
         in_doubt: whether a write of the key may still be under way, so that deleting it once is not enough.
     """
 
-    def __init__(self, key: str, callbacks: CallbackThread) -> None:
+    def __init__(self, key: str, callbacks: CallbackThread, rule: Admission = EXCLUSIVE) -> None:
         super().__init__(callbacks)
         self.key = key
+        self.rule = rule
         self.written_at: int | None = None
         self.token: int | None = None
         self.turn = InterruptSafeEvent()

@@ -1,10 +1,18 @@
 """What one process knows of a queue: a pure state machine, fed by lists and by events, of whatever age and order.
 
-Why an old view is safe. The holder is the key with the smallest create revision. A view that has caught up with the
-revision of a key knows every key that will ever stand before it, for later keys get larger revisions; from then on
-those before it can only leave. So when the view says "head", it is true, however old the view is. A DELETE that is
-never told costs time, until the next list. A PUT that is never told would cost more; etcd promises gapless watches
-(documentation, "KV API guarantees"), and every end of a watch is followed by a list.
+Why an old view is safe. Keys stand in the order of their create revisions, and a rule (`lock.queue.admission`) admits
+the first keys, as far as each of them may hold with those before it. A view that has caught up with the revision of a
+key knows every key that will ever stand before it, for later keys get larger revisions. From then on the true queue
+before that key is what the view shows, less those that have left. A rule that admits a key stays true when keys before
+it leave, and so do its answers for these; so by induction along the queue, a key that the view admits is admitted in
+truth, however old the view is. (For the mutex: when the view says "first", it is.) A key's kind never changes, but for
+a downgrade, which only lets more in.
+
+Nor does it matter that processes know of each other's departures at different times. Each admits what its view admits,
+and so no more than the queue without all keys that are over. Those it admits may hold together.
+
+A DELETE that is never told costs time, until the next list. A PUT that is never told would cost more; etcd promises
+gapless watches (documentation, "KV API guarantees"), and every end of a watch is followed by a list.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from lock.model import Event, KeyValue, Snapshot
+from lock.queue.admission import Admission, Frontier
 
 
 class QueueView:
@@ -25,6 +34,12 @@ class QueueView:
         self.revision = 0
         self._keys: OrderedDict[str, KeyValue] = OrderedDict()  # a plain dict finds its first key in linear time
         self._discarded: dict[str, int] = {}  # the create revisions of keys whose DELETE is still to be told
+        self._frontiers: dict[Admission, Frontier] = {}
+
+    def follow(self, rule: Admission) -> None:
+        """Tell from now on whom this rule admits."""
+        if rule not in self._frontiers:
+            self._frontiers[rule] = Frontier(rule, self._keys.values())
 
     def replace(self, snapshot: Snapshot, *, known: int = 0) -> bool:
         """Take a list for the truth, unless the view is newer; whether it was taken.
@@ -38,6 +53,7 @@ class QueueView:
         ghosts = {kv.key for kv in snapshot.keys if self._discarded.get(kv.key) == kv.create_revision}
         self._discarded = {key: self._discarded[key] for key in ghosts}  # they are still to be deleted
         self._keys = OrderedDict((kv.key, kv) for kv in snapshot.keys if kv.key not in ghosts)
+        self._frontiers = {rule: Frontier(rule, self._keys.values()) for rule in self._frontiers}
         return True
 
     def apply(self, events: Iterable[Event]) -> None:
@@ -51,22 +67,41 @@ class QueueView:
         for deleted, kv in fresh:
             known = self._keys.get(kv.key)
             if known is not None and (deleted or known.create_revision != kv.create_revision):
-                del self._keys[kv.key]
+                self._remove(kv.key)
             if deleted:
                 self._discarded.pop(kv.key, None)
             else:
                 self._keys[kv.key] = kv  # a key that is overwritten keeps its create revision and its place
+                for frontier in self._frontiers.values():
+                    frontier.put(kv)
             self.revision = kv.mod_revision
 
     def discard(self, key: str, create_revision: int) -> None:
         """Forget a key whose hold is over, ahead of the event of its deletion; no list brings it back."""
         kv = self._keys.get(key)
         if kv is not None and kv.create_revision == create_revision:
-            del self._keys[key]
+            self._remove(key)
             self._discarded[key] = create_revision
 
+    def advance(self) -> list[tuple[Admission, str]]:
+        """The keys that hold from now on, each with the rule that says so; to be asked after each change."""
+        return [(rule, key) for rule, frontier in self._frontiers.items() for key in frontier.advance()]
+
+    def admits(self, rule: Admission, key: str) -> bool:
+        """Whether a key of the queue holds by a rule that is followed."""
+        return self._frontiers[rule].holds(key)
+
+    def conflicts(self) -> dict[Admission, str]:
+        """The rules by which no key can wait behind the first one, and why."""
+        found = {rule: frontier.conflict(self.head()) for rule, frontier in self._frontiers.items()}
+        return {rule: reason for rule, reason in found.items() if reason}
+
+    def has_waiters(self, rule: Admission) -> bool:
+        """Whether any key has to wait by a rule that is followed."""
+        return self._frontiers[rule].has_waiters()
+
     def head(self) -> KeyValue | None:
-        """The holder, or None where nobody is known."""
+        """The first key, which holds by any rule, or None where nobody is known."""
         return next(iter(self._keys.values()), None)
 
     def create_revision(self, key: str) -> int | None:
@@ -78,5 +113,10 @@ class QueueView:
         return len(self._keys)
 
     def in_order(self) -> list[KeyValue]:
-        """Holder first, then the waiters."""
+        """Holders first, then the waiters."""
         return list(self._keys.values())
+
+    def _remove(self, key: str) -> None:
+        del self._keys[key]
+        for frontier in self._frontiers.values():
+            frontier.remove(key)

@@ -1,8 +1,9 @@
 """Who waits for a name: one list and one watch of its prefix, however many threads of this process wait.
 
 The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC: a key each under ``NAME/``, bound to
-a lease; the smallest create revision holds. Whoever becomes head learns it from the watch or, if the hold before was
-one of this very process, from its end. Nothing on that path costs more when the queue is longer.
+a lease; the smallest create revision holds, and those that its rule admits with it (`lock.queue.admission`). A waiter
+learns that it is its turn from the watch or, if the hold before was one of this very process, from its end. Nothing on
+that path costs more when the queue is longer, or when more hold.
 
 Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an error that
 nobody expected), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
@@ -17,10 +18,11 @@ import threading
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from lock.errors import EtcdError, LockError, LockLost
+from lock.errors import AdmissionConflict, EtcdError, LockError, LockLost
 from lock.etcd.client import Client
 from lock.etcd.stream import Watch
 from lock.model import Event, KeyValue, Snapshot
+from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.view import QueueView
 from lock.runtime.clock import now
@@ -59,6 +61,7 @@ class WaitQueue:
     def add(self, ticket: Ticket) -> None:
         """Tell `ticket` from now on when its turn comes or its key goes; to be called before the key is written."""
         with self._lock:
+            self._view.follow(ticket.rule)
             self._tickets[ticket.key] = ticket
 
     def remove(self, ticket: Ticket) -> None:
@@ -76,18 +79,17 @@ class WaitQueue:
             self._fail([ticket])
 
     def hand_over(self, key: str, create_revision: int) -> bool:
-        """A hold of this process is over: if the next one is ours as well, call it before the key is deleted.
+        """A hold of this process is over: whoever may hold now and is ours as well is called before the key is deleted.
 
-        That is safe: as long as the key is there it is nobody else's turn, and then it is the next one's.
+        That is safe: while the key is there it is nobody else's turn, and then it is the turn of those who were called.
 
         Returns:
-            Whether the next one is ours, so that nobody else waits for the deletion.
+            Whether those who may hold now are ours, so that nobody else waits for the deletion.
         """
         with self._lock:
             self._view.discard(key, create_revision)
-            self._call_head()
-            head = self._view.head()
-            return head is not None and head.key in self._tickets
+            called = self._call()
+            return bool(called) and all(key in self._tickets for key in called)
 
     def cancel(self, failure: Callable[[], LockError]) -> None:
         """End the wait of every ticket that waits; holds go on."""
@@ -117,6 +119,11 @@ class WaitQueue:
             self._changed.wait_for(lambda: self._closed.is_set() or self._view.head() != other_than, timeout)
             return self._view.head()
 
+    def has_waiters(self, rule: Admission) -> bool:
+        """Whether any key has to wait by a ticket's rule, as far as this process knows."""
+        with self._lock:
+            return self._view.has_waiters(rule)
+
     def length(self) -> int:
         """How many hold and wait, as far as this process knows."""
         with self._lock:
@@ -131,18 +138,16 @@ class WaitQueue:
             if now() - self._audited_at < _AUDIT_S:
                 return
             self._audited_at = now()
-        if self._refresh(timeout) and self._watch is not None:
+        if self.refresh(timeout) and self._watch is not None:
             logger.debug("the watch of %s was behind: watching anew", self.prefix)
             self._watch.close()
 
-    def catch_up(self, ticket: Ticket, *, timeout: float) -> None:
-        """Take a list if the view is older than the ticket's key: its turn may have come with the very write."""
+    def is_behind(self, ticket: Ticket) -> bool:
+        """Whether the view is older than the ticket's key."""
         with self._lock:
-            is_behind = ticket.written_at is not None and self._view.revision < ticket.written_at
-        if is_behind:
-            self._refresh(timeout)
+            return ticket.written_at is not None and self._view.revision < ticket.written_at
 
-    def _refresh(self, timeout: float) -> bool:
+    def refresh(self, timeout: float) -> bool:
         """Take a list; whether it told anything new."""
         try:
             snapshot = self._client.get_prefix(self.prefix, timeout=timeout)
@@ -220,31 +225,48 @@ class WaitQueue:
             self._view.apply(events)
             ours = [(deleted, self._tickets.get(kv.key)) for deleted, kv in events]
             gone = [ticket for deleted, ticket in ours if ticket is not None and (deleted or self._vanished(ticket))]
-            self._call_head()
+            self._call()
+            refused = self._refused()
         self._fail(gone)
+        self._refuse(refused)
 
     def _take(self, snapshot: Snapshot, *, known: int = 0) -> bool:
         """Take a list for the truth; whether it told anything new. For `known` see `QueueView.replace`."""
         with self._lock:
             before = self._view.in_order()
             taken = self._view.replace(snapshot, known=known)
+            self._call()
             gone = [t for t in self._tickets.values() if self._vanished(t) or self._overtaken(t)] if taken else []
             if snapshot.revision < known:
                 logger.warning("etcd has forgotten all since revision %d: it knew %d", snapshot.revision, known)
                 gone += [t for t in self._tickets.values() if (t.created_at or 0) > snapshot.revision]
-            self._call_head()
+            refused = self._refused()
             news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
         self._fail(gone)
+        self._refuse(refused)
         return news
 
     # With the lock held
 
-    def _call_head(self) -> None:
+    def _call(self) -> list[str]:
+        """Grant the tickets of those who hold from now on; their keys."""
         self._changed.notify_all()
-        head = self._view.head()
-        ticket = self._tickets.get(head.key) if head is not None else None
-        if head is not None and ticket is not None and ticket.token is None:
-            ticket.grant(head.create_revision)
+        called = self._view.advance()
+        for rule, key in called:
+            ticket = self._tickets.get(key)
+            if ticket is not None and ticket.rule == rule and ticket.token is None:
+                token = self._view.create_revision(key)
+                assert token is not None
+                ticket.grant(token)
+        return [key for _, key in called]
+
+    def _refused(self) -> list[tuple[Ticket, str]]:
+        """The tickets that cannot wait behind the first key, by their own rules, and why."""
+        conflicts = self._view.conflicts()
+        if not conflicts:
+            return []
+        waiting = [ticket for ticket in self._tickets.values() if ticket.token is None and ticket.rule in conflicts]
+        return [(t, conflicts[t.rule]) for t in waiting if self._view.create_revision(t.key) is not None]
 
     def _vanished(self, ticket: Ticket) -> bool:
         """Whether its key was there before the view's revision and yet is not in the view, or not that key any more."""
@@ -252,12 +274,16 @@ class WaitQueue:
         return was is not None and was <= self._view.revision and self._view.create_revision(ticket.key) != was
 
     def _overtaken(self, ticket: Ticket) -> bool:
-        """Whether it was called, yet does not stand at the head; never so while etcd keeps its promises."""
-        head = self._view.head()
+        """Whether it was granted, yet its rule does not admit it; never so while etcd keeps its promises."""
         is_known = self._view.create_revision(ticket.key) is not None
-        return ticket.token is not None and is_known and head is not None and head.key != ticket.key
+        return ticket.token is not None and is_known and not self._view.admits(ticket.rule, ticket.key)
 
     @staticmethod
     def _fail(tickets: list[Ticket]) -> None:
         for ticket in tickets:
             ticket.fail(LockLost(f"key {ticket.key!r} was deleted by somebody else: the lock is not ours any more"))
+
+    @staticmethod
+    def _refuse(tickets: list[tuple[Ticket, str]]) -> None:
+        for ticket, conflict in tickets:
+            ticket.cancel(AdmissionConflict(conflict))

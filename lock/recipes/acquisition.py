@@ -1,4 +1,4 @@
-"""The way from nothing to a hold.
+"""The way from nothing to a hold, for threads and tasks (`lock.runtime.execution`).
 
 Error handling: whatever ends it early (timeout, cancellation, KeyboardInterrupt, a lost session), the key that queued
 is deleted, by the session's janitor where etcd does not answer. A write whose answer was lost is repeated under the
@@ -7,15 +7,30 @@ same key.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockLost, LockTimeout
-from lock.model import Contender, KeyValue
-from lock.recipes.hold import Hold
+from lock.errors import (
+    AdmissionConflict,
+    EtcdError,
+    EtcdUnavailable,
+    LeaseNotFound,
+    LockCancelled,
+    LockError,
+    LockLost,
+    LockTimeout,
+)
+from lock.etcd.requests import Call
+from lock.model import UNDECLARED, Contender, Declaration, KeyValue
+from lock.queue.admission import EXCLUSIVE, Admission, Frontier
+from lock.recipes.hold import HeldKey
+from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import now
+from lock.runtime.execution import BLOCKING, Execution
 from lock.session.session import Session
 
 logger = logging.getLogger(__name__)
@@ -25,11 +40,28 @@ _RETRY_S = 0.1
 _SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
 
-HoldT_co = TypeVar("HoldT_co", bound=Hold, covariant=True)
+@dataclass(frozen=True)
+class Terms:
+    """How a recipe queues.
+
+    Attributes:
+        rule: says when it is a key's turn.
+        declared: what the key tells others, who go by rules of their own.
+        folder: under the prefix, where the key stands; ends with a slash unless it is empty.
+    """
+
+    rule: Admission = EXCLUSIVE
+    declared: Declaration = UNDECLARED
+    folder: str = ""
+
+
+ALONE = Terms()
+
+HoldT_co = TypeVar("HoldT_co", bound=HeldKey, covariant=True)
 
 
 class Acquisition(Generic[HoldT_co]):
-    """One key on its way from nothing to a hold, by a thread at a time.
+    """One key on its way from nothing to a hold, by a thread or task at a time.
 
     Whoever starts one either gets a `hold` from it or calls `withdraw`, so that no key is left that nobody looks after.
     Deadlines are times of `lock.runtime.clock`, `math.inf` for none.
@@ -39,68 +71,112 @@ class Acquisition(Generic[HoldT_co]):
         name: of the lock, for messages.
         prefix: of its queue.
         make: makes the hold: `Hold`, or what a recipe makes of it.
+        terms: how it queues.
         value: of the key; who queues, and since when, if None.
+        execution: how its steps wait.
     """
 
     def __init__(
-        self, session: Session, name: str, prefix: str, make: Callable[..., HoldT_co], *, value: bytes | None = None
+        self,
+        session: Session,
+        name: str,
+        prefix: str,
+        make: Callable[..., HoldT_co],
+        *,
+        terms: Terms = ALONE,
+        value: bytes | None = None,
+        execution: Execution = BLOCKING,
     ) -> None:
         self._make = make
-        self._value = session.identity() if value is None else value
+        self._value = session.identity(terms.declared) if value is None else value
         self._session = session
         self._client = session.client
+        self._execution = execution
         self._name = name
         self._prefix = prefix
         self._started = now()
-        self._ticket = session.new_ticket(prefix)
+        self._ticket = session.new_ticket(f"{prefix}{terms.folder}", terms.rule)
         self._queue = session.add_ticket(prefix, self._ticket)
 
-    def run(self, deadline: float) -> HoldT_co:
+    async def run(self, deadline: float, cancel: CancelToken | None = None) -> HoldT_co:
         """Queue, wait and hold; or withdraw and raise."""
         try:
-            self.join(deadline)
-            return self.wait(deadline)
+            with contextlib.nullcontext() if cancel is None else cancel.attached(self.cancel):
+                await self.join(deadline)
+                return await self.wait(deadline)
+        except GeneratorExit:  # the loop of this task is gone, and nothing can be awaited any more
+            self._leave_behind()
+            raise
         except BaseException:
-            self.withdraw()
+            await self.withdraw()
             raise
 
-    def attempt(self) -> HoldT_co | None:
-        """Hold at once, if nobody else holds or waits."""
+    async def attempt(self) -> HoldT_co | None:
+        """Hold at once, if the rule lets it in as the queue is now."""
         try:
-            kv = self._write_alone()
-            if kv is None:
-                self._queue.remove(self._ticket)
-                if self._ticket.in_doubt:
-                    self._session.delete_later(self._ticket.key)
-                return None
-            self._queue.written(self._ticket, kv.create_revision)
-            self._ticket.grant(kv.create_revision)
-            self._ticket.check()  # lost or cancelled while the answer was out
-            return self._hold(kv.create_revision)
+            if self._ticket.rule == EXCLUSIVE:
+                return await self._attempt_alone()
+            return await self._attempt_together()
         except LeaseNotFound:
             self._queue.remove(self._ticket)
             self._session.lease.gone()
             self._session.ensure()
             raise
+        except GeneratorExit:
+            self._leave_behind()
+            raise
         except BaseException:
-            self.withdraw()
+            await self.withdraw()
             raise
 
-    def _write_alone(self) -> KeyValue | None:
+    async def _attempt_alone(self) -> HoldT_co | None:
+        """In one atomic step."""
+        key = self._ticket.key
+        kv = await self._write_alone(self._client.requests.create_alone(self._prefix, key, self._value, self._lease_id))
+        if kv is None:
+            self._queue.remove(self._ticket)
+            if self._ticket.in_doubt:
+                self._session.delete_later(key)
+            return None
+        self._queue.written(self._ticket, kv.create_revision)
+        self._ticket.grant(kv.create_revision)
+        self._ticket.check()  # lost or cancelled while the answer was out
+        return self._hold(kv.create_revision)
+
+    async def _write_alone(self, creation: Call[KeyValue | None]) -> KeyValue | None:
         """Try it twice, for the connection may have just been reset.
 
         A key that the first attempt has written is found by the second one: nothing stood before it, so it is first.
         """
-        create, deadline = partial(self._client.create_alone, self._prefix), now() + self._client.timeout
+        deadline = now() + self._client.timeout
         try:
-            return self._write(create)
+            return await self._write(creation)
         except EtcdUnavailable:
             if deadline - now() <= _RETRY_S:
                 raise
-            self._ticket.turn.wait(_RETRY_S)
-            return self._write(create, deadline - now())
+            await self._execution.wait(self._ticket.turn, _RETRY_S)
+            return await self._write(creation, deadline - now())
 
-    def join(self, deadline: float) -> None:
+    async def _attempt_together(self) -> HoldT_co | None:
+        """Look before queueing, so that an attempt in vain writes nothing; and after, for another may be faster."""
+        rule, own = self._ticket.rule, KeyValue(self._ticket.key, self._value, 0, 0, self._lease_id)
+        keys = (await self._client.ask(self._execution, self._client.requests.get_prefix(self._prefix))).keys
+        conflict = rule.conflict(keys[0]) if keys else None
+        if conflict is not None:
+            raise AdmissionConflict(conflict)
+        frontier = Frontier(rule, [*keys, own])
+        frontier.advance()
+        if not frontier.holds(own.key):
+            self._queue.remove(self._ticket)
+            return None
+        await self.join(now() + self._client.timeout)
+        try:
+            return await self.wait(now())
+        except LockTimeout:
+            await self.withdraw()
+            return None
+
+    async def join(self, deadline: float) -> None:
         """Write the key, again and again while etcd does not answer and there is time.
 
         Raises:
@@ -109,66 +185,81 @@ class Acquisition(Generic[HoldT_co]):
         """
         # While the answer is out it may be lost or cancelled, and even its turn may come.
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
-            timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
             try:
-                kv = self._write(self._client.create, timeout)
+                async with self._execution.slot(max(deadline - now(), _FAREWELL_S)):
+                    kv = await self._create(deadline)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
-                self._ticket.turn.wait(_RETRY_S)
+                await self._execution.wait(self._ticket.turn, _RETRY_S)
             except LeaseNotFound:
                 self._session.lease.gone()
             else:
-                assert kv is not None
-                self._queue.written(self._ticket, kv.create_revision)
-                return
+                if kv is not None:
+                    self._queue.written(self._ticket, kv.create_revision)
 
-    def wait(self, deadline: float) -> HoldT_co:
+    async def _create(self, deadline: float) -> KeyValue | None:
+        """Write the key; None if the wait has ended in the meantime."""
+        if self._ticket.turn.is_set():
+            return None
+        timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
+        return await self._write(self._client.requests.create(self._ticket.key, self._value, self._lease_id), timeout)
+
+    async def wait(self, deadline: float) -> HoldT_co:
         """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it.
 
         Raises:
             LockTimeout: the turn had not come at the deadline.
             LockLost: the key was deleted by somebody else, or the session is over.
             LockCancelled: the wait was cancelled.
+            AdmissionConflict: the first key of the queue stands there by other terms.
         """
-        turn = self._ticket.turn
-        while not turn.wait(max(min(deadline - now(), _SLEEP_S), 0.0)):
+        turn, call = self._ticket.turn, self._execution.call
+        while not await self._execution.wait(turn, max(min(deadline - now(), _SLEEP_S), 0.0)):
             self._session.ensure()
             if now() >= deadline:
-                self._queue.catch_up(self._ticket, timeout=_FAREWELL_S)
+                if self._queue.is_behind(self._ticket):  # the turn may have come with the very write
+                    await call(partial(self._queue.refresh, _FAREWELL_S))
                 if turn.is_set():
                     break
-                raise self.timed_out()
+                raise await self.timed_out()
         if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?
-            self._session.lease.verify()
+            if not self._session.lost.is_set():
+                await call(self._session.lease.verify)
             self._session.ensure()
         self._ticket.check()
         assert self._ticket.token is not None
         return self._hold(self._ticket.token)
 
-    def _write(self, create: Callable[..., KeyValue | None], timeout: float | None = None) -> KeyValue | None:
+    async def _write(self, creation: Call[KeyValue | None], timeout: float | None = None) -> KeyValue | None:
         ticket = self._ticket
         ticket.may_exist = True
         try:
-            return create(ticket.key, self._value, self._session.lease_id, timeout=timeout, unanswered=ticket.doubt)
+            return await self._client.ask(self._execution, creation, timeout=timeout, unanswered=ticket.doubt)
         except EtcdError:
             ticket.may_exist = ticket.in_doubt  # or else etcd has refused it
             raise
 
-    def withdraw(self) -> None:
+    async def withdraw(self) -> None:
         """Delete the key, if it was or may have been written: quickly here, or else by the janitor."""
         ticket = self._ticket
-        remove = partial(self._queue.remove, ticket)
         try:
-            remove()
+            self._queue.remove(ticket)
             if ticket.may_exist:
-                self._session.delete(ticket.key, ticket.sure(ticket.created_at), timeout=_FAREWELL_S)
+                revision = ticket.sure(ticket.created_at)
+                await self._session.delete(self._execution, ticket.key, revision, timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, ticket.key, error)
         except BaseException:  # KeyboardInterrupt, perhaps the second one
-            if ticket.may_exist:
-                self._session.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
+            self._leave_behind()
             raise
+
+    def _leave_behind(self) -> None:
+        """Have the janitor delete the key, if it was or may have been written."""
+        ticket = self._ticket
+        if ticket.may_exist:
+            remove = partial(self._queue.remove, ticket)
+            self._session.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
 
     def cancel(self) -> None:
         """End the wait with `LockCancelled`; a hold goes on."""
@@ -178,7 +269,11 @@ class Acquisition(Generic[HoldT_co]):
         self._session.ensure()  # a process that was frozen may hear of its turn before it hears that its lease is over
         return self._make(self._session, self._name, self._queue, self._ticket, token)
 
-    def timed_out(self) -> LockError:
+    @property
+    def _lease_id(self) -> int:
+        return self._session.lease_id
+
+    async def timed_out(self) -> LockError:
         """An error that says who holds the lock, or that etcd has not confirmed our place in the queue all that time.
 
         Asks etcd briefly for what is left of the holder's lease.
@@ -190,14 +285,17 @@ class Acquisition(Generic[HoldT_co]):
         if kv is None:
             trouble = f": {self._queue.trouble}" if self._queue.trouble else ""
             return LockTimeout(f"lock {self._name!r} not acquired within {waited:.1f} s; holder unknown{trouble}")
-        holder = Contender.of(kv, self._ttl_left(kv.lease_id))
+        holder = Contender.of(kv, await self._ttl_left(kv.lease_id), holds=True)
         message = f"lock {self._name!r} not acquired within {waited:.1f} s; held by {holder}"
-        if "/" in kv.key.removeprefix(self._prefix):
+        if holder.kind is None and "/" in kv.key.removeprefix(self._prefix):
             message += f". That key belongs to a name below {self._name!r}: a name waits for all that is below it"
         return LockTimeout(message, holder=holder)
 
-    def _ttl_left(self, lease_id: int) -> int | None:
+    async def _ttl_left(self, lease_id: int) -> int | None:
+        if not lease_id:
+            return None
         try:
-            return self._client.time_to_live(lease_id, timeout=_FAREWELL_S).ttl if lease_id else None
+            call = self._client.requests.time_to_live(lease_id)
+            return (await self._client.ask(self._execution, call, timeout=_FAREWELL_S)).ttl
         except EtcdError:
             return None

@@ -25,6 +25,7 @@ from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
 from lock.recipes.turn import CohortToken, Turn
 from lock.runtime.clock import check_number, deadline, now
+from lock.runtime.execution import run_blocking
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 from lock.session.session import Session
 
@@ -152,15 +153,15 @@ class CohortMutex(Lockable):
         if outage is not None:
             return EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
         if acquisition is not None:
-            return acquisition.timed_out()
+            return run_blocking(acquisition.timed_out)
         return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
 
     def _lead(self, waiter: _Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
         """Wait for the key on behalf of all threads of the process, and take the first turn."""
         try:
-            acquisition.join(until)
+            run_blocking(acquisition.join, until)
             self._outage = None
-            hold = acquisition.wait(until)
+            hold = run_blocking(acquisition.wait, until)
             hold.add_listener(self._watch_session)
             return run_uninterrupted(lambda: self._first_turn(waiter, hold))
         except LockTimeout:
@@ -188,7 +189,7 @@ class CohortMutex(Lockable):
                 if waiter.cancelled or not self._waiters:  # or else the next leader takes it over
                     abandoned, self._acquisition = self._acquisition, None
         if abandoned is not None:
-            abandoned.withdraw()
+            run_blocking(abandoned.withdraw)
         if turn is not None:  # an interrupt came together with the turn
             with contextlib.suppress(LockError):
                 turn.release()

@@ -14,7 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from lock.errors import EtcdUnavailable, LockCancelled, LockLost
+from lock.errors import EtcdUnavailable, LockCancelled
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.model import KeyValue
@@ -23,7 +23,9 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold
+from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import deadline
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.interrupts import run_detached
 from lock.session.session import Session
 
@@ -45,12 +47,9 @@ class Leader(NamedTuple):
 class Leadership(Hold):
     """An election won; made by `Election.campaign`. Leaving ``with`` resigns."""
 
-    def __init__(
-        self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int, *, value: str
-    ) -> None:
+    def __init__(self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int) -> None:
         super().__init__(session, name, queue, ticket, token)
-        self._kv = KeyValue(self.key, _encode(value), self.token, self.token, self._session.lease_id)
-        self._proclaiming = threading.Lock()
+        self._one_at_a_time = threading.Lock()
 
     def proclaim(self, value: str) -> None:
         """Let everybody who observes see another value, without a new election.
@@ -60,19 +59,13 @@ class Leadership(Hold):
             NotHeld: it has resigned.
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
-        self.ensure()
-        wanted, lease_id = _encode(value), self._session.lease_id
-        with self._proclaiming:
-            found = self._session.client.replace(self._kv, wanted)
-            # A stranger has overwritten it, perhaps without our lease, or an earlier answer was lost.
-            while found is not None and self._is_ours(found) and (found.value, found.lease_id) != (wanted, lease_id):
-                found = self._session.client.replace(found._replace(lease_id=lease_id), wanted)
-            if found is None or not self._is_ours(found):
-                raise LockLost(f"key {self.key!r} was deleted by somebody else: it leads no more")
-            self._kv = found
+        with self._one_at_a_time:
+            run_blocking(self.proclaiming, BLOCKING, value)
 
-    def _is_ours(self, kv: KeyValue) -> bool:
-        return kv.create_revision == self.token
+    async def proclaiming(self, execution: Execution, value: str) -> None:
+        """For the recipes: the steps of `proclaim`."""
+        self.ensure()
+        await self.overwriting(execution, _encode(value))
 
     def resign(self) -> None:
         """Let the next candidate lead; as `release`."""
@@ -95,14 +88,21 @@ class Election:
         self.name = name
         self._prefix = queue_prefix(name)
 
-    def campaign(self, value: str, *, timeout: float | None = None) -> Leadership:
+    def campaign(self, value: str, *, timeout: float | None = None, cancel: CancelToken | None = None) -> Leadership:
         """Wait until elected, and proclaim `value`; use the result in ``with``, or resign.
 
-        `timeout` and errors are those of `Mutex.acquire`.
+        Arguments and errors are those of `Mutex.acquire`.
         """
-        until = deadline(timeout)
-        make = partial(Leadership, value=value)
-        return Acquisition(self.session, self.name, self._prefix, make, value=_encode(value)).run(until)
+        return run_blocking(self.campaigning, BLOCKING, value, deadline(timeout), cancel)
+
+    async def campaigning(
+        self, execution: Execution, value: str, until: float, cancel: CancelToken | None = None
+    ) -> Leadership:
+        """For `lock.aio`: the steps of `campaign`."""
+        acquisition = Acquisition(
+            self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
+        )
+        return await acquisition.run(until, cancel)
 
     def leader(self) -> Leader | None:
         """Who leads at this moment, or None; asks etcd.

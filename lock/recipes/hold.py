@@ -9,17 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
-from lock.etcd.client import Created
+from lock.etcd.requests import Created
+from lock.model import KeyValue
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import deadline, now
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+HeldT = TypeVar("HeldT", bound="HeldKey")
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +48,12 @@ class Releasable(ABC):
                 raise
 
 
-class Hold(Releasable):
-    """The lock, held; made by `Mutex`. Leaving ``with`` releases it.
+class HeldKey(Releasable):
+    """A key that holds, made by a recipe. Leaving ``with`` releases it.
 
     Attributes:
-        name: the mutex's name.
+        name: the lock's name.
         key: the key in etcd that holds.
-        token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
-            revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
         lost: a threading.Event, set as soon as it is known that the lock is not ours any more.
         released: whether it was released, or was dropped.
     """
@@ -68,8 +70,8 @@ class Hold(Releasable):
     ) -> None:
         self.name = name
         self.key = ticket.key
-        self.token = token
         self.lost = ticket.lost
+        self._create_revision = self._written_at = token  # its mod revision
         self._session = session
         self._queue = queue
         self._ticket = ticket
@@ -110,12 +112,12 @@ class Hold(Releasable):
         """
         self._session.client.check_process()
         self._is_fence = True
-        return self._session.client.created(self.key, self.token)
+        return self._session.client.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
-        """Whether anybody waits behind, as far as this process knows; asks nobody."""
+        """Whether anybody waits, as far as this process knows; asks nobody."""
         self._session.client.check_process()
-        return self._queue.length() > 1
+        return self._queue.has_waiters(self._ticket.rule)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
@@ -136,6 +138,10 @@ class Hold(Releasable):
             NotHeld: it was released before.
             LockLost: the lock was lost before, so it was not ours up to this moment.
         """
+        run_blocking(self.releasing, BLOCKING)
+
+    async def releasing(self, execution: Execution) -> None:
+        """For the recipes: the steps of `release`."""
         self._session.client.check_process()
         self._check_held()
         self.released = True
@@ -143,7 +149,7 @@ class Hold(Releasable):
         try:
             _leave(self._session, self._queue, self._ticket, self._timer)
             if not self._session.lost.is_set():  # else the key goes with the lease
-                there = self._delete()
+                there = await self._delete(execution)
         except EtcdError as error:
             logger.warning("lock %s: key %s is left to the janitor: %s", self.name, self.key, error)
         except BaseException:  # KeyboardInterrupt in the middle
@@ -154,15 +160,43 @@ class Hold(Releasable):
         if not there:
             raise LockLost(f"key {self.key!r} was gone before it was released")
 
-    def _delete(self) -> bool:
+    async def overwriting(self, execution: Execution, value: bytes) -> None:
+        """For the recipes: the steps of giving the key another value.
+
+        Raises:
+            LockLost: the key is gone.
+            EtcdUnavailable: etcd did not answer in time; it may have been done.
+        """
+        client, token = self._session.client, self._create_revision
+        wanted = (token, value, self._session.lease_id)
+        kv = KeyValue(self.key, b"", token, self._written_at, self._session.lease_id)
+        while True:
+            found = await client.ask(execution, client.requests.replace(kv, value))
+            if found is None or found.create_revision != token:
+                raise LockLost(f"key {self.key!r} was deleted by somebody else: the lock is not ours any more")
+            self._written_at = found.mod_revision
+            if (found.create_revision, found.value, found.lease_id) == wanted:
+                return
+            # A stranger has overwritten it, perhaps without our lease, or an earlier answer was lost.
+            kv = found._replace(lease_id=self._session.lease_id)
+
+    def _pass_on(self, kind: type[HeldT]) -> HeldT:
+        """The same key as another hold, while this one counts as released."""
+        other = kind.__new__(kind)
+        other.__dict__.update(self.__dict__)
+        self.released = True
+        return other
+
+    async def _delete(self, execution: Execution) -> bool:
         """Whether the key was there, as far as is known."""
-        revision = self._ticket.sure(self.token)
+        key, token = self.key, self._create_revision
+        revision = self._ticket.sure(token)
         if self._is_fence:
-            there = self._session.delete(self.key, revision)
-            self._queue.hand_over(self.key, self.token)
+            there = await self._session.delete(execution, key, revision)
+            self._queue.hand_over(key, token)
             return there
-        next_is_ours = self._queue.hand_over(self.key, self.token)
-        return self._session.delete(self.key, revision, waits_for_company=next_is_ours)
+        next_is_ours = self._queue.hand_over(key, token)
+        return await self._session.delete(execution, key, revision, waits_for_company=next_is_ours)
 
     def _check_held(self) -> None:
         if self.released:
@@ -176,13 +210,26 @@ class Hold(Releasable):
 
     def _delete_later(self) -> None:
         leave = partial(_leave, self._session, self._queue, self._ticket, self._timer)
-        self._session.delete_later(self.key, self._ticket.sure(self.token), first=leave)
+        self._session.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
 
     def __del__(self) -> None:
         if getattr(self, "released", True) or self._session.client.forked():
             return
         self.drop()  # the garbage collector may run in a thread that is inside one of our locks: it takes none
         warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
+
+
+class Hold(HeldKey):
+    """A lock, held. Leaving ``with`` releases it.
+
+    Attributes:
+        token: the fencing token, an int that rises with every hold of this name: the key's create revision. (Not the
+            revision in the answer's header, which is higher after a wait, nor the lease id, which does not rise.)
+    """
+
+    @property
+    def token(self) -> int:
+        return self._create_revision
 
 
 # Not methods, for they would keep a hold alive that everybody else has dropped.

@@ -9,20 +9,20 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from functools import partial
 
-from lock.errors import InvalidName, LockLost, NotHeld
-from lock.etcd.client import Created
+from lock.errors import InvalidName, LockError, LockLost, NotHeld
+from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.queue.names import queue_prefix
-from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
+from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import deadline
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.lost_event import LostEvent
 from lock.session.session import Session
 
@@ -43,74 +43,65 @@ class MultiLock(Lockable):
         self.names = _in_order(names)
         self._session = session
         self._mutexes = [Mutex(session, name) for name in self.names]
-        self._waiting: set[_Attempt] = set()
+        self._waiting: set[CancelToken] = set()
 
-    def acquire(self, *, timeout: float | None = None) -> MultiHold:
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
         """Wait for all locks; use the result in ``with``, or release it.
 
         Arguments and errors are those of `Mutex.acquire`, with `timeout` for all locks together.
         """
-        until, attempt = deadline(timeout), _Attempt()
-        self._waiting.add(attempt)
-        try:
-            with ExitStack() as taken:
-                holds = [taken.enter_context(attempt.wait(mutex, until)) for mutex in self._mutexes]
-                return self._together(holds, taken)
-        finally:
-            self._waiting.discard(attempt)
+        return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
 
     def try_acquire(self) -> MultiHold | None:
         """All locks if all are free, else None. Errors are those of `Mutex.try_acquire`."""
-        with ExitStack() as taken:
-            holds = []
-            for mutex in self._mutexes:
-                hold = mutex.try_acquire()
-                if hold is None:
-                    return None
-                holds.append(taken.enter_context(hold))
-            return self._together(holds, taken)
+        return run_blocking(self.attempting, BLOCKING)
 
     def cancel(self) -> None:
         """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
         self._session.client.check_process()
-        for attempt in list(self._waiting):
-            attempt.cancel()
+        for waits in list(self._waiting):
+            waits.cancel()
 
     def contenders(self) -> dict[str, list[Contender]]:
         """For each name who holds and who waits, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self._mutexes}
 
-    def _together(self, holds: list[Hold], taken: ExitStack) -> MultiHold:
+    # For the recipes
+
+    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> MultiHold:
+        """The steps of `acquire`."""
+        waits, holds = CancelToken(), list[Hold]()
+        self._waiting.add(waits)
+        try:
+            with contextlib.nullcontext() if cancel is None else cancel.attached(waits.cancel):
+                for mutex in self._mutexes:
+                    holds.append(await mutex.acquiring(execution, until, waits))
+                return self._together(holds)
+        except BaseException:
+            await _release_all(execution, holds)
+            raise
+        finally:
+            self._waiting.discard(waits)
+
+    async def attempting(self, execution: Execution) -> MultiHold | None:
+        """The steps of `try_acquire`."""
+        holds = list[Hold]()
+        try:
+            for mutex in self._mutexes:
+                hold = await mutex.attempting(execution)
+                if hold is None:
+                    await _release_all(execution, holds)
+                    return None
+                holds.append(hold)
+            return self._together(holds)
+        except BaseException:
+            await _release_all(execution, holds)
+            raise
+
+    def _together(self, holds: list[Hold]) -> MultiHold:
         for hold in holds:
             hold.ensure()  # the first may be lost since
-        return MultiHold(holds, taken.pop_all(), self._session)
-
-
-class _Attempt:
-    """A thread on its way through the names, which can be stopped wherever it is."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cancelled = False
-        self._acquisition: Acquisition[Hold] | None = None
-
-    def wait(self, mutex: Mutex, until: float) -> Hold:
-        """Wait for the next name."""
-        acquisition = mutex.new_acquisition()
-        with self._lock:
-            self._acquisition = acquisition
-            cancelled = self._cancelled
-        if cancelled:
-            acquisition.cancel()
-        return acquisition.run(until)
-
-    def cancel(self) -> None:
-        """End the wait for this name, and for those that were to follow."""
-        with self._lock:
-            self._cancelled = True
-            acquisition = self._acquisition
-        if acquisition is not None:
-            acquisition.cancel()
+        return MultiHold(holds, self._session)
 
 
 class MultiHold(Releasable):
@@ -122,10 +113,9 @@ class MultiHold(Releasable):
         released: whether they were released.
     """
 
-    def __init__(self, holds: list[Hold], stack: ExitStack, session: Session) -> None:
+    def __init__(self, holds: list[Hold], session: Session) -> None:
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
-        self._stack = stack
         self._client = session.client
         self.released = False
         self._lost_event = LostEvent(session.callbacks)
@@ -152,6 +142,16 @@ class MultiHold(Releasable):
         self._client.check_process()
         self._lost_event.on_lost(callback)
 
+    def add_listener(self, listener: Callable[[], object]) -> None:
+        """For the recipes: see `LostEvent.add_listener`."""
+        self._lost_event.add_listener(listener)
+
+    def drop(self) -> None:
+        """Have the janitor release what is not released."""
+        self.released = True
+        for hold in self._holds:
+            hold.drop()
+
     def release(self) -> None:
         """Free all locks, the last first, even where some are lost.
 
@@ -159,15 +159,32 @@ class MultiHold(Releasable):
             NotHeld: they were released before.
             LockLost: one of them was lost before.
         """
+        run_blocking(self.releasing, BLOCKING)
+
+    async def releasing(self, execution: Execution) -> None:
+        """For the recipes: the steps of `release`."""
         self._client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
         self.released = True
-        try:
-            self._stack.close()
-        finally:  # an interrupt may have kept some of them from it
-            for hold in self._holds:
-                hold.drop()
+        failures = await _release_all(execution, self._holds)
+        if failures:
+            raise failures[0]
+
+
+async def _release_all(execution: Execution, holds: list[Hold]) -> list[LockError]:
+    """Release the last first; what went wrong."""
+    failures = []
+    try:
+        for hold in reversed(holds):
+            try:
+                await hold.releasing(execution)
+            except LockError as error:
+                failures.append(error)
+    finally:  # an interrupt may have kept some of them from it
+        for hold in holds:
+            hold.drop()
+    return failures
 
 
 def _one_lost(loss: LostEvent, names: str) -> None:

@@ -9,39 +9,25 @@ Error handling: as `Mutex`. A thread whose hold is lost gets `LockLost` where it
 from __future__ import annotations
 
 import threading
-import weakref
-from functools import partial
+from weakref import WeakValueDictionary
 
 from lock.errors import NotHeld
-from lock.queue.ticket import Ticket
-from lock.queue.wait_queue import WaitQueue
-from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold
-from lock.recipes.mutex import Mutex
-from lock.runtime.clock import deadline
+from lock.recipes.queued_lock import QueuedLock
+from lock.runtime.cancellation import CancelToken
+from lock.runtime.execution import Execution
 from lock.session.session import Session
 
 
 class ReentrantHold(Hold):
-    """The lock, held by one thread, which has to release it as often as it has entered.
+    """The lock, held by one thread or task, which has to release it as often as it has entered.
 
     Attributes:
         entries: how often it has entered and not yet left; 0 when it is released.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        name: str,
-        queue: WaitQueue,
-        ticket: Ticket,
-        token: int,
-        *,
-        max_hold: float | None = None,
-    ) -> None:
-        super().__init__(session, name, queue, ticket, token, max_hold=max_hold)
-        self.entries = 1
-        self._thread = threading.current_thread()
+    entries = 1
+    _owner: object = None
 
     def enter(self) -> None:
         """Count another entry of the thread that holds.
@@ -52,60 +38,63 @@ class ReentrantHold(Hold):
         self.ensure()
         self.entries += 1
 
-    def release(self) -> None:
-        """Leave once; the last time frees the lock, and raises as `Hold.release`.
+    def belongs_to(self, owner: object) -> None:
+        """For `ReentrantMutex`: the thread or task that alone may release it."""
+        self._owner = owner
+
+    async def releasing(self, execution: Execution) -> None:
+        """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`.
 
         Raises:
             NotHeld: another thread holds it, or it was released before.
         """
         self._session.client.check_process()
-        if threading.current_thread() is not self._thread:
+        owner = execution.owner
+        if owner is not self._owner:
             raise NotHeld(
-                f"lock {self.name!r} (key {self.key!r}) is held by thread {self._thread.name}: "
-                f"{threading.current_thread().name} cannot release it"
+                f"lock {self.name!r} (key {self.key!r}) is held by thread {_name(self._owner)}: "
+                f"{_name(owner)} cannot release it"
             )
         if self.entries > 1:
             self.entries -= 1
             return
         self.entries = 0
-        super().release()
+        await super().releasing(execution)
 
 
-class ReentrantMutex(Mutex):
+class ReentrantMutex(QueuedLock[ReentrantHold]):
     """One name, locked by any thread as often as it likes; one object per name and process, shared by the threads.
 
-    Arguments and errors are those of `Mutex`.
+    Arguments and errors are those of `Mutex`; and a thread that has lost its hold gets `LockLost` until it has left.
     """
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
-        super().__init__(session, name, max_hold=max_hold)
-        self._own = threading.local()
+        super().__init__(session, name, ReentrantHold, max_hold=max_hold)
+        # Weak: the holder has it; else an interrupted release would leave it held.
+        self._held: WeakValueDictionary[object, ReentrantHold] = WeakValueDictionary()
 
-    def acquire(self, *, timeout: float | None = None) -> ReentrantHold:
-        """Enter again if this thread holds the lock, else wait for it.
+    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReentrantHold:
+        """For the recipes: enter again if the owner holds the lock, else wait for it."""
+        again = self._enter_again(execution.owner)
+        return again or self._remember(await super().acquiring(execution, until, cancel), execution.owner)
 
-        Raises:
-            LockLost: this thread held the lock and has lost it.
-        """
-        until = deadline(timeout)
-        return self._enter_again() or self._remember(self._wait(self.new_acquisition(), until))
+    async def attempting(self, execution: Execution) -> ReentrantHold | None:
+        """For the recipes: enter again, or take the lock if it is free at this moment; else None."""
+        hold = self._enter_again(execution.owner) or await super().attempting(execution)
+        return hold and self._remember(hold, execution.owner)
 
-    def try_acquire(self) -> ReentrantHold | None:
-        """Enter again, or take the lock if it is free at this moment; else None. Errors are those of `acquire`."""
-        hold = self._enter_again() or self.new_acquisition().attempt()
-        return hold and self._remember(hold)
-
-    def new_acquisition(self) -> Acquisition[ReentrantHold]:
-        """One attempt, not begun."""
-        return Acquisition(self.session, self.name, self._prefix, partial(ReentrantHold, max_hold=self.max_hold))
-
-    def _enter_again(self) -> ReentrantHold | None:
-        hold: ReentrantHold | None = getattr(self._own, "hold", lambda: None)()
+    def _enter_again(self, owner: object) -> ReentrantHold | None:
+        hold = self._held.get(owner)
         if hold is None or hold.entries == 0:
             return None
         hold.enter()
         return hold
 
-    def _remember(self, hold: ReentrantHold) -> ReentrantHold:
-        self._own.hold = weakref.ref(hold)  # whoever holds has it; else an interrupted release would leave it held
+    def _remember(self, hold: ReentrantHold, owner: object) -> ReentrantHold:
+        hold.belongs_to(owner)
+        self._held[owner] = hold
         return hold
+
+
+def _name(owner: object) -> str:
+    return owner.name if isinstance(owner, threading.Thread) else str(owner)

@@ -27,7 +27,7 @@ _listed: dict[int, object] = getattr(threading, "_active", {})  # by `threading.
 
 def run_uninterrupted(call: Callable[[], T]) -> T:
     """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, but nobody hears of that."""
-    if threading.get_ident() != threading.main_thread().ident:
+    if threading.get_ident() != threading.main_thread().ident or _runs_a_loop():
         return call()
     outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway
     try:
@@ -43,11 +43,21 @@ class InterruptSafeEvent:
     def __init__(self) -> None:
         self._is_set = False
         self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._listener: Callable[[], object] | None = None
 
     def set(self) -> None:
         """Wake who waits, now and from now on."""
         self._is_set = True
         self._wakeups.put(None)
+        listener = self._listener
+        if listener is not None:
+            listener()
+
+    def listen(self, listener: Callable[[], object] | None) -> None:
+        """Have `listener` called instead of a thread woken, at once where it is set; perhaps more than once."""
+        self._listener = listener
+        if listener is not None and self._is_set:
+            listener()
 
     def is_set(self) -> bool:
         """Whether it was set."""
@@ -75,6 +85,12 @@ def run_detached(call: Callable[[], object]) -> None:
     """Have `call` done, for ``__del__``: returns at once and takes no lock. Not done where the interpreter ends."""
     with contextlib.suppress(RuntimeError):  # it starts no threads any more
         _thread.start_new_thread(_do, (call,))
+
+
+def _runs_a_loop() -> bool:
+    """Whether this thread runs an event loop: `asyncio.run` makes a cancellation of an interrupt (Python 3.11)."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
 
 
 def _run(call: Callable[[], T], outcome: queue.SimpleQueue[Future[T]]) -> None:

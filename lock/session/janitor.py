@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.client import Client
 from lock.runtime.clock import now
+from lock.runtime.execution import Execution
+from lock.runtime.interrupts import InterruptSafeEvent
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +48,14 @@ class _PendingDeletion:
     due: float = field(default_factory=now)
     looks: int = _LOOKS
     failures: int = 0
-    # In C: an interrupt of the thread that waits for it cannot leave it locked.
-    outcome: queue.SimpleQueue[bool | EtcdError] = field(default_factory=queue.SimpleQueue)
+    outcome: bool | EtcdError | None = None
+    told: InterruptSafeEvent = field(default_factory=InterruptSafeEvent)
 
     def tell(self, outcome: bool | EtcdError) -> None:
-        """To whoever waits for it, who hears of the first outcome alone."""
-        if self.outcome.empty():
-            self.outcome.put(outcome)
+        """The first outcome is told to the thread or task that waits for it."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self.told.set()
 
 
 class Janitor:
@@ -84,7 +87,15 @@ class Janitor:
         """
         self._inbox.put(_PendingDeletion(key, create_revision, first))
 
-    def delete(self, key: str, create_revision: int | None, *, timeout: float, waits_for_company: bool) -> bool:
+    async def delete(
+        self,
+        execution: Execution,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float,
+        waits_for_company: bool,
+    ) -> bool:
         """Delete a key and wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
 
         `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
@@ -98,10 +109,10 @@ class Janitor:
         self._inbox.put(deletion)
         if self._closed.is_set():  # perhaps nobody has seen it
             raise _stopped(key)
-        try:
-            outcome = deletion.outcome.get(timeout=timeout)
-        except queue.Empty:
-            raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted") from None
+        await execution.wait(deletion.told, timeout)
+        outcome = deletion.outcome
+        if outcome is None:
+            raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted")
         if isinstance(outcome, EtcdError):
             raise outcome
         return outcome

@@ -105,13 +105,10 @@ class SessionQueues:
             self._thread.join(timeout)
 
     def _is_stray(self, key: str) -> bool:
-        prefix, slash, name = key.rpartition("/")
-        number = re.fullmatch(f"{self._lease.id:x}-([0-9a-f]+)", name)
+        number = re.fullmatch(f"{self._lease.id:x}-([0-9a-f]+)", key.rpartition("/")[2])
         if number is None or self._last is None or not self._first <= int(number[1], 16) <= self._last:
             return False
-        with self._lock:
-            queue = self.followed.get(prefix + slash)
-        return queue is None or not queue.has_ticket(key)
+        return not any(key.startswith(queue.prefix) and queue.has_ticket(key) for queue in self._all())
 
     def _all(self) -> list[WaitQueue]:
         with self._lock:

@@ -17,11 +17,13 @@ from collections.abc import Callable
 
 from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
-from lock.model import identity
+from lock.model import UNDECLARED, Declaration, identity
+from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import check_number
+from lock.runtime.execution import Execution
 from lock.runtime.interrupts import run_detached, run_uninterrupted
 from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
@@ -121,13 +123,13 @@ class Session:
 
     # For the recipes
 
-    def new_ticket(self, prefix: str) -> Ticket:
-        """A ticket with a key that no other acquisition ever uses.
+    def new_ticket(self, prefix: str, rule: Admission = EXCLUSIVE) -> Ticket:
+        """A ticket with a key that no other acquisition ever uses, and the rule for its turn.
 
         Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
         10756).
         """
-        return Ticket(self.queues.new_key(prefix), self.callbacks)
+        return Ticket(self.queues.new_key(prefix), self.callbacks, rule)
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it.
@@ -145,9 +147,9 @@ class Session:
             ticket.cancel(self._cancelled())
         return queue
 
-    def identity(self) -> bytes:
+    def identity(self, declared: Declaration = UNDECLARED) -> bytes:
         """What stands in a key of this session and thread."""
-        return identity(self.name)
+        return identity(self.name, declared)
 
     def delete_later(
         self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
@@ -155,8 +157,14 @@ class Session:
         """Have the janitor call `first` and delete a key; returns at once, and takes no lock. See `Janitor`."""
         self._janitor.delete_later(key, create_revision, first)
 
-    def delete(
-        self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
+    async def delete(
+        self,
+        execution: Execution,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float | None = None,
+        waits_for_company: bool = False,
     ) -> bool:
         """Have the janitor delete a key, and wait for it: see `Janitor.delete`.
 
@@ -164,7 +172,9 @@ class Session:
         """
         self.client.check_process()
         patience = self.client.timeout if timeout is None else timeout
-        return self._janitor.delete(key, create_revision, timeout=patience, waits_for_company=waits_for_company)
+        return await self._janitor.delete(
+            execution, key, create_revision, timeout=patience, waits_for_company=waits_for_company
+        )
 
     def _end(self, reason: str, *, revokes: bool) -> None:
         self.client.check_process()

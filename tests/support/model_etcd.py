@@ -10,17 +10,25 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import partial
 from types import SimpleNamespace
+from typing import TypeVar
 
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockError, SessionLost
-from lock.model import Event, KeyValue, LeaseStatus, Snapshot
+from lock.model import Declaration, Event, KeyValue, LeaseStatus, Snapshot, identity
+from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
-from lock.recipes.acquisition import Acquisition
+from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.hold import Hold
+from lock.recipes.read_write import WriteHold
 from lock.runtime.callbacks import CallbackThread
+from lock.runtime.execution import Execution
+
+T = TypeVar("T")
 
 PREFIX = "shop/"
 PATIENCE_S = 10.0
@@ -76,9 +84,9 @@ class ModelEtcd:
         self.leases.discard(lease_id)
         self._remove([kv.key for kv in self.keys.values() if kv.lease_id == lease_id])
 
-    def overwrite(self, key: str) -> None:
+    def overwrite(self, key: str, value: bytes = b"new") -> None:
         """A new value; the create revision, and so the place, stays."""
-        kv = self.keys[key] = self.keys[key]._replace(value=b"new", mod_revision=self.revision + 1)
+        kv = self.keys[key] = self.keys[key]._replace(value=value, mod_revision=self.revision + 1)
         self._changed([Event(False, kv)])
 
     def in_order(self) -> list[KeyValue]:
@@ -153,6 +161,11 @@ class ModelClient:
         self.owner = threading.get_ident()
         self.idle = threading.Semaphore(0)
         self.closing: list[ModelWatch] = []
+        self.requests = SimpleNamespace(
+            create=partial(partial, self.create),
+            replace=partial(partial, self.replace),
+            time_to_live=partial(partial, self.time_to_live),
+        )
         self.current = ModelWatch(self)
 
     def check_process(self) -> None:
@@ -187,6 +200,17 @@ class ModelClient:
             self.meanwhile(key)
         return kv
 
+    async def ask(
+        self,
+        execution: Execution,
+        call: Callable[..., T],
+        *,
+        timeout: float | None = None,
+        unanswered: Callable[[], object] | None = None,
+    ) -> T:
+        """As `lock.etcd.client.Client.ask`: here a call is what is to be called."""
+        return call(unanswered=unanswered)
+
     def delete(
         self,
         key: str,
@@ -207,6 +231,12 @@ class ModelClient:
             raise EtcdUnavailable("lost")
         return self.etcd.delete(key, create_revision)
 
+    def replace(self, kv: KeyValue, value: bytes, **options: object) -> KeyValue | None:
+        """As `lock.etcd.requests.Requests.replace`."""
+        if kv.key in self.etcd.keys and self.etcd.keys[kv.key].mod_revision == kv.mod_revision:
+            self.etcd.overwrite(kv.key, value)
+        return self.etcd.keys.get(kv.key)
+
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """As `lock.etcd.client.Client.get_prefix`; for an audit, perhaps one that was under way for long."""
         if threading.get_ident() == self.owner and self.stale is not None:
@@ -215,7 +245,7 @@ class ModelClient:
             raise EtcdUnavailable("lost")
         return self.etcd.snapshots[-1]
 
-    def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
+    def time_to_live(self, lease_id: int, **options: object) -> LeaseStatus:
         """As `lock.etcd.client.Client.time_to_live`."""
         return LeaseStatus(1, 1) if lease_id in self.etcd.leases else LeaseStatus(-1, 0)
 
@@ -223,6 +253,16 @@ class ModelClient:
         """As `lock.etcd.client.Client.watch`."""
         self.current = ModelWatch(self)
         return self.current
+
+
+def admitted(rule: Admission, queue: list[KeyValue]) -> list[str]:
+    """The keys of a queue that hold by a rule, found the simple way: in order, each asked about those before it."""
+    kinds = [rule.kind(kv) for kv in queue]
+    for place, kind in enumerate(kinds):
+        ahead = Counter(kinds[:place])
+        if place and (kind is None or None in ahead or not rule.admits(kind, ahead)):  # type: ignore[arg-type]
+            return [kv.key for kv in queue[:place]]
+    return [kv.key for kv in queue]
 
 
 class Process:
@@ -248,9 +288,9 @@ class Process:
 
     # What `lock.session.session.Session` is for an acquisition and a hold
 
-    def new_ticket(self, prefix: str) -> Ticket:
+    def new_ticket(self, prefix: str, rule: Admission) -> Ticket:
         """A ticket with a key of its own."""
-        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread()))
+        self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread(), rule))
         return self.tickets[-1]
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
@@ -268,12 +308,18 @@ class Process:
         """Seconds until the session may be lost."""
         return 0.0 if self.failure else 1.0
 
-    def identity(self) -> bytes:
+    def identity(self, declared: Declaration) -> bytes:
         """What stands in its keys."""
-        return self.name.encode()
+        return identity(self.name, declared)
 
-    def delete(
-        self, key: str, create_revision: int | None, *, timeout: float | None = None, waits_for_company: bool = False
+    async def delete(
+        self,
+        execution: Execution,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float | None = None,
+        waits_for_company: bool = False,
     ) -> bool:
         """Have the janitor delete a key; company comes when it next goes over its list."""
         if waits_for_company:
@@ -303,15 +349,16 @@ class Process:
         """Who holds and who waits, as its own threads may see it: a hold of theirs that is over is in nobody's way."""
         return [kv for kv in self.etcd.in_order() if (kv.key, kv.create_revision) not in self.given_up]
 
-    def head(self) -> KeyValue | None:
-        """Whose turn it is, for its own threads."""
-        return next(iter(self.in_order()), None)
+    def admitted(self, rule: Admission) -> list[str]:
+        """Whose turn it is by this rule, for its own threads."""
+        return admitted(rule, self.in_order())
 
     # What happens to it
 
-    def acquisition(self) -> Acquisition[Hold]:
+    def acquisition(self, terms: Terms = ALONE) -> Acquisition[Hold]:
         """One attempt, not begun."""
-        return Acquisition(self, "shop", PREFIX, Hold)  # type: ignore[arg-type]
+        make = WriteHold if terms.declared.kind == "write" else Hold
+        return Acquisition(self, "shop", PREFIX, make, terms=terms)  # type: ignore[arg-type]
 
     def settle(self) -> None:
         """Wait until its follower waits."""

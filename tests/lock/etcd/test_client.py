@@ -82,16 +82,16 @@ def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
     """create_alone() writes into an empty prefix, whatever stands beside it."""
     client.create("client/alon", b"", NO_LEASE)
     client.create("client/alone0", b"", NO_LEASE)
-    first = client.create_alone("client/alone/", "client/alone/a", b"", NO_LEASE)
+    first = client.answer(client.requests.create_alone("client/alone/", "client/alone/a", b"", NO_LEASE))
     assert first is not None
-    assert client.create_alone("client/alone/", "client/alone/b", b"", NO_LEASE) is None
+    assert client.answer(client.requests.create_alone("client/alone/", "client/alone/b", b"", NO_LEASE)) is None
     assert client.get_prefix("client/alone/").keys == [first]
 
 
 def test_a_repeated_creation_finds_its_own_key(client: Client) -> None:
     """When the answer of create_alone() was lost and it is sent again, its own first key is the answer."""
-    first = client.create_alone("client/again/", "client/again/a", b"", NO_LEASE)
-    assert client.create_alone("client/again/", "client/again/a", b"", NO_LEASE) == first
+    first = client.answer(client.requests.create_alone("client/again/", "client/again/a", b"", NO_LEASE))
+    assert client.answer(client.requests.create_alone("client/again/", "client/again/a", b"", NO_LEASE)) == first
 
 
 @pytest.mark.parametrize("create", ["create", "create_alone"])
@@ -102,7 +102,7 @@ def test_a_lease_that_is_gone_holds_no_key(client: Client, create: str) -> None:
     prefix = f"client/{create}/"
     call: Callable[[], object] = {
         "create": lambda: client.create(f"{prefix}a", b"", lease),
-        "create_alone": lambda: client.create_alone(prefix, f"{prefix}a", b"", lease),
+        "create_alone": lambda: client.answer(client.requests.create_alone(prefix, f"{prefix}a", b"", lease)),
     }[create]
     with pytest.raises(LeaseNotFound):
         call()
@@ -177,7 +177,7 @@ def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) ->
         assert [kv.key for kv in inside.get_prefix("ns/").keys] == ["ns/a"]
         assert [kv.key for kv in client.get_prefix("shop-a/ns/").keys] == ["shop-a/ns/a"]
         assert client.get_prefix("ns/").keys == []
-        assert inside.create_alone("ns/", "ns/b", b"", NO_LEASE) is None
+        assert inside.answer(inside.requests.create_alone("ns/", "ns/b", b"", NO_LEASE)) is None
         assert inside.delete("ns/a", kv.create_revision)
 
 
@@ -319,9 +319,9 @@ def test_a_value_is_replaced_only_where_nobody_else_did(client: Client) -> None:
     """replace() compares the mod revision, keeps the create revision, and tells what stands there if it lost."""
     first = client.create("client/replace/a", b"one", NO_LEASE)
     assert first is not None
-    second = client.replace(first, b"two")
+    second = client.answer(client.requests.replace(first, b"two"))
     assert second is not None
     assert (second.value, second.create_revision) == (b"two", first.create_revision)
     assert second.mod_revision > first.mod_revision
-    assert client.replace(first, b"three") == second
-    assert client.replace(KeyValue("client/replace/b", b"", 1, 1, NO_LEASE), b"x") is None
+    assert client.answer(client.requests.replace(first, b"three")) == second
+    assert client.answer(client.requests.replace(KeyValue("client/replace/b", b"", 1, 1, NO_LEASE), b"x")) is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
@@ -20,15 +21,39 @@ from hypothesis.stateful import (
 )
 
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
+from lock.model import Declaration, declaration
 from lock.queue import wait_queue
-from lock.recipes.acquisition import Acquisition
-from lock.recipes.hold import Hold
+from lock.queue.admission import Admission
+from lock.recipes.acquisition import ALONE, Acquisition, Terms
+from lock.recipes.hold import HeldKey, Hold
+from lock.recipes.read_write import ReadersTogether, WriteHold
+from lock.recipes.semaphore import UpTo
 from lock.runtime.clock import now
+from lock.runtime.execution import run_blocking
 from tests.support.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Process
+
+
+@dataclass(frozen=True)
+class OneKind(Admission):
+    """A rule of one's own: keys of one kind hold together (etcd issue 12490)."""
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        """No other kind before it."""
+        return set(ahead) == {kind}
+
 
 T = TypeVar("T")
 SOME = st.integers(0, 10_000)  # chooses one of what there is at that moment
 STRANGER = 0  # a lease that is nobody's
+TERMS = {  # of the recipes
+    "mutex": ALONE,
+    "reader": Terms(ReadersTogether(), Declaration("read"), "read/"),
+    "writer": Terms(ReadersTogether(), Declaration("write"), "write/"),
+    "permit": Terms(UpTo(2), Declaration("permit", 2)),
+    "red": Terms(OneKind(), Declaration("red")),
+    "blue": Terms(OneKind(), Declaration("blue")),
+}
+QUEUES = [["mutex"], ["reader", "reader", "writer"], ["permit"], ["red", "blue"], list(TERMS)]
 AGE = st.integers(0, 8)  # revisions
 MISFORTUNES = st.sampled_from(
     ["holder's key is deleted"] * 4 + ["a key is deleted"] * 2 + ["expires", "crashes", "is revoked", "is buried"]
@@ -47,10 +72,13 @@ class Crowd(RuleBasedStateMachine):
         self.crashed: list[Process] = []
         self.serial = itertools.count(1)
         self.granted: set[str] = set()
-        self.highest = 0
+        self.highest = 0  # token
+        self.highest_alone = 0
+        self.recipes: list[str] = []
 
-    @initialize(number=st.integers(1, 3), joins=st.lists(SOME, max_size=6))
-    def begin(self, number: int, joins: list[int]) -> None:
+    @initialize(number=st.integers(1, 3), joins=st.lists(SOME, max_size=6), recipes=st.sampled_from(QUEUES))
+    def begin(self, number: int, joins: list[int], recipes: list[str]) -> None:
+        self.recipes = recipes
         self.processes = [Process(self.etcd) for _ in range(number)]
         for process in self.processes:
             process.follow()
@@ -65,14 +93,14 @@ class Crowd(RuleBasedStateMachine):
     def join(self, some: int, fate: Fate, robbed: bool = False) -> None:
         """A thread queues; robbed: its key is deleted, and that is told, before the answer is there."""
         process = choose(self.processes, some)
-        acquisition = process.acquisition()
+        acquisition = process.acquisition(TERMS[choose(self.recipes, some // 3)])
         process.client.fate = fate
         process.client.meanwhile = self.rob if robbed else None
         try:
-            acquisition.join(now())
+            run_blocking(acquisition.join, now())
             process.waits.append(acquisition)
         except EtcdUnavailable:
-            acquisition.withdraw()
+            run_blocking(acquisition.withdraw)
         process.client.meanwhile = None
         if process.failure:  # etcd has told that the lease is gone
             self.begin_anew(process)
@@ -107,12 +135,27 @@ class Crowd(RuleBasedStateMachine):
         process.client.fate = fate
         self.let_go(process, hold)
 
-    @rule(some=SOME, how=st.sampled_from(["joins", "leaves", "begins anew", "begins anew", "overwrites"]))
+    @precondition(lambda self: any(self.writers()))
+    @rule(some=SOME)
+    def downgrade(self, some: int) -> None:
+        """A writer goes on as a reader, in the same place."""
+        process, hold = choose(list(self.writers()), some)
+        try:
+            reader = hold.downgrade()
+        except LockLost:
+            assert hold.lost.is_set() or not self.etcd.has(hold.key, hold.token)
+        else:
+            process.holds[process.holds.index(hold)] = reader
+            assert (reader.key, reader.token) == (hold.key, hold.token)
+
+    @rule(some=SOME, how=st.sampled_from(["joins", "reads", "leaves", "begins anew", "begins anew", "overwrites"]))
     def stranger(self, some: int, how: str) -> None:
         """Somebody with another client; begins anew: under the same name, in a later place."""
         strangers = sorted(kv.key for kv in self.etcd.keys.values() if kv.lease_id == STRANGER)
         if how == "joins" or not strangers:
             self.etcd.create(f"{PREFIX}stranger-{next(self.serial)}", b"", STRANGER)
+        elif how == "reads":
+            self.etcd.create(f"{PREFIX}read/{next(self.serial):019}", b"", STRANGER)
         elif how == "overwrites":
             self.etcd.overwrite(choose(strangers, some))
         else:
@@ -197,10 +240,9 @@ class Crowd(RuleBasedStateMachine):
     # What has to be true at any time
 
     @invariant()
-    def only_the_head_is_called(self) -> None:
-        """Invariant 1: whoever is called, and whose key exists, is the head; and tokens rise."""
+    def only_the_admitted_are_called(self) -> None:
+        """Invariant 1: a ticket that is called, and whose key exists, is admitted; tokens of those alone rise."""
         for process in self.processes:
-            head = process.head()
             for ticket in process.tickets:
                 if ticket.token is None or ticket.key in self.granted:
                     continue
@@ -208,21 +250,27 @@ class Crowd(RuleBasedStateMachine):
                 assert self.etcd.was_created(ticket.key, ticket.token), "the token is not a place in this queue"
                 if not self.etcd.has(ticket.key, ticket.token):
                     continue  # its deletion has not been told yet: nothing that it could know
-                assert head is not None
-                assert (ticket.key, ticket.token) == (head.key, head.create_revision), f"called, but {head} holds"
-                assert ticket.token > self.highest, "tokens do not rise"
-                self.highest = ticket.token
+                assert ticket.key in process.admitted(ticket.rule), "called before its turn"
+                alone = ticket.rule.kind(self.etcd.keys[ticket.key]) is None
+                assert ticket.token > (self.highest if alone else self.highest_alone), "tokens do not rise"
+                self.highest = max(self.highest, ticket.token)
+                if alone:
+                    self.highest_alone = ticket.token
 
     @invariant()
-    def never_two_holders(self) -> None:
+    def only_those_hold_together_that_may(self) -> None:
         """Invariant 1 again, as seen by the critical sections."""
         valid = [
-            hold.key
+            self.etcd.keys[hold.key]
             for process in self.processes
             for hold in process.holds
             if not hold.lost.is_set() and self.etcd.has(hold.key, hold.token)
         ]
-        assert len(valid) <= 1, f"held by {valid}"
+        kinds = {declaration(kv).kind for kv in valid}
+        limit = {"read": len(valid), "permit": 2, "red": len(valid), "blue": len(valid)}
+        assert len(valid) <= 1 or (len(kinds) == 1 and len(valid) <= limit.get(kinds.pop() or "", 1)), (
+            f"held by {valid}"
+        )
 
     @invariant()
     def nobody_is_alarmed_for_nothing(self) -> None:
@@ -234,16 +282,16 @@ class Crowd(RuleBasedStateMachine):
 
     @invariant()
     def who_is_told_everything_knows_everything(self) -> None:
-        """A process that was told everything has called the head, if it is its own, and failed whoever lost its key."""
+        """A process that was told everything has called those of its own that hold, and failed whoever lost its key."""
         for process in self.processes:
             if not process.is_current():
                 continue
-            head = process.head()
             known = [(kv.key, kv.create_revision) for kv in process.queue._view.in_order()]
             assert known == [(kv.key, kv.create_revision) for kv in process.in_order()]
             for acquisition in process.waits:
                 ticket = acquisition._ticket
-                assert ticket.turn.is_set() or head is None or ticket.key != head.key, f"{ticket.key} was not called"
+                called = ticket.turn.is_set()
+                assert called or ticket.key not in process.admitted(ticket.rule), f"{ticket.key} was not called"
                 assert ticket.failure or ticket.key in self.etcd.keys, f"{ticket.key} was not told that it is gone"
             for hold in process.holds:
                 there = self.etcd.has(hold.key, hold.token)
@@ -306,6 +354,10 @@ class Crowd(RuleBasedStateMachine):
     def woken(self) -> Iterator[tuple[Process, Acquisition[Hold]]]:
         return ((process, wait) for process, wait in self.waits() if wait._ticket.turn.is_set())
 
+    def writers(self) -> Iterator[tuple[Process, WriteHold]]:
+        held = ((process, hold) for process in self.processes for hold in process.holds)
+        return ((process, hold) for process, hold in held if isinstance(hold, WriteHold) and not hold.lost.is_set())
+
     def behind(self) -> Iterator[Process]:
         return (process for process in self.processes if process.client.current.listed and process.untold())
 
@@ -323,12 +375,12 @@ class Crowd(RuleBasedStateMachine):
         process.waits.remove(acquisition)
         ticket = acquisition._ticket
         try:
-            hold = acquisition.wait(now())
+            hold = run_blocking(acquisition.wait, now())
         except LockTimeout:
             assert not ticket.turn.is_set()
-            acquisition.withdraw()
+            run_blocking(acquisition.withdraw)
         except (LockCancelled, LockLost):
-            acquisition.withdraw()
+            run_blocking(acquisition.withdraw)
         else:
             assert ticket.failure is None, "a body would run under a lock that is known to be lost"
             assert ticket.token == hold.token
@@ -367,7 +419,7 @@ def test_a_crowd_on_a_bad_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of random steps: never two holders, tokens rise, nobody waits for ever, no key is left."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", -1.0)
     monkeypatch.setattr(wait_queue, "_RETRY_S", (0.0,))
-    monkeypatch.setattr(Hold, "__del__", lambda hold: None)
+    monkeypatch.setattr(HeldKey, "__del__", lambda hold: None)
     run_state_machine_as_test(
         Crowd,
         settings=settings(

@@ -14,6 +14,7 @@ import pytest
 
 from lock import Client, LockCancelled, Mutex, Session
 from lock.queue.wait_queue import WaitQueue
+from lock.runtime.execution import run_blocking
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import wait_until
 
@@ -21,7 +22,7 @@ from tests.support.waiting import wait_until
 def test_a_cancellation_that_comes_with_the_turn_is_too_late(session: Session) -> None:
     """Between the turn and the return of acquire, cancel changes nothing: the hold is good, and not lost."""
     acquisition = Mutex(session, "cancel/late").new_acquisition()
-    with acquisition.run(math.inf) as hold:
+    with run_blocking(acquisition.run, math.inf) as hold:
         acquisition.cancel()
         hold.ensure()
         assert not hold.lost.is_set()
@@ -58,13 +59,13 @@ def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
     client: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
-    create_alone = session.client.create_alone
+    ask = session.client.ask
 
-    def drain_meanwhile(*args: Any, **options: Any) -> Any:
+    async def drain_meanwhile(*args: Any, **options: Any) -> Any:
         session.cancel_waiters()
-        return create_alone(*args, **options)
+        return await ask(*args, **options)
 
-    monkeypatch.setattr(session.client, "create_alone", drain_meanwhile)
+    monkeypatch.setattr(session.client, "ask", drain_meanwhile)
     with pytest.raises(LockCancelled):
         Mutex(session, "cancel/try").try_acquire()
     wait_until(lambda: not keys(client, "cancel/try"))

@@ -221,10 +221,10 @@ def test_who_comes_while_the_last_one_gives_up_queues_for_himself(
     """A key that is about to be deleted is not taken over."""
     withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
 
-    def withdraw_late(acquisition: Acquisition[Hold]) -> None:
+    async def withdraw_late(acquisition: Acquisition[Hold]) -> None:
         withdrawing.set()
         assert go_on.wait(WAIT_S)
-        withdraw(acquisition)
+        await withdraw(acquisition)
 
     monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
     mutex = CohortMutex(session, "cohort/late")

@@ -84,9 +84,9 @@ def test_a_key_that_fences_is_deleted_before_the_next_one_holds(
     wait_until(lambda: hold._queue.length() == 2)
     delete, heads = session.delete, []
 
-    def watched(*args: Any, **options: Any) -> bool:
+    async def watched(*args: Any, **options: Any) -> bool:
         heads.append(hold._queue.holder())
-        return delete(*args, **options)
+        return await delete(*args, **options)
 
     monkeypatch.setattr(session, "delete", watched)
     if fences:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
+from lock.runtime.execution import Execution
 from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
 from tests.support.waiting import wait_until
 
@@ -140,9 +141,9 @@ def test_a_cancellation_between_two_names_is_not_missed(
     following = lock._mutexes[place]
     begin = following.new_acquisition
 
-    def cancelled_before_it_begins() -> object:
+    def cancelled_before_it_begins(execution: Execution) -> object:
         lock.cancel()
-        return begin()
+        return begin(execution)
 
     following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
     with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):

@@ -18,9 +18,11 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, Hold, LockCancelled, Mutex, NotHeld, Session, SessionLost, connect
+from lock.etcd.requests import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
 from lock.runtime import clock
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
 from tests.support.lock import (
@@ -210,26 +212,26 @@ def test_an_attempt_rides_out_a_reset_connection(
     client: Client, far_session: Session, proxy: Proxy, name: str, monkeypatch: pytest.MonkeyPatch, stalled: str
 ) -> None:
     """try_acquire() tries once more; a key that it has written without an answer is its own."""
-    create_alone, attempts = far_session.client.create_alone, list[float]()
+    ask, attempts = far_session.client.ask, list[float]()
 
-    def reset_once(*args: Any, **options: Any) -> KeyValue | None:
-        attempts.append(clock.now())
-        if len(attempts) > 1:
-            return create_alone(*args, **options)
+    async def reset_once(execution: Execution, call: Call[object], **options: Any) -> object:
+        attempts.extend([clock.now()] if hasattr(call.request, "success") else [])
+        if len(attempts) != 1 or not hasattr(call.request, "success"):
+            return await ask(execution, call, **options)
         proxy.stall(stalled)
-        writing = in_thread(create_alone, *args, **options)
+        writing = in_thread(run_blocking, partial(ask, execution, call, **options))
         if stalled == ANSWERS:
             wait_until(lambda: keys(client, name))
         proxy.reset()
         proxy.resume()
         return writing.result(WAIT_S)
 
-    monkeypatch.setattr(far_session.client, "create_alone", reset_once)
+    monkeypatch.setattr(far_session.client, "ask", reset_once)
     hold = Mutex(far_session, name).try_acquire()
     assert hold is not None
+    assert len(attempts) == 2
     assert keys(client, name) == [hold.key]
     hold.release()
-    assert len(attempts) == 2
 
 
 def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
@@ -316,14 +318,17 @@ def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
 ) -> None:
     """It found the lock taken when it was repeated; the write that was not answered may still arrive."""
     attempted: list[str] = []
-    create_alone = session.client.create_alone
+    ask = session.client.ask
 
-    def repeated(prefix: str, key: str, *rest: Any, unanswered: Callable[[], None], **options: Any) -> KeyValue | None:
-        attempted.append(key)
-        unanswered()
-        return create_alone(prefix, key, *rest, unanswered=unanswered, **options)
+    async def repeated(
+        execution: Any, call: Any, *, unanswered: Callable[[], None] | None = None, **options: Any
+    ) -> object:
+        if unanswered is not None:
+            attempted.append(call.request.success[0].request_put.key.decode())
+            unanswered()
+        return await ask(execution, call, unanswered=unanswered, **options)
 
-    monkeypatch.setattr(session.client, "create_alone", repeated)
+    monkeypatch.setattr(session.client, "ask", repeated)
     with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
         assert Mutex(session, name).try_acquire() is None
         client.create(attempted[0], b"", session.lease_id)
@@ -382,7 +387,9 @@ def make_keys(client: Client, session: Session, name: str, count: int) -> list[K
 
 def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) -> list[Future[bool]]:
     """Deletions that a busy janitor has been asked for."""
-    deletions = [in_thread(session.delete, kv.key, kv.create_revision, timeout=timeout) for kv in kvs]
+    deletions = [
+        in_thread(run_blocking, session.delete, BLOCKING, kv.key, kv.create_revision, timeout=timeout) for kv in kvs
+    ]
     wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
     return deletions
 
@@ -423,13 +430,15 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     monkeypatch.setattr(janitor, "_COMPANY_S", 60.0)
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
-    waiting = in_thread(session.delete, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
+    waiting = in_thread(
+        lambda: run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
+    )
     wait_until(lambda: session._janitor._pending)
     session.close()
     with pytest.raises(EtcdUnavailable, match="was closed"):
         waiting.result(WAIT_S)
     with pytest.raises(EtcdUnavailable, match="was closed"):
-        session.delete(kv.key, kv.create_revision, timeout=60.0)
+        run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
 
 
 class StrictEtcd(Etcd):

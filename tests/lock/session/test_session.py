@@ -8,12 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, LockCancelled, Mutex, Session, SessionLost, connect
+from lock import Client, EtcdUnavailable, KeyValue, LockCancelled, Mutex, Session, SessionLost, connect
 from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
@@ -536,21 +537,23 @@ def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
     assert 1 <= caplog.text.count("RuntimeError") < 20
 
 
-@pytest.mark.parametrize(("attempt", "create"), [(Mutex.acquire, "create"), (Mutex.try_acquire, "create_alone")])
+@pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
 def test_a_turn_that_comes_after_the_deadline_is_no_hold(
-    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object], create: str
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
 ) -> None:
     """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
     with Session(client, ttl=60) as session:
-        answer = getattr(client, create)
+        ask = client.ask
 
-        def answer_late(*args: object, **options: object) -> object:
-            written = answer(*args, **options)
+        async def answer_late(*args: Any, **options: Any) -> object:
+            written = await ask(*args, **options)
+            if not isinstance(written, KeyValue):
+                return written
             wait_until(lambda: session.queues.followed[f"{name}/"].length() == 1)
             session.lease._deadline = 0.0
             return written
 
-        monkeypatch.setattr(client, create, answer_late)
+        monkeypatch.setattr(client, "ask", answer_late)
         with pytest.raises(SessionLost):
             attempt(Mutex(session, name))
         wait_until(lambda: not keys(client, name))

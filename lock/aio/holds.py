@@ -1,0 +1,170 @@
+"""Holds for tasks: those of `lock`, with a release that is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import lock as sync
+from lock.aio.execution import Suspending
+from lock.errors import LockError
+from lock.etcd.requests import Created
+from lock.runtime.execution import Execution
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Held(Protocol):
+    """A hold of `lock`."""
+
+    def remaining(self) -> float: ...
+    def ensure(self) -> None: ...
+    def on_lost(self, callback: Callable[[], object]) -> None: ...
+    def add_listener(self, listener: Callable[[], object]) -> None: ...
+    def drop(self) -> None: ...
+    async def releasing(self, execution: Execution) -> None: ...
+
+
+HeldT = TypeVar("HeldT", bound=Held)
+HoldT = TypeVar("HoldT", bound=sync.Hold)
+
+
+class Lost:
+    """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
+
+    def __init__(self, held: Held) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._is_set = False
+        held.add_listener(self._set)
+
+    def is_set(self) -> bool:
+        """Whether it is lost."""
+        return self._is_set
+
+    async def wait(self) -> None:
+        """Until it is lost."""
+        await self._event.wait()
+
+    def __await__(self) -> Generator[object, None, None]:
+        return self.wait().__await__()
+
+    def _set(self) -> None:
+        self._is_set = True
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(self._event.set)
+
+
+class AsyncHold(Generic[HeldT]):
+    """What is held, by a task. Leaving ``async with`` releases it.
+
+    Attributes:
+        lost: set as soon as it is known that the lock is not ours any more; can be awaited.
+    """
+
+    def __init__(self, held: HeldT) -> None:
+        self._held = held
+        self.lost = Lost(held)
+
+    def remaining(self) -> float:
+        """See `lock.Hold.remaining`; asks nobody."""
+        return self._held.remaining()
+
+    def ensure(self) -> None:
+        """See `lock.Hold.ensure`; asks nobody."""
+        self._held.ensure()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, from a thread of the session, when the lock is lost; at once if it is already."""
+        self._held.on_lost(callback)
+
+    async def release(self) -> None:
+        """Free the lock; returns and raises as `lock.Hold.release`. A task that is cancelled here has released it."""
+        await self._held.releasing(Suspending())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.release()
+        except LockError:
+            if exc_type is None:  # the error of the body matters more
+                raise
+
+
+class Permit(AsyncHold[sync.Permit]):
+    """One of a semaphore's permits, held. It has no token.
+
+    Attributes:
+        name: the semaphore's name.
+        key: the key in etcd that holds.
+    """
+
+    def __init__(self, held: sync.Permit) -> None:
+        super().__init__(held)
+        self.name, self.key = held.name, held.key
+
+
+class Hold(AsyncHold[HoldT]):
+    """A lock, held by a task.
+
+    Attributes:
+        name: the lock's name.
+        key: the key in etcd that holds.
+        token: the fencing token, as that of `lock.Hold`.
+    """
+
+    def __init__(self, held: HoldT) -> None:
+        super().__init__(held)
+        self.name, self.key, self.token = held.name, held.key, held.token
+
+    def is_owner(self) -> Created:
+        """See `lock.Hold.is_owner`."""
+        return self._held.is_owner()
+
+    def contended(self) -> bool:
+        """See `lock.Hold.contended`."""
+        return self._held.contended()
+
+
+class ReadHold(Hold[sync.ReadHold]):
+    """A lock held for reading, together with other readers."""
+
+    def upgrade(self) -> None:
+        """See `lock.ReadHold.upgrade`: refused."""
+        self._held.upgrade()
+
+
+class WriteHold(Hold[sync.WriteHold]):
+    """A lock held for writing, alone."""
+
+    async def downgrade(self) -> ReadHold:
+        """Go on as a reader in the same place: see `lock.WriteHold.downgrade`."""
+        return ReadHold(await self._held.downgrading(Suspending()))
+
+
+class Leadership(Hold[sync.Leadership]):
+    """An election won. Leaving ``async with`` resigns."""
+
+    async def proclaim(self, value: str) -> None:
+        """Let everybody who observes see another value: see `lock.Leadership.proclaim`."""
+        await self._held.proclaiming(Suspending(), value)
+
+
+class MultiHold(AsyncHold[sync.MultiHold]):
+    """Several locks, held by a task.
+
+    Attributes:
+        tokens: the fencing token of each name.
+    """
+
+    def __init__(self, held: sync.MultiHold) -> None:
+        super().__init__(held)
+        self.tokens = held.tokens

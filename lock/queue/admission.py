@@ -1,0 +1,135 @@
+"""Who may hold together: a rule over the queue, and how far a rule lets the queue in.
+
+Each recipe is such a rule. Mutex: nobody before me. Semaphore: fewer than n before me. Read-write lock: for a reader
+no writer before it, for a writer nobody. A rule looks only at keys that stand before a key, and stays true when some of
+them leave, so an old view of the queue is safe: `lock.queue.view` proves it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+from lock.model import KeyValue, declaration
+
+
+class Admission(ABC):
+    """A rule that says which keys of a queue may hold at the same time.
+
+    Keys are admitted in the order of the queue: a key that has to wait holds up all behind it, so no one starves. The
+    first key always holds. A key of unknown kind, such as that of ``etcdctl lock``, is exclusive: it holds alone.
+
+    A rule has to stay true when keys before mine leave: if `admits(kind, ahead)`, then also with any smaller `ahead`.
+    Rules that are equal are taken for one rule, so make it a frozen dataclass.
+    """
+
+    def kind(self, kv: KeyValue) -> str | None:
+        """What a key is to this rule; None is exclusive. By default what the key's value declares."""
+        return declaration(kv).kind
+
+    @abstractmethod
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        """Whether a key of this kind may hold together with those before it, which all hold.
+
+        Args:
+            kind: of the key.
+            ahead: how many keys of each kind stand before it; no exclusive one, and at least one in all.
+        """
+
+    def conflict(self, first: KeyValue) -> str | None:
+        """Why no key can wait by this rule behind the first key of the queue; None if one can."""
+        return None
+
+
+class Exclusive(Admission):
+    """Each key holds alone."""
+
+    def kind(self, kv: KeyValue) -> str | None:
+        """Exclusive, whatever it declares."""
+        return None
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        """Never."""
+        return False
+
+
+EXCLUSIVE = Exclusive()
+
+
+class Frontier:
+    """How far one rule lets a queue in: its first keys hold, the others wait. Not thread-safe.
+
+    Each key is looked at once, when it is its turn; whatever leaves, however many hold, costs the same.
+
+    Args:
+        rule: which keys may hold together.
+        keys: the queue, in order.
+    """
+
+    def __init__(self, rule: Admission, keys: Iterable[KeyValue]) -> None:
+        self._rule = rule
+        self._admitted: dict[str, str | None] = {}
+        self._waiting = OrderedDict((kv.key, rule.kind(kv)) for kv in keys)
+        self._ahead: dict[str, int] = {}  # of those admitted, by kind
+        self._exclusive = 0  # of those admitted
+        self._first: KeyValue | None = None
+        self._conflict: str | None = None  # with that one
+
+    def put(self, kv: KeyValue) -> None:
+        """A key has come, behind all others; or it was overwritten, and keeps its place."""
+        kind = self._rule.kind(kv)
+        if kv.key in self._admitted:
+            self._count(self._admitted[kv.key], -1)
+            self._count(kind, 1)
+            self._admitted[kv.key] = kind
+        else:
+            self._waiting[kv.key] = kind
+
+    def remove(self, key: str) -> None:
+        """A key has left."""
+        if key in self._admitted:
+            self._count(self._admitted.pop(key), -1)
+        else:
+            self._waiting.pop(key, None)
+
+    def advance(self) -> list[str]:
+        """The keys that hold from now on."""
+        admitted = []
+        while self._waiting:
+            key, kind = next(iter(self._waiting.items()))
+            if self._admitted and not self._joins(kind):
+                break
+            del self._waiting[key]
+            self._admitted[key] = kind
+            self._count(kind, 1)
+            admitted.append(key)
+        return admitted
+
+    def holds(self, key: str) -> bool:
+        """Whether a key was admitted."""
+        return key in self._admitted
+
+    def has_waiters(self) -> bool:
+        """Whether a key was not admitted."""
+        return bool(self._waiting)
+
+    def conflict(self, first: KeyValue | None) -> str | None:
+        """Why no key can wait behind the first one; asked of the rule once for each first key."""
+        if first is not self._first:
+            self._first = first
+            self._conflict = None if first is None else self._rule.conflict(first)
+        return self._conflict
+
+    def _joins(self, kind: str | None) -> bool:
+        return kind is not None and not self._exclusive and self._rule.admits(kind, self._ahead)
+
+    def _count(self, kind: str | None, change: int) -> None:
+        if kind is None:
+            self._exclusive += change
+            return
+        count = self._ahead.get(kind, 0) + change
+        if count:
+            self._ahead[kind] = count
+        else:
+            del self._ahead[kind]

@@ -1,0 +1,139 @@
+"""What the locks share that queue with a key for each acquisition; and a lock by a rule of one's own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from lock.model import Contender, Declaration
+from lock.queue.admission import Admission
+from lock.queue.contenders import contenders_of
+from lock.queue.names import queue_prefix
+from lock.recipes.acquisition import ALONE, Acquisition, Terms
+from lock.recipes.hold import HeldKey, Hold
+from lock.recipes.lockable import Lockable
+from lock.runtime.cancellation import CancelToken
+from lock.runtime.clock import check_number, deadline
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.session.session import Session
+
+HoldT = TypeVar("HoldT", bound=HeldKey)
+
+
+class QueuedLock(Lockable, Generic[HoldT]):
+    """One name, to be locked by any thread; costs nothing until used and may be shared.
+
+    Each acquisition queues with a key of its own, so threads of one process compete like strangers.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        hold: type[HoldT],
+        *,
+        terms: Terms = ALONE,
+        max_hold: float | None = None,
+        **options: Any,
+    ) -> None:
+        if max_hold is not None:
+            check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
+        self.session = session
+        self.name = name
+        self.max_hold = max_hold
+        self._prefix = queue_prefix(name)
+        self._terms = terms
+        self._make = partial(hold, max_hold=max_hold, **options)
+        self._waiting: set[Acquisition[HoldT]] = set()
+
+    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
+        """Wait for the lock; use the result in ``with``, or release it.
+
+        Args:
+            timeout: seconds to wait; None waits for as long as the session lives, and 0 takes the lock if it is free,
+                with the few milliseconds that this needs. (`try_acquire` returns None instead of raising.)
+            cancel: ends this wait when it is cancelled.
+
+        Raises:
+            ValueError: `timeout` is negative; TypeError: it is no number.
+            LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
+            LockCancelled: the wait was cancelled from another thread.
+            LockLost: the key that queued was deleted by somebody else.
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not confirm a place in the queue in time.
+            AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
+        """
+        return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
+
+    def try_acquire(self) -> HoldT | None:
+        """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
+
+        Raises:
+            LockCancelled: the session is draining.
+            SessionLost: the session is over.
+            EtcdUnavailable: etcd did not answer in time.
+            AdmissionConflict: see `acquire`.
+        """
+        return run_blocking(self.attempting, BLOCKING)
+
+    def cancel(self) -> None:
+        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        self.session.client.check_process()
+        for acquisition in list(self._waiting):
+            acquisition.cancel()
+
+    def locked(self) -> bool:
+        """Whether it is held at this moment, by any client; asks etcd. For showing: it may be over when you read it.
+
+        Raises:
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        return self.session.client.has_keys(self._prefix)
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits, holders first, with the seconds that their leases have left; asks etcd.
+
+        Raises:
+            EtcdUnavailable: etcd did not answer in time.
+        """
+        return contenders_of(self.session.client, self._prefix, self._terms.rule)
+
+    # For the recipes
+
+    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> HoldT:
+        """The steps of `acquire`; `until` is a time of `lock.runtime.clock`."""
+        acquisition = self.new_acquisition(execution)
+        self._waiting.add(acquisition)
+        try:
+            return await acquisition.run(until, cancel)
+        finally:
+            self._waiting.discard(acquisition)
+
+    async def attempting(self, execution: Execution) -> HoldT | None:
+        """The steps of `try_acquire`."""
+        return await self.new_acquisition(execution).attempt()
+
+    def new_acquisition(self, execution: Execution = BLOCKING) -> Acquisition[HoldT]:
+        """One attempt, not begun."""
+        return Acquisition(self.session, self.name, self._prefix, self._make, terms=self._terms, execution=execution)
+
+
+class RuleLock(QueuedLock[Hold]):
+    """A lock by a rule of your own: which holds go together, the rule says; everything else is as with `Mutex`.
+
+    Args:
+        session: the process's session.
+        name: as for `Mutex`. All that use a name have to go by the same rule.
+        rule: see `Admission`.
+        kind: what this object's keys declare themselves to be, for the rule to read; None is exclusive.
+        max_hold: as for `Mutex`.
+
+    Raises:
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
+        ValueError: `max_hold` is not positive.
+    """
+
+    def __init__(
+        self, session: Session, name: str, rule: Admission, *, kind: str | None, max_hold: float | None = None
+    ) -> None:
+        super().__init__(session, name, Hold, terms=Terms(rule, Declaration(kind)), max_hold=max_hold)

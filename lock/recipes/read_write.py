@@ -1,0 +1,165 @@
+"""Many readers or one writer of one name over all processes, first come first served.
+
+Rules: a reader needs no writer before it, a writer needs nobody before it. So readers that come behind a waiting writer
+wait for it, and no writer starves. Any key that is not a reader's is exclusive: of a `Mutex`, of ``etcdctl lock``, of
+Go's ``concurrency.Mutex`` (a reader that looks only for writers does not see them: etcd issue 6408).
+
+Readers stand under ``NAME/read/``, writers under ``NAME/write/``, where Go's ``recipes.RWMutex`` looks for them.
+
+Error handling: as `lock.recipes.mutex`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from lock.errors import UpgradeRefused
+from lock.model import Contender, Declaration, KeyValue, declaration
+from lock.queue.admission import Admission
+from lock.recipes.acquisition import Terms
+from lock.recipes.hold import Hold
+from lock.recipes.lockable import Lockable
+from lock.recipes.queued_lock import QueuedLock
+from lock.runtime.cancellation import CancelToken
+from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.session.session import Session
+
+_READ, _WRITE = "read", "write"
+_GO_READER = re.compile(r"/read/\d{19}\Z")  # the key of recipes.RWMutex: nanoseconds since 1970
+_REFUSED = "a reader cannot become a writer: two that try wait for each other. Release, acquire write, and read again"
+
+
+@dataclass(frozen=True)
+class ReadersTogether(Admission):
+    """Readers hold together, everybody else alone."""
+
+    def kind(self, kv: KeyValue) -> str | None:
+        """A reader of ours or of Go's; None for all others."""
+        if declaration(kv).kind == _READ or (not kv.value and _GO_READER.search(kv.key)):
+            return _READ
+        return None
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        """Readers before a reader."""
+        return True
+
+
+class ReadHold(Hold):
+    """A lock held for reading, together with other readers.
+
+    Attributes:
+        token: a fencing token to be checked by the resource and not to be raised there: see docs/lock.md.
+    """
+
+    def upgrade(self) -> None:
+        """Refused: two readers that want to become writers would wait for each other for ever (kazoo issue 649).
+
+        Raises:
+            UpgradeRefused: always; release, acquire `write`, and read again what was read.
+        """
+        raise UpgradeRefused(f"lock {self.name!r}: {_REFUSED}")
+
+
+class WriteHold(Hold):
+    """A lock held for writing, alone."""
+
+    def downgrade(self) -> ReadHold:
+        """Go on as a reader in the same place, and let the readers behind it in; nobody can write in between.
+
+        The result has the same key and token; this hold counts as released. Not where Go's ``recipes.RWMutex`` queues
+        as well: its writers don't see a key that was overwritten.
+
+        Raises:
+            LockLost: the lock was lost.
+            NotHeld: it was released.
+            EtcdUnavailable: etcd did not answer in time; the hold is given up.
+        """
+        return run_blocking(self.downgrading, BLOCKING)
+
+    async def downgrading(self, execution: Execution) -> ReadHold:
+        """For the recipes: the steps of `downgrade`."""
+        self.ensure()
+        value = self._session.identity(Declaration(_READ))
+        reader = self._pass_on(ReadHold)  # first: whatever happens to the answer, others may read from now on
+        try:
+            await reader.overwriting(execution, value)
+        except BaseException:
+            reader.drop()
+            raise
+        return reader
+
+
+class ReadLock(QueuedLock[ReadHold]):
+    """The readers' side of a `ReadWriteLock`."""
+
+    def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
+        super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
+        self._held: WeakValueDictionary[object, ReadHold] = WeakValueDictionary()
+
+    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
+        """For the recipes: the steps of `acquire`."""
+        hold = await super().acquiring(execution, until, cancel)
+        self._held[execution.owner] = hold
+        return hold
+
+    async def attempting(self, execution: Execution) -> ReadHold | None:
+        """For the recipes: the steps of `try_acquire`."""
+        hold = await super().attempting(execution)
+        if hold is not None:
+            self._held[execution.owner] = hold
+        return hold
+
+    def is_held_by(self, owner: object) -> bool:
+        """Whether a thread or task reads: what it acquired last, it has not released."""
+        hold = self._held.get(owner)
+        return hold is not None and not hold.released
+
+
+class WriteLock(QueuedLock[WriteHold]):
+    """The writers' side of a `ReadWriteLock`."""
+
+    def __init__(self, session: Session, name: str, readers: ReadLock, *, max_hold: float | None = None) -> None:
+        super().__init__(session, name, WriteHold, terms=_terms(_WRITE), max_hold=max_hold)
+        self._readers = readers
+
+    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> WriteHold:
+        """For the recipes: the steps of `acquire`."""
+        if self._readers.is_held_by(execution.owner):
+            raise UpgradeRefused(f"lock {self.name!r}: {_REFUSED}")
+        return await super().acquiring(execution, until, cancel)
+
+
+class ReadWriteLock(Lockable):
+    """One name, locked by many readers or by one writer; costs nothing until used and may be shared.
+
+    ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read.acquire(timeout=5) as hold``. A thread
+    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself.
+
+    Args:
+        session: the process's session.
+        name: as for `Mutex`.
+        max_hold: as for `Mutex`, for readers and writers.
+
+    Attributes:
+        read: its holds are `ReadHold`.
+        write: its holds are `WriteHold`.
+
+    Raises:
+        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
+        ValueError: `max_hold` is not positive.
+    """
+
+    def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
+        self.read = ReadLock(session, name, max_hold=max_hold)
+        self.write = WriteLock(session, name, self.read, max_hold=max_hold)
+
+    def contenders(self) -> list[Contender]:
+        """Who holds and who waits, holders first; raises as `Mutex.contenders`."""
+        return self.read.contenders()
+
+
+def _terms(kind: str) -> Terms:
+    return Terms(ReadersTogether(), Declaration(kind), f"{kind}/")

@@ -1,0 +1,90 @@
+"""How the steps of a recipe wait: by blocking their thread, or by suspending their task.
+
+The steps are coroutines, written once. A thread runs them with `run_blocking`: each step blocks, so nothing is ever
+suspended, and an interrupt goes through their frames as through any others. `lock.aio` awaits them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Execution(Protocol):
+    """What takes time.
+
+    Attributes:
+        owner: the thread or task that the steps are done for.
+    """
+
+    @property
+    def owner(self) -> object: ...
+
+    async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
+        """Until the event is set, for `timeout` seconds at most; whether it is."""
+
+    async def call(self, blocking: Callable[[], T]) -> T:
+        """What a call returns that blocks for a while."""
+
+    async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
+        """The response to a gRPC request with one response."""
+
+    def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
+        """In it a write may be sent; where there are very many, wait for it, for `timeout` seconds at most.
+
+        Raises:
+            EtcdUnavailable: there was none in that time.
+        """
+
+    async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What these steps return; no KeyboardInterrupt stops them halfway."""
+
+
+class Blocking:
+    """Blocks the thread."""
+
+    @property
+    def owner(self) -> object:
+        """This thread."""
+        return threading.current_thread()
+
+    async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
+        """See `Execution`."""
+        return event.wait(timeout)
+
+    async def call(self, blocking: Callable[[], T]) -> T:
+        """See `Execution`."""
+        return blocking()
+
+    async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
+        """See `Execution`."""
+        return method(request, **options)
+
+    def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
+        """See `Execution`; there are no more writes than threads."""
+        return contextlib.nullcontext()
+
+    async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """See `Execution`."""
+        return run_uninterrupted(lambda: run_blocking(steps))
+
+
+BLOCKING = Blocking()
+
+
+def run_blocking(steps: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **options: P.kwargs) -> T:
+    """What these steps return, with `BLOCKING` for their execution."""
+    try:
+        steps(*args, **options).send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("a step that blocks was suspended")

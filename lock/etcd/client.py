@@ -149,6 +149,13 @@ class Client:
         """
         return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
 
+    def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
+
+        A repetition changes nothing, for the first one has changed the mod revision.
+        """
+        return self.answer(self.requests.replace(kv, value), timeout)
+
     def delete(
         self,
         key: str,

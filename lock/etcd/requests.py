@@ -75,10 +75,7 @@ class Requests:
         return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id))
 
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
-
-        A repetition changes nothing, for the first one has changed the mod revision.
-        """
+        """Give a key another value if it is still as `kv` says; see `Client.replace`."""
         unchanged = rpc.Compare(
             key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TypeVar
 
 import pytest
@@ -23,24 +22,14 @@ from hypothesis.stateful import (
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
 from lock.model import Declaration, declaration
 from lock.queue import wait_queue
-from lock.queue.admission import Admission
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.read_write import ReadersTogether, WriteHold
 from lock.recipes.semaphore import UpTo
 from lock.runtime.clock import now
 from lock.runtime.execution import run_blocking
+from tests.lock.queue.rules import OneKind
 from tests.support.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Process
-
-
-@dataclass(frozen=True)
-class OneKind(Admission):
-    """A rule of one's own: keys of one kind hold together (etcd issue 12490)."""
-
-    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """No other kind before it."""
-        return set(ahead) == {kind}
-
 
 T = TypeVar("T")
 SOME = st.integers(0, 10_000)  # chooses one of what there is at that moment

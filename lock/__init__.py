@@ -25,9 +25,11 @@ from lock.errors import (
 )
 from lock.etcd.client import Client, connect
 from lock.etcd.observer import Observer
+from lock.etcd.requests import Created
 from lock.etcd.transport import Tls
 from lock.model import Contender, KeyValue
 from lock.queue.admission import Admission
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.cohort import CohortMutex
 from lock.recipes.election import Election, Leader, Leadership, Observation
 from lock.recipes.hold import Hold
@@ -38,7 +40,6 @@ from lock.recipes.read_write import ReadHold, ReadWriteLock, WriteHold
 from lock.recipes.reentrant import ReentrantHold, ReentrantMutex
 from lock.recipes.semaphore import Permit, Semaphore
 from lock.recipes.turn import CohortToken, Turn
-from lock.runtime.cancellation import CancelToken
 from lock.session.session import Session
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "CohortMutex",
     "CohortToken",
     "Contender",
+    "Created",
     "Election",
     "EtcdDenied",
     "EtcdError",

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from lock.errors import EtcdUnavailable
+from lock import EtcdUnavailable
 from lock.runtime.interrupts import InterruptSafeEvent
 
 T = TypeVar("T")

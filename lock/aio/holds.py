@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
-from lock.errors import LockError
-from lock.etcd.requests import Created
 from lock.runtime.execution import Execution
 
 if TYPE_CHECKING:
@@ -94,7 +92,7 @@ class AsyncHold(Generic[HeldT]):
     ) -> None:
         try:
             await self.release()
-        except LockError:
+        except sync.LockError:
             if exc_type is None:  # the error of the body matters more
                 raise
 
@@ -125,7 +123,7 @@ class Hold(AsyncHold[HoldT]):
         super().__init__(held)
         self.name, self.key, self.token = held.name, held.key, held.token
 
-    def is_owner(self) -> Created:
+    def is_owner(self) -> sync.Created:
         """See `lock.Hold.is_owner`."""
         return self._held.is_owner()
 

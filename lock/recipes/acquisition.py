@@ -27,8 +27,8 @@ from lock.errors import (
 from lock.etcd.requests import Call
 from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import now
 from lock.runtime.execution import BLOCKING, Execution
 from lock.session.session import Session
@@ -292,10 +292,8 @@ class Acquisition(Generic[HoldT_co]):
         return LockTimeout(message, holder=holder)
 
     async def _ttl_left(self, lease_id: int) -> int | None:
-        if not lease_id:
-            return None
+        call = self._client.requests.time_to_live(lease_id)
         try:
-            call = self._client.requests.time_to_live(lease_id)
-            return (await self._client.ask(self._execution, call, timeout=_FAREWELL_S)).ttl
+            return (await self._client.ask(self._execution, call, timeout=_FAREWELL_S)).ttl if lease_id else None
         except EtcdError:
             return None

@@ -22,8 +22,8 @@ from lock.queue.names import queue_prefix
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import Acquisition
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.interrupts import run_detached

@@ -17,10 +17,10 @@ from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.queue.names import queue_prefix
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold, Releasable
 from lock.recipes.lockable import Lockable
 from lock.recipes.mutex import Mutex
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.lost_event import LostEvent

@@ -10,9 +10,9 @@ from lock.queue.admission import Admission
 from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.lockable import Lockable
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.clock import check_number, deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session

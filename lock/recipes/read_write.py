@@ -20,10 +20,10 @@ from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
 from lock.queue.admission import Admission
 from lock.recipes.acquisition import Terms
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
 from lock.recipes.lockable import Lockable
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session
 

@@ -12,9 +12,9 @@ import threading
 from weakref import WeakValueDictionary
 
 from lock.errors import NotHeld
+from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import Hold
 from lock.recipes.queued_lock import QueuedLock
-from lock.runtime.cancellation import CancelToken
 from lock.runtime.execution import Execution
 from lock.session.session import Session
 

@@ -104,9 +104,7 @@ def test_an_upgrade_is_refused(session: Session, name: str) -> None:
     lock.write.acquire(timeout=WAIT_S).release()
 
 
-@pytest.mark.parametrize(
-    ("key", "together"), [("read/1732000000000000000", True), ("write/1732000000000000000", False)]
-)
+@pytest.mark.parametrize(("folder", "together"), [("read", True), ("write", False)])
 def test_gos_rwmutex_stands_in_the_same_queue(
     client: Client, session: Session, name: str, folder: str, together: bool
 ) -> None:

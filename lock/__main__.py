@@ -63,6 +63,8 @@ def main() -> None:
       python -m lock deploy/shop -- ./deploy.sh         one deployment at a time
       python -m lock --try nightly -- ./report.sh       only if nobody else is at it
       python -m lock --timeout 30 deploy/shop -- make   give up after half a minute
+      python -m lock --shared deploy/shop -- ./test.sh  together with others that share, but not with a deployment
+      python -m lock --limit 3 builds -- make           at most three at a time
       python -m lock hold trace                         a lock that is called like a subcommand
       python -m lock trace -- make                      the same, with a command
       python -m lock trace demo | tee cycle.sh          what it prints is a script for etcdctl

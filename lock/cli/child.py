@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from lock.cli import guardian
 from lock.cli.exit_codes import Exit
 from lock.cli.signals import await_event
-from lock.recipes.hold import Hold
+from lock.recipes.hold import HeldKey
 
 _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what has not ended
 
@@ -59,7 +59,7 @@ class Child:
         if number not in (signal.SIGINT, signal.SIGQUIT) or not _in_foreground():
             self._tell("signal", number)
 
-    def wait(self, hold: Hold) -> int | None:
+    def wait(self, hold: HeldKey) -> int | None:
         """Its exit code as a shell tells it (128 + n after signal n), or None as soon as it has to be ended.
 
         That is when `hold` is lost, or when the guardian was killed.

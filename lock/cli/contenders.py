@@ -6,10 +6,12 @@ import click
 
 from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import Connection, connection_options, name_argument
-from lock.model import Contender, printable
-from lock.queue.admission import EXCLUSIVE
+from lock.model import UNDECLARED, Contender, KeyValue, declaration, printable
+from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
+from lock.recipes.read_write import ReadersTogether
+from lock.recipes.semaphore import UpTo
 
 _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")
 
@@ -20,10 +22,11 @@ _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")
 def contenders(connection: Connection, *, name: str) -> None:
     """Show who holds the lock NAME and who waits for it, in order, with the seconds that their leases have left.
 
-    It joins no queue and writes nothing.
+    Of readers and of permits several hold. It joins no queue and writes nothing.
     """
     with errors_as_exit_codes(), connection.open() as client:
-        queue = contenders_of(client, queue_prefix(name), EXCLUSIVE)
+        prefix = queue_prefix(name)
+        queue = contenders_of(client, prefix, _rule_of(client.get_prefix(prefix).keys[:1]))
     if not queue:
         click.echo(f"nobody holds {name}, and nobody waits")
         return
@@ -33,8 +36,18 @@ def contenders(connection: Connection, *, name: str) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def _rule_of(first: list[KeyValue]) -> Admission:
+    """The rule that the queue goes by, as far as its first key tells."""
+    declared = declaration(first[0]) if first else UNDECLARED
+    if declared.limit is not None and declared.limit > 0:
+        return UpTo(declared.limit)
+    return ReadersTogether() if first and ReadersTogether().kind(first[0]) else EXCLUSIVE
+
+
 def _row(place: int, contender: Contender) -> tuple[str, ...]:
-    role = "holds" if place == 0 else f"waits, {place}."
+    role = "holds" if contender.holds else f"waits, {place}."
+    if contender.kind is not None:
+        role += f" ({printable(contender.kind)})"
     queued = "" if contender.queued_s is None else f"{contender.queued_s:.1f} s"
     ttl = "" if contender.ttl_s is None else f"{max(contender.ttl_s, 0)} s"
     return role, str(contender.token), queued, ttl, printable(contender.key), contender.owner

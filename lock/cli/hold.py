@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
+from typing import Any
 
 import click
 
@@ -13,8 +14,11 @@ from lock.cli.options import Connection, Seconds, connection_options, name_argum
 from lock.cli.signals import Signals, Stopped, await_event
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
-from lock.recipes.hold import Hold
+from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.mutex import Mutex
+from lock.recipes.queued_lock import QueuedLock
+from lock.recipes.read_write import ReadWriteLock
+from lock.recipes.semaphore import Semaphore
 from lock.session.session import Session
 
 
@@ -40,6 +44,8 @@ class _BeforeDashes(click.Command):
     "--grace", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
 )  # fmt: skip
+@click.option("--shared", is_flag=True, help="Hold it together with others that share, as a reader.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Let N hold it; all have to give the same N.")
 @name_argument
 @click.argument("extra", nargs=-1, metavar="[-- COMMAND [ARG ...]]")
 @connection_options
@@ -52,6 +58,8 @@ def hold(
     try_: bool,
     ttl: int,
     grace: float,
+    shared: bool,
+    limit: int | None,
 ) -> None:
     """Wait for the lock NAME and hold it.
 
@@ -61,6 +69,8 @@ def hold(
     With a COMMAND: run it while the lock is held, with ETCD_LOCK_KEY, ETCD_LOCK_REV (the revision at which it was
     found held) and LOCK_TOKEN (the fencing token) in its environment; pass signals on to it; exit with its code, or
     with 128+N where signal N ended it. When the lock is lost, or this process is killed, it and its children are ended.
+
+    With --limit there is no fencing token, for none of several holders is the last.
     """
     ctx = click.get_current_context()
     command: list[str] = ctx.meta[__name__]
@@ -68,6 +78,8 @@ def hold(
         raise click.UsageError(f"write -- in front of the command: {name} -- {' '.join(extra)}")
     if try_ and timeout is not None:
         raise click.UsageError("--try does not wait, so it takes no --timeout")
+    if shared and limit is not None:
+        raise click.UsageError("--shared lets any number hold, --limit N as many as that: give one of them")
     with Signals().handled() as signals:
         try:
             with (
@@ -75,7 +87,7 @@ def hold(
                 Child(command, grace) if command else contextlib.nullcontext() as child,
                 connection.open() as client,
                 Session(client, ttl=ttl) as session,
-                _take(Mutex(session, name), try_, timeout) as held,
+                _take(_recipe(session, name, shared, limit), try_, timeout) as held,
             ):
                 code = _run(held, client, signals, child) if child else _stay(held)
         except Stopped as stopped:
@@ -83,10 +95,17 @@ def hold(
     ctx.exit(code)
 
 
-def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold:
+def _recipe(session: Session, name: str, shared: bool, limit: int | None) -> QueuedLock[Any]:
+    if limit is not None:
+        return Semaphore(session, name, limit)
+    return ReadWriteLock(session, name).read if shared else Mutex(session, name)
+
+
+def _take(mutex: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
     if not try_:
-        return mutex.acquire(timeout=timeout)
-    held = mutex.try_acquire()
+        taken: HeldKey = mutex.acquire(timeout=timeout)
+        return taken
+    held: HeldKey | None = mutex.try_acquire()
     if held is None:
         queue = mutex.contenders()
         holder = str(queue[0]) if queue else "somebody until just now"
@@ -94,22 +113,22 @@ def _take(mutex: Mutex, try_: bool, timeout: float | None) -> Hold:
     return held
 
 
-def _stay(held: Hold) -> int:
+def _stay(held: HeldKey) -> int:
     """Hold until a signal."""
     try:
-        click.echo(f"{held.key}\n{held.token}")
+        click.echo(f"{held.key}\n{held.token}" if isinstance(held, Hold) else held.key)
         await_event(held.lost)
     except Stopped:
         return 0
     return Exit.LOST  # why, the release tells
 
 
-def _run(held: Hold, client: Client, signals: Signals, child: Child) -> int:
+def _run(held: HeldKey, client: Client, signals: Signals, child: Child) -> int:
     """Hold while the command runs."""
     environment = {
         "ETCD_LOCK_KEY": held.key,
         "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision),
-        "LOCK_TOKEN": str(held.token),
+        **({"LOCK_TOKEN": str(held.token)} if isinstance(held, Hold) else {}),
     }
     held.ensure()
     try:

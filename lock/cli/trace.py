@@ -18,6 +18,7 @@ from lock.etcd.client import Client
 from lock.etcd.observer import Observer
 from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
+from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session
 
 _TTL_S = 10
@@ -67,9 +68,10 @@ class Log:
     "--timeout", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
+@click.option("--shared", is_flag=True, help="A and B read, so that both hold at once.")
 @name_argument
 @connection_options
-def trace(connection: Connection, *, name: str, timeout: float) -> None:
+def trace(connection: Connection, *, name: str, timeout: float, shared: bool) -> None:
     """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
 
     For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
@@ -80,7 +82,7 @@ def trace(connection: Connection, *, name: str, timeout: float) -> None:
         with connection.open() as client:
             version = client.status()
         with connection.open(log.of("A")) as a, connection.open(log.of("B")) as b:
-            _cycle(a, b, name, timeout, log)
+            (_read if shared else _cycle)(a, b, name, timeout, log)
     date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
     click.echo(f"# Two contenders, A and B, take the lock {name!r}; etcd {version}, {date}.")
     click.echo("# Run this script to have etcdctl do the same.")
@@ -106,6 +108,18 @@ def _cycle(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
             a.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whoever is the faster.")
+
+
+def _read(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
+    with (
+        Session(a, ttl=_TTL_S, name="A") as session_a,
+        Session(b, ttl=_TTL_S, name="B") as session_b,
+        ReadWriteLock(session_a, name).read.acquire(timeout=timeout),
+    ):
+        log.note("A reads: its key stands under NAME/read/, and its value says so.")
+        a.keep_alive(session_a.lease_id)
+        with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
+            log.note("B reads as well: before its key there are readers' keys only.")
 
 
 def _lines(log: Log) -> Iterator[str]:

@@ -378,3 +378,23 @@ def test_mutual_tls(run: Run, etcdctl_env: dict[str, str], tmp_path: Path) -> No
             ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
         )
         assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
+
+
+def test_readers_and_permits_share_a_name(etcd: Etcd, client: Client, etcdctl_env: dict[str, str], name: str) -> None:
+    """--shared and --limit let several hold; `contenders` tells who does, and another limit is refused."""
+    command = [sys.executable, "-m", "lock"]
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *args], env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S)
+
+    nested = f"{sys.executable} -m lock --shared --timeout 5 {name}/a -- {sys.executable} -m lock contenders {name}/a"
+    told = run("--shared", f"{name}/a", "--", "sh", "-c", nested)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("holds (read)") == 2
+    nested = f'test -z "$LOCK_TOKEN" && {sys.executable} -m lock --limit 3 {name}/b -- true'
+    told = run("--limit", "2", f"{name}/b", "--", "sh", "-c", nested)
+    assert (told.returncode, "limit of 2, not 3" in told.stderr) == (Exit.FAILED, True)
+    assert run("--shared", "--limit", "2", name).returncode == 2
+    assert run("--try", f"{name}/a", "--", "true").returncode == 0
+    assert run("trace", "--shared", f"{name}/c").returncode == 0
+    assert client.get_prefix(f"{name}/").keys == []

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import html
-import os
 import re
-import resource
-import subprocess
-import sys
+import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
-from tests.support.rushing import REPOSITORY, environment
+from tests.support.commands import finished, running
+from tests.support.rushing import environment
+from tests.support.waiting import has_ended, wait_until
 
 SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]
 
 
-def command(*words: str) -> list[str]:
-    """A command of this package."""
-    return [sys.executable, "-m", "loadtest", *words]
-
-
-def run(
-    directory: Path, *words: str, env: dict[str, str] | None = None, largest_file: int = resource.RLIM_INFINITY
-) -> subprocess.CompletedProcess[str]:
-    """Run a command in `directory`, which gets its reports; no file may be larger than so many bytes."""
-    return subprocess.run(
-        command(*words),
-        cwd=directory,
-        env={**(env or os.environ), "PYTHONPATH": str(REPOSITORY)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY)),
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
 def test_demo_compares_and_reports(tmp_path: Path) -> None:
     """One command starts everything, adds the unlocked baseline, shows the comparison, keeps it, and exits with 0."""
-    done = run(tmp_path, "demo", *SMALL, "--hold-ms=2")
+    done = finished(tmp_path, "demo", *SMALL, "--hold-ms=2")
     assert done.returncode == 0, done.stdout + done.stderr
     comparison = Comparison.read(tmp_path / "reports/latest/comparison.json")
     assert (comparison.stock, comparison.buyers) == (20, 60)
@@ -62,16 +42,32 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path) -> None:
+    """After the comparison the shops sell on and the board shows it; SIGTERM or Ctrl-C stops all."""
+    with running(tmp_path, "demo", "--keep", *SMALL, "--hold-ms=2", until="Send the rush: ") as demo:
+        demo.read_until("\n")
+        said = dict(line.split(": ", 1) for line in demo.printed.splitlines() if ": " in line)
+        for url in [f"{said['Board']}/livez", said["Locust"], *(f"{url}/livez" for url in said["Shops"].split())]:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert answer.status == 200
+        children = demo.children()
+        assert demo.end(signal.SIGTERM) == 0
+        wait_until(lambda: all(map(has_ended, children)))
+    assert (tmp_path / said["Report"]).exists()
+    assert ".venv/bin/locust" in said["Send the rush"]
+    assert "FLASHSALE_SECTION_LOG=" in said["Send the rush"]
+
+
 def test_demo_fails_if_nothing_is_oversold(tmp_path: Path) -> None:
     """A demonstration in which the unlocked sale harms nobody proves nothing."""
-    done = run(tmp_path, "demo", *SMALL, "--buyers=3", "--stock=20")
+    done = finished(tmp_path, "demo", *SMALL, "--buyers=3", "--stock=20")
     assert done.returncode == 1, done.stdout
     assert "proves nothing" in done.stdout
 
 
 def test_compare_uses_a_running_stack(stack: Stack, tmp_path: Path) -> None:
     """`compare` rushes at the shops it is told of, leaves them running, and asks for no baseline."""
-    done = run(tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack))
+    done = finished(tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack))
     assert all(process.running for process in stack.processes)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [run.guard for run in Comparison.read(tmp_path / "reports/latest/comparison.json").runs] == ["redis-lua"]
@@ -79,7 +75,7 @@ def test_compare_uses_a_running_stack(stack: Stack, tmp_path: Path) -> None:
 
 def test_compare_without_a_stack_says_what_to_do(tmp_path: Path) -> None:
     """No shop, no comparison, no report: one line says how to start one."""
-    done = run(tmp_path, "compare", "--hosts=http://127.0.0.1:1")
+    done = finished(tmp_path, "compare", "--hosts=http://127.0.0.1:1")
     assert done.returncode == 2
     assert "No shop answers at http://127.0.0.1:1: start it with make up" in done.stdout
     assert not (tmp_path / "reports/latest").exists()
@@ -89,14 +85,14 @@ def test_compare_without_a_stack_says_what_to_do(tmp_path: Path) -> None:
 def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: list[str]) -> None:
     """Before anything is started, one line names the directory and the reason."""
     (tmp_path / "reports").write_text("mine")
-    done = run(tmp_path, *words)
+    done = finished(tmp_path, *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is no directory\n"
 
 
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
     """Where the report cannot be written, the reason is told, and no traceback is shown."""
-    done = run(
+    done = finished(
         tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack), largest_file=4096
     )
     assert done.returncode == 2, done.stdout + done.stderr

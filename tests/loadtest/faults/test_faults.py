@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -43,26 +40,11 @@ from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
 from loadtest.stack.proxy import Proxy
 from loadtest.target.shops import SaleError
-from tests.support.leftovers import assert_gone, directories_of, users_of
-from tests.support.waiting import wait_until
+from tests.support.commands import finished
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-DATA = REPOSITORY / "tests/data"
-FAULTS = [sys.executable, "-m", "loadtest", "faults"]
+DATA = Path(__file__).parents[2] / "data"
 EXACT = Verdict(sold=300, oversold=0, undersold=0, lost_updates=0, duplicates=0, missing=0, contradicted=0, in_doubt=0)
 STOCK = 150  # the fault is over before as many are sold
-
-
-@contextmanager
-def running(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The command, whose reports go to `directory`."""
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen([*FAULTS, *words], cwd=directory, env=env, **pipes) as command:  # type: ignore[call-overload]
-        try:
-            yield command
-        finally:
-            command.kill()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +55,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
 
 
 class Deaf(TrialListener):
-    """Nobody looks."""
+    """Shows nothing."""
 
     def look(self, seen: Snapshot) -> None:
         pass
@@ -280,10 +262,9 @@ def test_only_the_fence_refuses_a_late_write(testbed: LocalTestbed) -> None:
 @pytest.mark.timeout(300)
 def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None:
     """The same pause, from the command line: exact with a fencing token, oversold without one; the records tell why."""
-    with running(tmp_path, "pause-holder", "--guard=etcd", "--guard=etcd-unfenced") as command:
-        printed, _ = command.communicate()
-    assert command.returncode == 0, printed
-    assert re.search(r"^2 runs in \d+ s: all as expected\.$", printed, re.MULTILINE)
+    done = finished(tmp_path, "faults", "pause-holder", "--guard=etcd", "--guard=etcd-unfenced")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^2 runs in \d+ s: all as expected\.$", done.stdout, re.MULTILINE)
     (records,) = (tmp_path / "reports").glob("latest/records")
     fenced, unfenced = (Record.read(records / f"pause-holder-{guard}.json") for guard in ("etcd", "etcd-unfenced"))
     assert (audit(fenced).findings(), audit(fenced).sold) == ([], 300)
@@ -299,40 +280,8 @@ def test_a_frozen_holder_breaks_the_unfenced_guard_alone(tmp_path: Path) -> None
 @pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
 def test_a_fenced_guard_survives_anything(tmp_path: Path, guard: str) -> None:
     """Sale after sale with random faults, for 20 seconds: every one is exact."""
-    with running(tmp_path, "random", "--seconds=20", f"--guard={guard}") as command:
-        printed, _ = command.communicate()
-    assert command.returncode == 0, printed
-
-
-# While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
-MOMENTS = ["pause-holder:", "holds the lock", "is frozen", "is thawed"]
-ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
-OFTEN = [pytest.param(moment, number, marks=pytest.mark.slow) for moment in MOMENTS for number in ENDS]
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize(("moment", "number"), [(MOMENTS[2], signal.SIGKILL), *OFTEN])
-def test_nothing_is_left_whenever_and_however_it_ends(tmp_path: Path, moment: str, number: signal.Signals) -> None:
-    """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, and no directory is left."""
-    with running(tmp_path, "pause-holder", "--guard=etcd") as command:
-        assert command.stdout is not None
-        while moment not in (line := command.stdout.readline()):
-            assert line, f"it ended before {moment!r}"
-        wait_until(lambda: children_of(command) and directories_of(children_of(command)), timeout=30)
-        children = children_of(command)
-        directories = directories_of(children)
-        if moment == "is frozen":
-            wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in children))
-        command.send_signal(number)
-        command.wait(30)
-    assert_gone(children, directories)
-    assert [users_of(directory) for directory in directories] == [[]]
-
-
-def children_of(command: subprocess.Popen[str]) -> list[psutil.Process]:
-    """What it has started, and what that has started."""
-    children: list[psutil.Process] = psutil.Process(command.pid).children(recursive=True)
-    return children
+    done = finished(tmp_path, "faults", "random", "--seconds=20", f"--guard={guard}")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:
@@ -345,7 +294,7 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
 
 
 def test_help_says_what_each_scenario_does() -> None:
-    """Names and one line each, for whoever has to choose."""
+    """Names and one line each, to choose from."""
     shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
     assert all(f"{name} {scenario.what}" in shown for name, scenario in BY_NAME.items())
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from loadtest.cli.faults import faults
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER
 from loadtest.faults.testbed.compose import ComposeTestbed, Container
 from loadtest.stack.process import ServerError
+from tests.support.commands import running
 from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-FAULTS = [sys.executable, "-m", "loadtest", "faults", "--compose"]
 
 
 def docker(*words: str) -> str:
@@ -87,24 +86,18 @@ def test_no_docker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @in_docker
 def test_a_frozen_container_oversells(tmp_path: Path) -> None:
     """The same verdicts as without Docker; afterwards nothing of the project is left."""
-    words = ["pause-holder", "kill-holder", "--guard=etcd", "--guard=etcd-unfenced"]
-    with subprocess.Popen(
-        [*FAULTS, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, stdout=subprocess.PIPE
-    ) as command:
-        printed, _output = command.communicate()
-    assert command.returncode == 0, printed.decode()
-    assert left(command.pid) == ""
+    words = ["faults", "--compose", "pause-holder", "kill-holder", "--guard=etcd", "--guard=etcd-unfenced"]
+    with running(tmp_path, *words, until=": all as expected.") as command:
+        assert command.process.wait(60) == 0
+    assert left(command.process.pid) == ""
 
 
 @in_docker
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_container_is_left_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C or kill -9 while a container is frozen."""
-    pipes = {"stdout": subprocess.PIPE, "text": True, "env": {**os.environ, "PYTHONPATH": str(REPOSITORY)}}
-    with subprocess.Popen([*FAULTS, "pause-holder", "--guard=etcd"], cwd=tmp_path, **pipes) as command:  # type: ignore[call-overload]
-        while "is frozen" not in (line := command.stdout.readline()):
-            assert line, "it ended before anything was frozen"
-        assert left(command.pid)
-        command.send_signal(number)
-        command.wait(60)
-    wait_until(lambda: not left(command.pid), timeout=60)
+    words = ["faults", "--compose", "pause-holder", "--guard=etcd"]
+    with running(tmp_path, *words, until="is frozen") as command:
+        assert left(command.process.pid)
+        command.end(number, timeout=60)
+    wait_until(lambda: not left(command.process.pid), timeout=60)

@@ -1,4 +1,4 @@
-"""The report: what it shows is what was kept, whoever named it, on any platform, without a network."""
+"""The report: what it shows is what was kept, under any names, on any platform, without a network."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_the_first_race_is_magnified(tmp_path: Path) -> None:
-    """Who oversold: the buyers of the first race are named, with when they read and when they wrote."""
+    """The buyers of the first race are named, with when they read and when they wrote."""
     page = page_of(kept(tmp_path / "a"))
     record = Record.read(DATA / "rush-none.json")
     first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
@@ -109,7 +109,7 @@ def test_the_race_shows_what_was_read_and_written(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
-    """It has the same format without what only buyers know, and may be of a sale in which nobody bought."""
+    """It has the same format without what only buyers know, and may be of a sale without a purchase."""
     record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
     judged = {name: record["verdict"][name] for name in ("verdict", "orders", "stock_left", "lost_updates")}
     record |= {"buyers": None, "hold_ms": None, "versions": {}, "answers": [], "verdict": judged}
@@ -279,7 +279,9 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
     [
         ("{", "cannot be read: "),
         (10**5 * "[", "cannot be read: it is nested too deeply"),
+        ("\udcff", "cannot be read: "),
         ("[]", "is none of these: "),
+        ("7", "is none of these: "),
         ('{"name": "package"}', "is none of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
@@ -347,7 +349,7 @@ def test_bars_lie_in_lanes_and_holds_are_one() -> None:
 
 
 def test_a_section_whose_process_died_ends_where_it_was_last_seen() -> None:
-    """Nothing is drawn that nobody has measured."""
+    """Nothing is drawn that was not measured."""
     record = sale(2, 2)
     record.sections = [
         section(0, 0.0, None, instance="a", pid=1, outcome=None),
@@ -356,10 +358,3 @@ def test_a_section_whose_process_died_ends_where_it_was_last_seen() -> None:
     ]
     died = bars(record)[0]
     assert (died.to_ms, died.ended, died.sold) == (6.0, False, False)
-
-
-def test_overlaps_that_touch_are_one_shade() -> None:
-    """Times in which any pair overlaps, without gaps of nothing and without drawing twice."""
-    record = sale(4, 4)
-    record.sections = [section(n, *times) for n, times in enumerate([(0, 10), (5, 15), (12, 20), (30, 40), (31, 32)])]
-    assert audit(record).overlaps.spans == [(5, 10), (12, 15), (31, 32)]

@@ -21,7 +21,7 @@ def test_every_outcome_of_the_shop_is_known() -> None:
 
 
 def test_a_sold_item() -> None:
-    """Order, instance, token and times are taken over; the buyer has his own stopwatch."""
+    """Order, instance, token and times are taken over; the buyer has its own stopwatch."""
     told = {"outcome": "sold", "order": "x", "instance": "shop-a", "waited_ms": 3.5, "held_ms": 0.5, "token": 7}
     answer = read(200, json.dumps(told).encode())
     assert answer == Answer("buyer-0", Outcome.SOLD, "shop-a", "x", False, 1.0, 1.5, 3.5, 0.5, 200, 7)

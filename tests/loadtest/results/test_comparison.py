@@ -88,14 +88,16 @@ def test_a_promise_is_kept_by_an_exact_sale_only(orders: int, kept: bool) -> Non
 
 
 def test_the_sentence_names_the_broken_promise() -> None:
-    """Who broke a promise, and how; and what happened without a lock."""
+    """Which guard broke its promise, and how; and what happened without a lock, which proves something or nothing."""
     baseline = a_run("none", "none", orders=3)
-    assert compared(baseline, a_run()).sentence == ("Every promise was kept. Without a lock, 3 of 2 items were sold.")
+    assert compared(baseline, a_run()).sentence == "Every promise was kept. Without a lock, 3 of 2 items were sold."
     assert compared(baseline, a_run("redis-lock", orders=1)).sentence.startswith(
         "Promise broken: redis-lock (UNDERSOLD by 1)."
     )
     assert compared(a_run()).sentence == "Every promise was kept."
     assert compared(baseline).sentence == "Nothing was promised. Without a lock, 3 of 2 items were sold."
+    assert "proves nothing" in compared(a_run("none", "none"), a_run()).sentence
+    assert [compared(run).baseline_oversold for run in (baseline, a_run("none", "none"))] == [1, 0]
 
 
 def out_of_time() -> Run:
@@ -116,14 +118,14 @@ def test_running_out_of_time_is_no_broken_promise() -> None:
 
 
 def test_without_a_promise_there_is_no_success() -> None:
-    """A sale that oversold is not shown as one that went well because nobody had promised anything."""
+    """A sale that oversold is not shown as one that went well because nothing was promised."""
     baseline = a_run("none", "none", orders=3)
     assert (compared(baseline).tone, compared(baseline, a_run()).tone) == ("bad", "good")
     assert compared(a_run("none", "none")).tone == "plain"
 
 
 def test_files_from_before_are_read(tmp_path: Path) -> None:
-    """A comparison without the members that came later is one in which nobody gave up."""
+    """A comparison without the members that came later is one in which no buyer gave up."""
     path = tmp_path / "comparison.json"
     written = json.loads(compared(a_run()).to_json())
     del written["runs"][0]["gave_up"], written["runs"][0]["ran_out_of_time"], written["machine"]
@@ -132,7 +134,7 @@ def test_files_from_before_are_read(tmp_path: Path) -> None:
 
 
 def disturbed(guard: str, promise: str) -> Run:
-    """A rush in which somebody else has bought one item more than there was."""
+    """A rush in which one item more than there was has been bought from outside."""
     answers = [Answer("buyer-0", Outcome.SOLD, "shop", "order-0", received=1.0)]
     ledger = [Order("order-0", "buyer-0"), Order("order-1", "anonymous")]
     verdict = judge(stock=1, stock_left=0, ledger=ledger, answers=answers)
@@ -140,7 +142,7 @@ def disturbed(guard: str, promise: str) -> Run:
 
 
 def test_without_a_verdict_no_promise_is_kept_or_broken(tmp_path: Path) -> None:
-    """What somebody else has done proves nothing, and blames nobody: the exit code is another one."""
+    """Purchases from outside prove nothing and blame no guard: the exit code is another one."""
     comparison = compared(disturbed("none", "none"), a_run(), disturbed("etcd-batch", "exact"))
     assert comparison.sentence == (
         "none, etcd-batch disturbed by somebody else's purchases: no verdict. "
@@ -152,13 +154,6 @@ def test_without_a_verdict_no_promise_is_kept_or_broken(tmp_path: Path) -> None:
     assert (compared(a_run()).exit_code, compared(a_run(orders=3)).exit_code) == (0, 1)
     comparison.write(tmp_path / "comparison.json")
     assert Comparison.read(tmp_path / "comparison.json") == comparison
-
-
-def test_a_baseline_that_does_not_oversell_proves_nothing() -> None:
-    """A rush that harms nobody even without a lock says so."""
-    assert "proves nothing" in compared(a_run("none", "none"), a_run()).sentence
-    assert compared(a_run("none", "none")).baseline_oversold == 0
-    assert compared(a_run("none", "none", orders=3)).baseline_oversold == 1
 
 
 def test_comparison_json_has_its_shape(tmp_path: Path) -> None:

@@ -11,30 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from loadtest.bench.result import BenchResult
 from loadtest.cli.audit import audit_records
 from loadtest.cli.report import report
-from loadtest.results.comparison import Comparison
 from loadtest.results.kept import KeptError
 from loadtest.results.record import Record
 
 DATA = Path(__file__).parents[2] / "data"
 RECORD = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
 STRANGE = [None, True, -1, "x", "", [], {}, 10**400, 1e308, float("nan"), float("inf"), [1], {"a": 1}, 5e-324]
-
-
-@pytest.mark.parametrize("kind", [BenchResult, Comparison, Record])
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", "7", "\udcff", 10**5 * "[", '{"format": "other"}', '{"runs": 7}']
-)
-def test_another_file_is_refused(tmp_path: Path, kind: Any, content: str) -> None:
-    """Whatever stands in it: one line with the file and the reason."""
-    file = tmp_path / "result.json"
-    file.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(KeptError) as refused:
-        kind.read(file)
-    assert str(refused.value).startswith(f"{file} ")
-    assert "\n" not in str(refused.value)
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.verdict import Order, Verdict, judge
 
+MISSING = "1 acknowledged but missing"
 REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
 
 
@@ -88,60 +89,33 @@ def test_running_out_of_time_is_told_apart(left: int, others: dict[str, int], al
     assert rush(stock=10, left=left, orders=8, **others).ran_out_of_time == alone
 
 
-def test_acknowledged_but_missing() -> None:
-    """A buyer who was told "sold" and is not in the ledger breaks every promise."""
-    verdict = judge(stock=2, stock_left=1, ledger=[entry(0)], answers=[sold(0), sold(1)])
-    assert verdict.missing == 1
-    assert "1 acknowledged but missing" in verdict.sentence
-    assert not verdict.exact
-
-
-def test_one_order_told_to_two_buyers_is_missing_once() -> None:
-    """An order belongs to one buyer; the other was told of an order of somebody else."""
-    other = replace(sold(0), buyer="buyer-1")
-    assert judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[sold(0), other]).missing == 1
-
-
-def test_sold_without_an_order_is_missing() -> None:
-    """A sold item whose order has no name cannot be found in the ledger."""
-    nameless = replace(sold(0), order=None)
-    assert judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[nameless]).missing == 1
-
-
-@pytest.mark.parametrize("outcome", REFUSED)
-def test_sold_but_denied(outcome: Outcome) -> None:
-    """An order whose buyer was told that nothing was bought is a lie, and breaks every promise."""
-    verdict = judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[refused(0, outcome)])
-    assert verdict.contradicted == 1
-    assert verdict.sentence == "1 sold but denied"
-    assert not verdict.exact
-
-
-def test_in_doubt_is_told_and_forgiven() -> None:
-    """An order whose answer was lost is reported as in doubt; the sale is still exact."""
-    verdict = judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[refused(0, Outcome.ERROR)])
-    assert verdict.exact
-    assert verdict.sentence == "EXACT, 1 in doubt"
-
-
-def test_an_uncertain_unavailable_is_in_doubt() -> None:
-    """The shop itself may say that it does not know whether the write landed."""
-    answer = Answer("buyer-0", Outcome.UNAVAILABLE, "shop", in_doubt=True)
-    assert judge(stock=1, stock_left=0, ledger=[entry(0)], answers=[answer]).in_doubt == 1
-
-
-def test_no_order_twice() -> None:
-    """The same order twice in the ledger, or two orders for one click, are duplicates."""
-    second = Order("order-9", "buyer-0")
-    for ledger in ([entry(0), entry(0)], [entry(0), second]):
-        verdict = judge(stock=2, stock_left=0, ledger=ledger, answers=[sold(0)])
-        assert verdict.duplicates == 1
-        assert not verdict.exact
+@pytest.mark.parametrize(
+    ("ledger", "answers", "found", "sentence"),
+    [
+        pytest.param([entry(0)], [sold(0), sold(1)], "missing", MISSING, id="missing"),
+        pytest.param([entry(0)], [sold(0), replace(sold(0), buyer="buyer-1")], "missing", MISSING, id="shared order"),
+        pytest.param([entry(0)], [replace(sold(0), order=None)], "missing", MISSING, id="nameless order"),
+        *(([entry(0)], [refused(0, outcome)], "contradicted", "1 sold but denied") for outcome in REFUSED),
+        pytest.param([entry(0)], [refused(0, Outcome.ERROR)], "in_doubt", "EXACT, 1 in doubt", id="answer lost"),
+        pytest.param(
+            [entry(0)], [replace(refused(0, Outcome.UNAVAILABLE), in_doubt=True)], "in_doubt", "EXACT, 1 in doubt",
+            id="the shop does not know",
+        ),
+        pytest.param([entry(0)] * 2, [sold(0)], "duplicates", "1 duplicate", id="the same order twice"),
+        pytest.param([entry(0), Order("order-9", "buyer-0")], [sold(0)], "duplicates", "1 duplicate", id="two orders"),
+    ],
+)  # fmt: skip
+def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answer], found: str, sentence: str) -> None:
+    """What one tells and the other does not breaks every promise, and is named; a lost answer is told and forgiven."""
+    verdict = judge(stock=len(ledger), stock_left=0, ledger=ledger, answers=answers)
+    assert getattr(verdict, found) == 1
+    assert sentence in verdict.sentence
+    assert verdict.exact is (found == "in_doubt")
 
 
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
 def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
-    """Where somebody who is not of the rush has bought, there is neither EXACT nor a flaw to blame a guard for."""
+    """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
     ledger = [entry(0), Order("a", "anonymous"), Order("b", "anonymous")]
     verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
     assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)

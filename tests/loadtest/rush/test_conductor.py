@@ -16,7 +16,9 @@ import pytest
 import redis
 
 from loadtest.results.answer import Answer, Outcome
+from loadtest.results.audit import audit
 from loadtest.results.comparison import DEFAULT_GUARDS
+from loadtest.results.record import Record
 from loadtest.rush.conductor import Conductor, Plan, ProgressListener
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
@@ -31,30 +33,36 @@ SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 
 @pytest.mark.parametrize("processes", [[], ["--processes", "2"]], ids=["one process", "two processes"])
 def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, processes: list[str]) -> None:
-    """Without options it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0."""
-    rush = Finished(environment(stack), tmp_path, *SMALL, "--hold-ms=2", *processes)
+    """Without options it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0.
+
+    Answers, ledger and critical sections of each guard are kept apart, and the audit agrees with the verdict.
+    """
+    env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))
+    rush = Finished(env, tmp_path, *SMALL, "--hold-ms=2", *processes)
     runs = rush.runs()
     assert list(runs) == DEFAULT_GUARDS
     assert rush.code == 0, rush.logged
     assert runs["none"].verdict.startswith("OVERSOLD by ")
     assert runs["etcd"].verdict == "EXACT"
-    for run in runs.values():
-        assert_one_burst(run.by_instance, BUYERS)
     assert "Every promise was kept. Without a lock, " in rush.printed
     assert "ERROR" not in rush.logged
-
-
-def test_sold_and_sold_out_are_successes_with_names(stack: Stack, tmp_path: Path) -> None:
-    """The statistics have a row for each guard and outcome, and no failures in a rush in which all were served."""
-    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "redis-lua", "thread")
-    requests = rush.requests()
-    assert requests["redis-lua", "sold"] == (STOCK, 0)
-    assert requests["redis-lua", "sold_out"] == (BUYERS - STOCK, 0)
-    assert {guard for guard, _ in requests} == {"redis-lua", "thread"}
+    for guard, run in runs.items():
+        assert_one_burst(run.by_instance, BUYERS)
+        record = Record.read(tmp_path / "records" / f"{guard}.json")
+        assert (record.guard, record.verdict["verdict"], len(record.answers)) == (guard, run.verdict, BUYERS)
+        assert len(record.ledger) == run.orders
+        assert {row.order for row in record.ledger} <= {section.order for section in record.sections}
+        assert {section.guard for section in record.sections} == {guard}
+        result = audit(record)
+        assert (result.lost_updates, len(result.missing)) == (run.lost_updates, 0)
+        assert bool(result.raced) == (guard == "none")
 
 
 def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
-    """Buyers who do not get their turn are failures with a name, UNDERSOLD is told, and the exit code is 1."""
+    """Buyers who do not get their turn are failures with a name, UNDERSOLD is told, and the exit code is 1.
+
+    Stock, orders and queue are sampled meanwhile; without a section log, answers and ledger are kept alone.
+    """
     impatient = {"FLASHSALE_LOCK_TIMEOUT": "1"}
     with Stack(tmp_path, ports="free", env=impatient) as stack:
         rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=200")
@@ -65,10 +73,22 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
     assert rush.code == 1
     assert f"Out of time: etcd ({run.verdict})." in rush.printed
     assert run.verdict == f"UNDERSOLD by {run.undersold}, gave up: {run.outcomes['lock_timeout']}"
+    record = Record.read(tmp_path / "records" / "etcd.json")
+    assert (len(record.answers), len(record.ledger), record.sections) == (BUYERS, run.orders, [])
+    assert len(record.samples) >= 2
+    assert [each.at_ms for each in record.samples] == sorted(each.at_ms for each in record.samples)
+    for each in record.samples:
+        assert each.stock is not None
+        assert each.orders is not None
+        assert STOCK <= each.stock + each.orders <= STOCK + 1  # it may be asked between a read and a write
+    assert max(each.waiters or 0 for each in record.samples) > 10
 
 
 def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
-    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger."""
+    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger.
+
+    The statistics have a row for each guard and outcome; sold and sold out are no failures.
+    """
     with Stack(tmp_path, ports="free") as stack, ThreadPoolExecutor(1) as threads:
         running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")
         shop = stack.instances[1]
@@ -76,8 +96,12 @@ def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
         shop.kill()
         rush = running.result()
     run = rush.runs()["redis-lua"]
-    assert run.outcomes["error"] == BUYERS // 2
     assert (run.verdict, run.orders, rush.code) == ("EXACT", STOCK, 0)
+    assert rush.requests() == {
+        ("redis-lua", "sold"): (STOCK, 0),
+        ("redis-lua", "sold_out"): (BUYERS // 2 - STOCK, 0),
+        ("redis-lua", "error"): (BUYERS // 2, BUYERS // 2),
+    }
 
 
 def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) -> None:
@@ -152,7 +176,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     ],
 )
 def test_no_comparison_is_one_line_and_exit_code_2(stack: Stack, tmp_path: Path, hosts: str, advice: str) -> None:
-    """Before or after the buyers came: nobody can take it for a result."""
+    """Before or after the buyers came: it cannot be taken for a result."""
     env = environment(stack, LOCUST_HOST=hosts.format(stack.urls[0]))
     rush = Finished(env, tmp_path, *SMALL)
     assert the_error(rush).startswith(f"Error: {advice}")
@@ -176,7 +200,7 @@ def the_error(rush: Finished) -> str:
     return line
 
 
-def test_a_stranger_who_buys_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
+def test_a_stranger_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
     """No guard is blamed for somebody else's purchase: the same words on the screen and in the file, exit code 2."""
     shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
@@ -198,7 +222,7 @@ def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_pa
 
 
 def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(tmp_path: Path) -> None:
-    """Who was there at the reset need not be looked for elsewhere."""
+    """A Redis that was there at the reset need not be looked for elsewhere."""
     with Stack(tmp_path, ports="free") as stack:
         line = the_error(disturbed(stack, tmp_path, stack.redis.kill))
     assert "FLASHSALE_REDIS_URL" not in line
@@ -244,50 +268,38 @@ def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, t
 
 def test_an_occupied_port_is_one_line(stack: Stack, tmp_path: Path) -> None:
     """A second page on the same port is refused before Locust tries, with what to do."""
-    with page(environment(stack)) as shown:
-        port = shown.url.rpartition(":")[2]
-        second = Finished(environment(stack), tmp_path, "--headful", "--web-port", port)
-    assert (
-        the_error(second)
-        == f"Error: Port {port} is in use: stop the Locust that has it, or choose another by --web-port."
-    )
+    port = stack.instances[0].port
+    second = Finished(environment(stack), tmp_path, "--headful", "--web-port", str(port))
+    advice = "stop the Locust that has it, or choose another by --web-port."
+    assert the_error(second) == f"Error: Port {port} is in use: {advice}"
     assert "Traceback" not in second.logged
 
 
-def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack) -> None:
-    """After Stop in the middle of a rush, and after a guard that does not exist, the next rush is a whole one."""
-    with page(environment(stack)) as shown:
-        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
-        wait_until(lambda: (shown.comparison() or {"runs": []})["runs"])
-        shown.stop()
-        assert len(shown.comparison()["runs"]) == 1
-        shown.start(guards=["hope"], stock=8, buyers=BUYERS)
-        wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
-        wait_until(shown.is_idle)
-        runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
-        assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
+def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack, tmp_path: Path) -> None:
+    """After Stop, and after a guard that does not exist, the next rush is a whole one.
 
-
-def test_a_rush_is_stopped_once(stack: Stack, tmp_path: Path) -> None:
-    """Stop ends all that belongs to it, which does not stop the test again; the screen says so in one line."""
+    Stop ends all that belongs to the rush, which does not stop it again: the screen says so in one line. Purchases of
+    a stopped rush are still in the shops when the next one starts; it waits for them, and sells to its own buyers.
+    """
     with (tmp_path / "printed").open("w+") as output:
         with page(environment(stack), output=output) as shown:
             shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
-            wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+            wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
             shown.stop()
+            shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
+            wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
+            wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
+            (run,) = shown.comparison()["runs"]
+            assert (run["verdict"], run["orders"]) == ("EXACT", 11)
             wait_until(shown.is_idle)
+            shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
+            wait_until(lambda: shown.is_complete(["redis-lua"], 9), timeout=60)
+            shown.stop()
+            assert len(shown.comparison()["runs"]) == 1
+            shown.start(guards=["hope"], stock=8, buyers=BUYERS)
+            wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
+            wait_until(shown.is_idle)
+            runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
+            assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
         output.seek(0)
         assert output.read().splitlines().count("Stopped before the first verdict.") == 1
-
-
-def test_the_purchases_of_a_stopped_rush_are_waited_for(stack: Stack) -> None:
-    """They are still in the shops when the next rush starts; it says so, and sells its stock to its own buyers."""
-    with page(environment(stack)) as shown:
-        shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
-        wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
-        shown.stop()
-        shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
-        wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
-        wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
-        (run,) = shown.comparison()["runs"]
-        assert (run["verdict"], run["orders"]) == ("EXACT", 11)

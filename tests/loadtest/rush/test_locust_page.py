@@ -27,6 +27,17 @@ pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 BUYERS = 40
 
 
+BOARD = 'http://board/"><script>alert(1)</script>'
+
+
+@pytest.fixture(scope="module")
+def shown(stack: Stack) -> Iterator[Page]:
+    """One Locust with its page for all tests that start rushes one after the other."""
+    env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log), FLASHSALE_BOARD_URL=BOARD)
+    with page(env) as running:
+        yield running
+
+
 def verdicts(shown: Page) -> list[dict[str, str]]:
     """The rows of the tab, by the titles of its columns, as Locust's page gets them."""
     (table,) = shown.arguments()["extended_tables"]
@@ -71,27 +82,25 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
 
 
-def test_why_there_is_no_comparison_is_told_where_it_is_missed(stack: Stack) -> None:
+def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> None:
     """A rush that ends without one leaves its reason in the tab, and the next rush takes it away."""
-    with page(environment(stack)) as shown:
-        shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
-        wait_until(lambda: verdicts(shown) == [{"verdict": "--stock is -5: give a number from 0."}])
-        wait_until(shown.is_idle)
-        shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
-        assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
+    shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
+    wait_until(lambda: verdicts(shown) == [{"verdict": "--stock is -5: give a number from 0."}])
+    wait_until(shown.is_idle)
+    shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
+    assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
 
 
-def test_a_form_that_cannot_be_read_is_refused(stack: Stack) -> None:
+def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
     """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
-    with page(environment(stack)) as shown:
-        for field, why in (
-            ({"host": ","}, "',' are no addresses of shops: give each as http://HOST:PORT"),
-            ({"stock": "abc"}, "stock is 'abc': give a whole number."),
-            ({"hold_ms": "1.5"}, "hold_ms is '1.5': give a whole number."),
-        ):
-            answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, **field)
-            assert (answer["success"], shown.is_idle()) == (False, True)
-            assert answer["message"].startswith(why)
+    for field, why in (
+        ({"host": ","}, "',' are no addresses of shops: give each as http://HOST:PORT"),
+        ({"stock": "abc"}, "stock is 'abc': give a whole number."),
+        ({"hold_ms": "1.5"}, "hold_ms is '1.5': give a whole number."),
+    ):
+        answer = shown.post("/swarm", user_count=BUYERS, spawn_rate=500, **field)
+        assert (answer["success"], shown.is_idle()) == (False, True)
+        assert answer["message"].startswith(why)
 
 
 class Attacker(HTTPServer):
@@ -133,23 +142,22 @@ def attacker() -> Iterator[Attacker]:
         thread.join()
 
 
-def test_other_sites_cannot_use_the_page(stack: Stack, attacker: Attacker) -> None:
+def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> None:
     """No route answers a page of another site or an unknown host name, and no rush is started."""
-    with page(environment(stack)) as shown:
-        foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
-        form = f"user_count=1&spawn_rate=1&guards=none&host={attacker.url}".encode()
-        for headers, path, data in (
-            (foreign, "/swarm", form),
-            (foreign, "/stop", None),
-            ({"Host": "evil.example"}, "/comparison.json", None),
-            ({"Host": "evil.example"}, "/stats/requests", None),
-            ({"Host": "evil.example"}, "/", None),
-        ):
-            request = urllib.request.Request(shown.url + path, data, headers)
-            with pytest.raises(urllib.error.HTTPError, match="403"):
-                urllib.request.urlopen(request, timeout=10)
-        assert shown.is_idle()
-        assert attacker.asked == []
+    foreign = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    form = f"user_count=1&spawn_rate=1&guards=none&host={attacker.url}".encode()
+    for headers, path, data in (
+        (foreign, "/swarm", form),
+        (foreign, "/stop", None),
+        ({"Host": "evil.example"}, "/comparison.json", None),
+        ({"Host": "evil.example"}, "/stats/requests", None),
+        ({"Host": "evil.example"}, "/", None),
+    ):
+        request = urllib.request.Request(shown.url + path, data, headers)
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(request, timeout=10)
+    assert shown.is_idle()
+    assert attacker.asked == []
 
 
 @pytest.mark.parametrize("configured", [True, False])
@@ -164,36 +172,32 @@ def test_the_admin_token_is_for_resets_of_configured_hosts(stack: Stack, attacke
     assert tokens == ({"/stock/reset": "Bearer s3cret"} if configured else {})
 
 
-def test_no_verdict_is_told_in_the_same_words(stack: Stack) -> None:
-    """Where somebody else bought as well, tab and report say so, and neither that the promise was kept nor broken."""
-    with page(environment(stack)) as shown:
-        shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
-        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-        Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
-        wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
-        wait_until(shown.is_idle, timeout=100)
-        (row,) = verdicts(shown)
-        assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
-        report = Parsed(shown.get("/report/"))
-        assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
-        assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
+def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None:
+    """After a purchase from outside the rush, tab and report say so, and not that the promise was kept or broken."""
+    shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
+    wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+    Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
+    wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
+    wait_until(shown.is_idle, timeout=100)
+    (row,) = verdicts(shown)
+    assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
+    report = Parsed(shown.get("/report/"))
+    assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
+    assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
 
 
-def test_the_report_has_its_records_and_waits_for_the_end(stack: Stack, tmp_path: Path) -> None:
+def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, tmp_path: Path) -> None:
     """While buyers buy nothing is drawn; afterwards it is the page of make demo, with the files it links to."""
-    board = 'http://board/"><script>alert(1)</script>'
-    env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log), FLASHSALE_BOARD_URL=board)
-    with page(env) as shown:
-        assert links(shown.get("/")) == [board, "./report/"]
-        shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=20)
-        wait_until(lambda: verdicts(shown))
-        assert refused(shown, "/report/")[0] == 503
-        wait_until(shown.is_idle, timeout=100)
-        report = Parsed(shown.get("/report/"))
-        assert report.text("h1") == "Every promise was kept."
-        assert len(report.charts) == 6
-        for link in (each for each in links(shown.get("/report/")) if not each.startswith("#")):
-            assert json.loads(shown.get(f"/report/{link}"))
-        (tmp_path / "etcd.json").write_text(shown.get("/report/records/etcd.json"), encoding="utf-8")
-        assert Record.read(tmp_path / "etcd.json").hold_ms == 20
-        assert refused(shown, "/report/records/hope.json")[0] == 404
+    assert links(shown.get("/")) == [BOARD, "./report/"]
+    shown.start(guards=["redis-lua", "etcd"], stock=16, buyers=BUYERS, hold_ms=20)
+    wait_until(lambda: shown.is_complete(["redis-lua"], 16))
+    assert refused(shown, "/report/")[0] == 503
+    wait_until(shown.is_idle, timeout=100)
+    report = Parsed(shown.get("/report/"))
+    assert report.text("h1") == "Every promise was kept."
+    assert len(report.charts) == 6
+    for link in (each for each in links(shown.get("/report/")) if not each.startswith("#")):
+        assert json.loads(shown.get(f"/report/{link}"))
+    (tmp_path / "etcd.json").write_text(shown.get("/report/records/etcd.json"), encoding="utf-8")
+    assert Record.read(tmp_path / "etcd.json").hold_ms == 20
+    assert refused(shown, "/report/records/hope.json")[0] == 404

@@ -1,0 +1,180 @@
+"""How commands end: by themselves, interrupted, killed, or with nothing left to print to; and what is left then."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+
+import psutil
+import pytest
+
+from loadtest.__main__ import main
+from loadtest.stack.ports import is_occupied
+from loadtest.stack.servers import Redis
+from loadtest.target.shops import in_progress
+from tests.support.commands import LOADTEST, finished, running
+from tests.support.leftovers import assert_gone, directories_of, users_of
+from tests.support.rushing import REPOSITORY
+from tests.support.waiting import has_ended, wait_until
+
+DEMO = (["demo", "--hold-ms=20"], "none ")  # in the middle of the rush
+UP = (["up", "--free-ports"], "Buy one item")
+BENCH = (["bench-lock", "--waiters=2", "--candidate=cohort", "--seconds=1"], "cohort")
+# While etcd, Redis and shops are started; while all is well; while the holder is frozen; when it goes on.
+FAULTS = [
+    (["faults", "pause-holder", "--guard=etcd"], moment)
+    for moment in ("pause-holder:", "holds the lock", "is frozen", "is thawed")
+]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+INTERRUPTED = (130, [r"\nInterrupted: everything is stopped\.\n\Z"])
+# Exit code after an interrupt, and what was printed: log lines carry the name of their process.
+ENDS = {
+    "demo": INTERRUPTED,
+    "faults": INTERRUPTED,
+    "up": (0, [r"^etcd +\| ready on port \d+$", r"^(instance-\d+) +\| .*Listening at", "Shutting down: Master"]),
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        *((command, number) for command in (DEMO, UP) for number in SIGNALS),
+        *((command, signal.SIGKILL) for command in (BENCH, FAULTS[2])),
+        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in FAULTS for number in SIGNALS),
+    ],
+)
+def test_nothing_is_left_whenever_and_however_it_ends(
+    tmp_path: Path, command: tuple[list[str], str], number: signal.Signals
+) -> None:
+    """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, no directory and no report is left."""
+    words, moment = command
+    with running(tmp_path, *words, until=moment) as ended:
+        wait_until(lambda: directories_of(ended.children()), timeout=30)
+        children = ended.children()
+        directories = directories_of(children)
+        if moment == "is frozen":
+            wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in children))
+        code = ended.end(number)
+    assert_gone(children, directories)
+    assert not any(map(users_of, directories))
+    assert not (tmp_path / "reports/latest").exists()
+    if number != signal.SIGKILL:
+        expected, patterns = ENDS[words[0]]
+        assert code == expected, ended.printed
+        assert all(re.search(pattern, ended.printed, re.MULTILINE) for pattern in patterns), ended.printed
+        assert "\x1b" not in ended.printed
+        assert list(tmp_path.glob("reports/*")) == []
+
+
+def think(url: str) -> None:
+    """Buy one item, and think about it for a minute."""
+    with suppress(OSError):
+        urllib.request.urlopen(urllib.request.Request(f"{url}/stock/reduce?hold_ms=60000", method="POST"))
+
+
+def test_a_second_interrupt_kills(tmp_path: Path) -> None:
+    """It does not wait for the shops, which would finish their purchases for some seconds, and nothing is left."""
+    with running(tmp_path, *UP[0], until=UP[1]) as up:
+        children = up.children()
+        directories = directories_of(children)
+        busy, idle = re.findall(r"http://127.0.0.1:\d+", up.printed.partition("Shops: ")[2])[:2]
+        threading.Thread(target=think, args=(busy,), daemon=True).start()
+        wait_until(lambda: in_progress(busy))
+        up.process.send_signal(signal.SIGINT)
+        wait_until(lambda: not is_occupied(int(idle.rpartition(":")[2])))  # so the other one is being waited for
+        assert up.end(signal.SIGINT, timeout=5) == 130
+    assert_gone(children, directories)
+
+
+@pytest.mark.parametrize(
+    ("server", "advice"), [("redis", "Ctrl-C, and start again"), ("instance-", "the board can start it again")]
+)
+def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path, server: str, advice: str) -> None:
+    """The rest runs on, and the line with the exit code tells how to get it back."""
+    with running(tmp_path, *UP[0], until=UP[1]) as up:
+        (port, *_) = re.findall(rf"^{server}\S* +\| ready on port (\d+)$", up.printed, re.MULTILINE)
+        leaders = [child for child in up.children() if os.getpgid(child.pid) == child.pid]
+        next(each for each in leaders if int(port) in {line.laddr.port for line in each.net_connections()}).kill()
+        up.read_until(advice)
+        assert re.search(rf"^{server}\d* +\| ended with code -9: {advice}$", up.printed, re.MULTILINE)
+
+
+STARTS_BUYERS = """
+import os, signal, sys
+from pathlib import Path
+from loadtest.rush import locust_process
+from loadtest.stack import guardian
+watch = guardian.watch
+
+def interrupted(kind, target):
+    print(target, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    watch(kind, target)
+
+guardian.watch = interrupted
+with locust_process._running([sys.executable, "-c", "import signal; signal.pause()"], {}, log=Path(os.devnull)):
+    pass
+"""
+
+
+def test_an_interrupt_that_meets_the_start_of_the_buyers_leaves_none() -> None:
+    """Ctrl-C at the moment in which their process exists, and is not yet known."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", STARTS_BUYERS], **pipes) as parent:  # type: ignore[call-overload]
+        buyers = psutil.Process(int(parent.stdout.readline()))
+        try:
+            parent.wait(30)
+            wait_until(lambda: has_ended(buyers))
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                buyers.kill()
+        assert "KeyboardInterrupt" in parent.stderr.read()
+
+
+def test_a_closed_pipe_is_no_failure(tmp_path: Path) -> None:
+    """`demo | head -1` ends with the pipe, and blames nothing."""
+    line = f"{shlex.join(LOADTEST)} demo --buyers=60 --stock=20 --guard=redis-lua | head -1"
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr, done.stdout[:7]) == (1, "", "Ready: ")
+
+
+def test_up_names_an_occupied_port(redis_server: Redis, tmp_path: Path) -> None:
+    """One line says which port is occupied, and how to choose others; nothing was started."""
+    done = finished(tmp_path, "up", f"--port-offset={redis_server.port - 6379}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(
+        rf".*already in use: port {redis_server.port} \(redis\).*"
+        r'Choose others: make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"\n',
+        done.stderr,
+    )
+
+
+def test_an_interrupt_at_the_very_beginning_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C while the commands are still being imported has the same words and the same code as later."""
+
+    class Interrupted(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == "loadtest.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "loadtest.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted: everything is stopped.\n"

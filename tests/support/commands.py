@@ -1,0 +1,85 @@
+"""Commands of `python -m loadtest`, run as their users run them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from tests.support.rushing import REPOSITORY
+
+LOADTEST = [sys.executable, "-m", "loadtest"]
+
+
+def finished(
+    directory: Path, *words: str, env: Mapping[str, str] = os.environ, largest_file: int = resource.RLIM_INFINITY
+) -> subprocess.CompletedProcess[str]:
+    """A command that has ended; `directory` gets its reports, no file may be larger than so many bytes."""
+    return subprocess.run(
+        [*LOADTEST, *words],
+        cwd=directory,
+        env={**env, "PYTHONPATH": str(REPOSITORY)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY)),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+class Command:
+    """A command under way.
+
+    Attributes:
+        printed: what it has printed so far, as far as it was read; errors included.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.printed = ""
+
+    def read_until(self, text: str) -> None:
+        """Read on until it has printed `text`, also within a line."""
+        assert self.process.stdout is not None
+        while True:
+            piece = self.process.stdout.read(1)
+            assert piece, f"it ended before {text!r}: {self.printed}"
+            self.printed += piece
+            if self.printed.endswith(text):
+                return
+
+    def children(self) -> list[psutil.Process]:
+        """The processes that it has started, and those that these have started."""
+        children: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
+        return children
+
+    def end(self, number: signal.Signals, *, timeout: float = 30.0) -> int:
+        """Send a signal, read the rest, and return the exit code."""
+        self.process.send_signal(number)
+        self.printed += self.process.communicate(timeout=timeout)[0]
+        return self.process.returncode
+
+
+@contextmanager
+def running(directory: Path, *words: str, until: str) -> Iterator[Command]:
+    """A command that has printed `until`; killed at the end if it still runs. `directory` gets its reports."""
+    with subprocess.Popen(
+        [*LOADTEST, *words],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            command = Command(process)
+            command.read_until(until)
+            yield command
+        finally:
+            process.kill()

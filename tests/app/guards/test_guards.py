@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -23,37 +22,28 @@ from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Redis
 from lock import Mutex
-from tests.support.waiting import wait_until
+from tests.support.shops import WAIT_S, Answer, at_once, buy, ledger, queue_behind
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
+UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "cart"]
+IN_TWO_STEPS = ["etcd", "etcd-cohort"]  # a read and a write, so that a reset may come between
+LOSSES = [
+    *itertools.product([*IN_TWO_STEPS, "etcd-batch", "cart"], ["key deleted", "lease revoked", "overtaken in Redis"]),
+    *itertools.product(IN_TWO_STEPS, ["sale reset"]),
+]
 BUYERS = 24
 Make = Callable[..., Flask]
 
 
-def rush(apps: list[Flask], query: str) -> list[dict[str, Any]]:
+def rush(apps: list[Flask], guard: str, *, hold_ms: int) -> list[Answer]:
     """The answers to as many buyers as there are, who all click at once, alternating between the instances."""
-    barrier = threading.Barrier(BUYERS)
-
-    def click(number: int) -> dict[str, Any]:
-        browser = apps[number % len(apps)].test_client()
-        barrier.wait()
-        answer: dict[str, Any] = browser.post(f"/stock/reduce?{query}&buyer={number}").get_json()
-        return answer
-
-    with ThreadPoolExecutor(BUYERS) as threads:
-        return list(threads.map(click, range(BUYERS)))
-
-
-def in_background(app: Flask, query: str) -> tuple[ThreadPoolExecutor, Future[dict[str, Any]]]:
-    """A purchase that goes on in another thread."""
-    thread = ThreadPoolExecutor(1)
-    return thread, thread.submit(lambda: app.test_client().post(f"/stock/reduce?{query}").get_json())
+    return at_once(BUYERS, lambda number: buy(apps[number % len(apps)], guard, hold_ms=hold_ms, buyer=number))
 
 
 @pytest.mark.parametrize("guard", EXACT)
 def test_exact_guards_sell_exactly(app: Flask, other: Flask, sale: Sale, guard: str) -> None:
     """Two instances, more buyers than items, all at once: each item is sold once, and the ledger agrees."""
-    answers = rush([app, other], f"guard={guard}&hold_ms=1")
+    answers = rush([app, other], guard, hold_ms=1)
     assert Counter(answer["outcome"] for answer in answers) == {"sold": 10, "sold_out": BUYERS - 10}
     assert len({answer["order"] for answer in answers if answer["order"]}) == 10
     now = sale.snapshot()
@@ -62,67 +52,40 @@ def test_exact_guards_sell_exactly(app: Flask, other: Flask, sale: Sale, guard: 
 
 def test_no_guard_oversells(app: Flask, other: Flask, sale: Sale) -> None:
     """With nothing around the purchase, buyers who think at the same time all get an item."""
-    rush([app, other], "guard=none&hold_ms=50")
+    rush([app, other], "none", hold_ms=50)
     assert sale.snapshot().orders > 10
 
 
-def test_a_thread_lock_guards_one_instance(app: Flask, sale: Sale) -> None:
-    """Within one process the thread lock is exact."""
-    rush([app], "guard=thread&hold_ms=1")
+def test_a_thread_lock_guards_one_instance_and_not_two(app: Flask, other: Flask, sale: Sale) -> None:
+    """Within one process the thread lock is exact; two processes, each with its own lock, lose updates."""
+    rush([app], "thread", hold_ms=1)
     assert sale.snapshot().verdict == "EXACT"
-
-
-def test_a_thread_lock_does_not_guard_two(app: Flask, other: Flask, sale: Sale) -> None:
-    """Two processes, each with a lock of its own, lose updates."""
-    rush([app, other], "guard=thread&hold_ms=20")
+    sale.reset()
+    rush([app, other], "thread", hold_ms=20)
     assert sale.snapshot().verdict != "EXACT"
 
 
-def test_an_etcd_timeout_names_the_holder(make: Make, stranger: Mutex) -> None:
-    """Who waits too long for the mutex is told who holds it; nothing is sold."""
-    app = make(lock_timeout=1.0)
-    services.of(app).sessions.session()  # or its making would count
-    with stranger.acquire(timeout=20):
-        answer = app.test_client().post("/stock/reduce?guard=etcd")
-    orders = app.test_client().get("/stock").get_json()["orders"]
-    body = answer.get_json()
-    assert (answer.status_code, body["outcome"], answer.headers["Retry-After"]) == (503, "lock_timeout", "1")
-    assert "stranger" in body["detail"]
-    assert "Nothing was written" in body["detail"]
-    assert body["waited_ms"] >= 1000
-    assert orders == 0
-
-
-def test_a_thread_timeout(make: Make) -> None:
-    """Who waits too long for the thread lock gets lock_timeout while the holder goes on to buy."""
-    app = make(lock_timeout=0.1)
-    thread, holder = in_background(app, "guard=thread&hold_ms=1000")
-    with thread:
-        lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
-        wait_until(lock.locked)
-        assert app.test_client().post("/stock/reduce?guard=thread").get_json()["outcome"] == "lock_timeout"
-    assert holder.result()["outcome"] == "sold"
-
-
-def test_a_redis_lock_timeout(make: Make, sale: Sale) -> None:
-    """Who waits too long for the Redis lock gets lock_timeout."""
-    app = make(lock_timeout=0.2)
-    sale.client.set(sale.keys.lock, "somebody", px=10_000)
-    answer = app.test_client().post("/stock/reduce?guard=redis-lock").get_json()
-    assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
-
-
-def test_a_watch_that_is_always_overtaken_gives_up(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is overtaken again and again until the time is up gets lock_timeout, and has bought nothing."""
-    app = make(lock_timeout=0.3)
-    monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
-    answer = app.test_client().post("/stock/reduce?guard=redis-watch").get_json()
-    assert (answer["outcome"], sale.snapshot().orders) == ("lock_timeout", 0)
-
-
-def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(
-    app: Flask, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("guard", [*UNDER_ETCD, "thread", "redis-lock", "redis-watch"])
+def test_a_purchase_that_waits_too_long_times_out(
+    make: Make, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str
 ) -> None:
+    """While every lock is taken, and every read overtaken, nothing is sold; the answer names the holder in etcd."""
+    app = make(lock_timeout=0.5)
+    services.of(app).sessions.session()  # or its making would count
+    thread_lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
+    sale.client.set(sale.keys.lock, "another", px=20_000)
+    monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
+    with stranger.acquire(timeout=WAIT_S), thread_lock:
+        answer = buy(app, guard)
+    assert (answer["status"], answer["outcome"], answer["retry_after"]) == (503, "lock_timeout", "1")
+    assert "Nothing was written" in answer["detail"]
+    if guard in UNDER_ETCD:
+        assert "stranger" in answer["detail"]
+        assert answer["waited_ms"] >= 500
+    assert sale.snapshot().orders == 0
+
+
+def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of eight that think at the same time one buys; the others pause, the longer the more of them there are."""
     together, pauses = threading.Barrier(8), list[float]()
 
@@ -132,124 +95,96 @@ def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(
 
     def think(_: Purchase) -> None:
         if not pauses:
-            together.wait(20)
+            together.wait(WAIT_S)
 
     monkeypatch.setattr("random.uniform", noted)
     monkeypatch.setattr(Purchase, "think", think)
-    buyers = [crowd.submit(lambda: app.test_client().post("/stock/reduce?guard=redis-watch")) for _ in range(8)]
-    assert {buyer.result(20).status_code for buyer in buyers} == {200}
+    assert {answer["status"] for answer in at_once(8, lambda _: buy(app, "redis-watch"))} == {200}
     assert max(pauses) == pytest.approx(8 * redis_watch.PAUSE_S, rel=0.2)
     assert min(pauses) >= redis_watch.PAUSE_S
     assert redis_watch.LONGEST_PAUSE_S < 1
 
 
 def test_a_watch_is_not_overtaken_by_the_beginning_of_its_own_sale(app: Flask) -> None:
-    """Who buys first in a sale that nobody has begun thinks once, not in vain and then again."""
-    answer = app.test_client().post("/stock/reduce?guard=redis-watch&hold_ms=500").get_json()
+    """The first purchase of a sale thinks once, not in vain and then again."""
+    answer = buy(app, "redis-watch", hold_ms=500)
     assert answer["outcome"] == "sold"
     assert answer["waited_ms"] < 500
 
 
-def has_read(sale: Sale) -> bool:
-    """Whether a fenced purchase has read, so that its think time has begun."""
-    return str(sale.client.get(sale.keys.fence)) != "0"
+@pytest.mark.parametrize(("guard", "loss"), LOSSES)
+def test_a_lost_lock_writes_nothing(
+    app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, loss: str
+) -> None:
+    """What is lost before the write is lock_lost, seen in the metrics once; the next purchase is sold."""
+    step = "think" if guard in IN_TWO_STEPS else "enter"
+    session, details, original = services.of(app).sessions.session(), list[str](), getattr(Purchase, step)
 
-
-def test_a_lock_deleted_while_thinking_is_lost(app: Flask, sale: Sale, stranger: Mutex) -> None:
-    """If the holder's key is deleted during its think time, it writes nothing and answers lock_lost."""
-    thread, purchase = in_background(app, "guard=etcd&hold_ms=1500")
-    with thread:
-        wait_until(lambda: has_read(sale))
+    def lose() -> None:
+        monkeypatch.undo()
         (holder,) = stranger.contenders()
-        stranger.session.client.delete(holder.key, holder.token)
-    body = purchase.result()
-    assert (body["outcome"], body["status"], body["token"]) == ("lock_lost", 503, holder.token)
-    assert "Nothing was written" in body["detail"]
+        details.append("Nothing was written")
+        if loss == "key deleted":
+            stranger.session.client.delete(holder.key, holder.token)
+        elif loss == "lease revoked":
+            stranger.session.client.revoke(holder.lease_id)
+            assert session.lost.wait(WAIT_S)
+        elif loss == "sale reset":
+            sale.reset()
+        else:
+            sale.client.set(sale.keys.fence, f"{holder.token + 1:020d}")
+            details.append(f"{holder.token + 1} was here before")
+
+    def lose_before(purchase: Purchase, *token: Any) -> None:
+        lose()
+        original(purchase, *token)
+
+    monkeypatch.setattr(Purchase, step, lose_before)
+    answer = buy(app, guard, hold_ms=1000 if loss == "key deleted" else 0)
+    assert (answer["status"], answer["outcome"]) == (503, "lock_lost")
+    assert details
+    assert all(detail in answer["detail"] for detail in details)
     assert sale.snapshot().orders == 0
-
-
-def test_a_lost_session_is_lock_lost_and_replaced(app: Flask, sale: Sale, stranger: Mutex) -> None:
-    """If the lease is revoked during the think time, nothing is written; the next purchase has a new session."""
-    browser = app.test_client()
-    thread, purchase = in_background(app, "guard=etcd&hold_ms=1500")
-    with thread:
-        wait_until(lambda: has_read(sale))
-        (holder,) = stranger.contenders()
-        stranger.session.client.revoke(holder.lease_id)
-    assert purchase.result()["outcome"] == "lock_lost"
-    assert browser.post("/stock/reduce?guard=etcd").get_json()["outcome"] == "sold"
-    assert sale.snapshot().orders == 1
-    metrics = browser.get("/metrics").text
-    lost = [line for line in metrics.splitlines() if line.startswith("flashsale_locks_lost_total") and "1.0" in line]
-    assert len(lost) == 1
-
-
-def test_a_holder_that_was_overtaken_is_fenced_off(app: Flask, sale: Sale, stranger: Mutex) -> None:
-    """A holder that still believes in its lock, but was overtaken in Redis, is refused there."""
-    thread, purchase = in_background(app, "guard=etcd&hold_ms=500")
-    with thread:
-        wait_until(lambda: has_read(sale))
-        (holder,) = stranger.contenders()
-        sale.client.set(sale.keys.fence, f"{holder.token + 1:020d}")
-    body = purchase.result()
-    assert (body["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
-    assert f"{holder.token + 1} was here before" in body["detail"]
-
-
-def test_a_reset_while_thinking_is_lock_lost(app: Flask, sale: Sale, stranger: Mutex) -> None:
-    """A purchase that was thinking while the sale was reset takes nothing from the new one."""
-    thread, purchase = in_background(app, "guard=etcd&hold_ms=500")
-    with thread:
-        wait_until(lambda: has_read(sale))
-        sale.reset()
-    assert (purchase.result()["outcome"], sale.snapshot().orders) == ("lock_lost", 0)
+    lost = [line for line in app.test_client().get("/metrics").text.splitlines() if "locks_lost_total{" in line]
+    assert [line for line in lost if not line.endswith(" 0.0")] == [
+        line for line in lost if f'guard="{guard}"' in line and line.endswith(" 1.0")
+    ]
+    assert any(line.endswith(" 1.0") for line in lost)
+    assert buy(app, guard)["outcome"] == "sold"
 
 
 @pytest.mark.parametrize(
-    ("guard", "write"),
-    [("etcd", "write"), ("etcd-cohort", "write"), ("etcd-batch", "sell_group")],
+    ("guard", "place", "name"),
+    [
+        ("etcd", Inventory, "write"),
+        ("etcd-cohort", Inventory, "write"),
+        ("etcd-batch", Inventory, "sell_group"),
+        ("etcd-unfenced", Purchase, "think"),
+        ("redis-lock", Purchase, "think"),
+    ],
 )
-def test_a_lock_that_is_lost_after_the_write_is_a_sale(
-    app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, write: str
+def test_what_is_written_without_the_lock_is_a_sale(
+    app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, place: type, name: str
 ) -> None:
-    """What was written under the lock counts: the answer is sold, once, and the loss shows in the metrics alone."""
-    original = getattr(Inventory, write)
+    """Lost after the write, or before one that no token guards, a lock is a loss in the metrics and the item sold."""
+    original = getattr(place, name)
 
-    def lose_afterwards(self: Inventory, *args: Any, **options: Any) -> Any:
-        written = original(self, *args, **options)
-        (holder,) = stranger.contenders()
-        stranger.session.client.delete(holder.key, holder.token)
-        return written
+    def lose_afterwards(*args: Any, **options: Any) -> Any:
+        done = original(*args, **options)
+        for holder in stranger.contenders():
+            stranger.session.client.delete(holder.key, holder.token)
+        assert sale.client.delete(sale.keys.lock) == (guard == "redis-lock")
+        return done
 
-    monkeypatch.setattr(Inventory, write, lose_afterwards)
-    browser, headers = app.test_client(), {"Idempotency-Key": "k"}
-    browser.get("/stock")  # so that it knows the sale, and asks once
-    first = browser.post(f"/stock/reduce?guard={guard}", headers=headers)
-    assert (first.status_code, sale.snapshot().orders) == (200, 1)
-    assert f'flashsale_locks_lost_total{{cause="released_late",guard="{guard}"}} 1.0' in browser.get("/metrics").text
-    monkeypatch.undo()
-    again = browser.post(f"/stock/reduce?guard={guard}", headers=headers)
-    assert (again.get_json()["order"], sale.snapshot().orders) == (first.get_json()["order"], 1)
-
-
-@pytest.mark.parametrize("guard", ["redis-lock", "etcd-unfenced"])
-def test_an_unfenced_holder_writes_although_its_lock_is_gone(
-    app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str
-) -> None:
-    """The known weakness: the write lands, so the truthful answer is sold, and the loss shows in the metrics."""
-
-    def lose_the_lock(_: Purchase) -> None:
-        if guard == "redis-lock":
-            assert sale.client.delete(sale.keys.lock)
-        else:
-            (holder,) = stranger.contenders()
-            assert stranger.session.client.delete(holder.key, holder.token)
-
-    monkeypatch.setattr(Purchase, "think", lose_the_lock)
-    answer = app.test_client().post(f"/stock/reduce?guard={guard}").get_json()
-    assert (answer["outcome"], sale.snapshot().orders) == ("sold", 1)
+    buy(app, "none", key="first")  # so that it knows the sale, and asks once
+    monkeypatch.setattr(place, name, lose_afterwards)
+    answer = buy(app, guard, key="k")
+    assert (answer["status"], sale.snapshot().orders) == (200, 2)
     lost = f'flashsale_locks_lost_total{{cause="released_late",guard="{guard}"}} 1.0'
     assert lost in app.test_client().get("/metrics").text
+    monkeypatch.undo()
+    again = buy(app, guard, key="k")
+    assert (again["order"], sale.snapshot().orders) == (answer["order"], 2)
 
 
 @pytest.mark.parametrize("fail", [Proxy.refuse, Proxy.stall])
@@ -265,27 +200,17 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
             release(*held)
 
         monkeypatch.setattr(redis_lock, "_release", cut_off)
-        app = make(redis_url=f"redis://{proxy.endpoint}/0")
-        answer = app.test_client().post("/stock/reduce?guard=redis-lock")
-    assert (answer.status_code, sale.snapshot().orders) == (200, 1)
+        answer = buy(make(redis_url=f"redis://{proxy.endpoint}/0"), "redis-lock")
+    assert (answer["status"], sale.snapshot().orders) == (200, 1)
 
 
-def test_a_redis_lock_has_no_token(app: Flask) -> None:
-    """redis-py's lock gives nothing that a resource could check."""
-    assert app.test_client().post("/stock/reduce?guard=redis-lock").get_json()["token"] is None
-
-
-def test_tokens_rise_in_the_order_of_the_ledger(app: Flask, other: Flask, sale: Sale, stranger: Mutex) -> None:
+def test_tokens_rise_in_the_order_of_the_ledger(
+    app: Flask, other: Flask, crowd: ThreadPoolExecutor, sale: Sale, stranger: Mutex
+) -> None:
     """Under the mutex both instances sell in the order of the queue, and the ledger's tokens rise strictly."""
-    purchases = []
-    with ExitStack() as threads, stranger.acquire(timeout=20):  # the threads end after the hold
-        for instance in [app, other] * 4:
-            thread, purchase = in_background(instance, "guard=etcd")
-            threads.enter_context(thread)
-            purchases.append(purchase)
-            wait_until(lambda: len(stranger.contenders()) == 1 + len(purchases))
-    answers = [purchase.result() for purchase in purchases]
-    entries = [json.loads(entry) for entry in sale.client.lrange(sale.keys.orders, 0, -1)]
+    with stranger.acquire(timeout=WAIT_S):
+        buyers = [queue_behind(stranger, crowd, instance, "etcd") for instance in [app, other] * 4]
+    answers, entries = [buyer.result(WAIT_S) for buyer in buyers], ledger(sale)
     tokens = [entry["token"] for entry in entries]
     assert tokens == sorted(set(tokens))
     assert [(entry["order"], entry["token"]) for entry in entries] == [(a["order"], a["token"]) for a in answers]
@@ -296,8 +221,4 @@ def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
     """With one thread, every guard finds the connections to open the sale, to sell, and to be sold out."""
     for guard in (guard.name for guard in GUARDS):
         app = make(sale=f"{settings.sale}-{guard}", stock=1, threads=1)
-        browser = app.test_client()
-        statuses = [
-            browser.post(f"/stock/reduce?guard={guard}", headers={"Idempotency-Key": key}).status_code for key in "ab"
-        ]
-        assert statuses == [200, 409]
+        assert [buy(app, guard, key=key)["status"] for key in "ab"] == [200, 409]

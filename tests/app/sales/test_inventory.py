@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from app.sales.sale import Sale, Snapshot
 from app.sales.tokens import Token
 from lock import CohortToken
 from tests.support.overtaking import overtaken
+from tests.support.shops import ledger
 
 Buy = Callable[[Inventory, Purchase], Receipt]
 
@@ -40,8 +40,8 @@ def watched(inventory: Inventory, purchase: Purchase) -> Receipt:
 def fenced(inventory: Inventory, purchase: Purchase) -> Receipt:
     """The same under a token."""
     purchase.token = purchase.token or 7
-    reading = inventory.read(purchase, fence=purchase.token)
-    return reading.receipt or inventory.write(purchase, reading, fence=purchase.token)
+    reading = read(inventory, purchase)
+    return reading.receipt or write(inventory, purchase, reading)
 
 
 def grouped(inventory: Inventory, purchase: Purchase) -> Receipt:
@@ -77,11 +77,6 @@ def read(inventory: Inventory, purchase: Purchase) -> Any:
 def write(inventory: Inventory, purchase: Purchase, reading: Any) -> Receipt:
     """The fenced write."""
     return inventory.write(purchase, reading, fence=purchase.token)
-
-
-def ledger(sale: Sale) -> list[dict[str, Any]]:
-    """The entries of the ledger."""
-    return [json.loads(entry) for entry in sale.client.lrange(sale.keys.orders, 0, -1)]
 
 
 # The contract of all ways
@@ -291,39 +286,7 @@ def test_the_same_token_may_go_on(inventory: Inventory) -> None:
     assert [buy(inventory, holder(5)).stock for buy in (fenced, grouped, fenced)] == [9, 8, 7]
 
 
-def test_a_holder_paused_across_a_reset_writes_nothing(sale: Sale, inventory: Inventory) -> None:
-    """A reset between read and write refuses the write, although the fence is back at zero."""
-    purchase = holder(5)
-    stale = read(inventory, purchase)
-    sale.reset(3)
-    with pytest.raises(SaleReset):
-        write(inventory, purchase, stale)
-    assert (sale.snapshot().stock, sale.snapshot().orders) == (3, 0)
-
-
-def test_a_reset_heals_a_wiped_etcd(sale: Sale, inventory: Inventory) -> None:
-    """An etcd that counts from one again is fenced off until the sale is reset, and sells afterwards."""
-    read(inventory, holder(1000))
-    with pytest.raises(FencedOff, match="reset the sale"):
-        read(inventory, holder(1))
-    sale.reset()
-    assert fenced(inventory, holder(1)).outcome is Outcome.SOLD
-
-
 # Groups
-
-
-def test_a_group_is_sold_in_order(sale: Sale, inventory: Inventory) -> None:
-    """Each purchase gets its own order, the ledger has them in the order of the queue, and all bear the token."""
-    purchases = [holder(CohortToken(7, 2), buyer) for buyer in ("ada", "bob", "cleo")]
-    results = inventory.sell_group(purchases, fence=CohortToken(7, 2))
-    assert [(each.outcome, each.stock) for each in results if isinstance(each, Receipt)] == [
-        (Outcome.SOLD, left) for left in (9, 8, 7)
-    ]
-    assert [(entry["buyer"], entry["order"], entry["token"]) for entry in ledger(sale)] == [
-        (purchase.buyer, purchase.order, [7, 2]) for purchase in purchases
-    ]
-    assert sale.snapshot() == Snapshot(initial=10, stock=7, lucky=3, orders=3)
 
 
 def test_a_group_has_an_answer_for_each(sale: Sale, inventory: Inventory) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -22,6 +20,7 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable
 from lock import connect as connect_etcd
 from tests.support.overtaking import overtaken
+from tests.support.shops import at_once
 
 Process = Callable[..., Sale]
 
@@ -63,6 +62,13 @@ def buys(sale: Sale, item: str = "1") -> int:
     return stock
 
 
+def refused(sale: Sale, error: type[Exception], item: str = "1") -> Exception:
+    """What refuses one purchase."""
+    with pytest.raises(error) as caught:
+        buys(sale, item)
+    return caught.value
+
+
 def test_the_very_first_start_opens_by_itself(process: Process, settings: Settings, etcd_client: Client) -> None:
     """Whether it is looked at or bought from first; etcd and all processes agree on one generation and stock."""
     first, second = process(), process()
@@ -75,14 +81,7 @@ def test_the_very_first_start_opens_by_itself(process: Process, settings: Settin
 def test_many_processes_open_it_once(process: Process) -> None:
     """However many start at once, one sale is opened, and none of what they sell is lost."""
     sales = [process() for _ in range(8)]
-    barrier = threading.Barrier(len(sales))
-
-    def start(sale: Sale) -> int:
-        barrier.wait()
-        return buys(sale)
-
-    with ThreadPoolExecutor(len(sales)) as threads:
-        assert sorted(threads.map(start, sales)) == list(range(2, 10))
+    assert sorted(at_once(8, lambda number: buys(sales[number]))) == list(range(2, 10))
 
 
 @pytest.mark.parametrize("lost", ["everything", "the stock", "the generation", "what came after an old copy"])
@@ -131,15 +130,7 @@ def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypa
     for _ in range(5):
         buys(sale)
     wipe(sale)
-    barrier = threading.Barrier(16)
-
-    def refused(_: int) -> None:
-        barrier.wait()
-        with pytest.raises(SaleLost):
-            buys(sale)
-
-    with ThreadPoolExecutor(16) as threads:
-        list(threads.map(refused, range(16)))
+    at_once(16, lambda _: refused(sale, SaleLost))
     assert len(asked) == 2
 
 
@@ -150,16 +141,7 @@ def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_e
     fresh_etcd.pause()
     try:
         assert buys(sale) == 8
-        barrier, errors = threading.Barrier(12), list[EtcdUnavailable]()
-
-        def unavailable(_: int) -> None:
-            barrier.wait()
-            with pytest.raises(EtcdUnavailable) as caught:
-                buys(newcomer)
-            errors.append(caught.value)
-
-        with ThreadPoolExecutor(12) as threads:
-            list(threads.map(unavailable, range(12)))
+        errors = at_once(12, lambda _: refused(newcomer, EtcdUnavailable))
         assert len({id(error) for error in errors}) == 12
         with pytest.raises(EtcdUnavailable):
             sale.reset()
@@ -211,8 +193,8 @@ def test_a_reset_that_redis_refuses_changes_nothing(process: Process) -> None:
 def test_resets_at_once_agree(process: Process) -> None:
     """Whichever comes last, etcd and Redis end with the same generation."""
     sales = [process() for _ in range(6)]
-    with ThreadPoolExecutor(len(sales)) as threads:
-        list(threads.map(lambda each: [each[1].reset(each[0]) for _ in range(5)], enumerate(sales)))
+    for _ in range(5):
+        at_once(6, lambda number: sales[number].reset(number))
     assert len({each.snapshot() for each in [*sales, process()]}) == 1
 
 
@@ -224,8 +206,7 @@ def test_a_wiped_etcd_is_told_by_redis(process: Process, settings: Settings, etc
     assert (buys(sale), buys(process())) == (8, 7)
     etcd_client.delete(key_of(settings), None)
     wipe(sale)
-    with pytest.raises(SaleLost):
-        buys(sale)
+    refused(sale, SaleLost)
     assert buys(process()) == 9
 
 
@@ -237,8 +218,7 @@ def test_a_new_item_opens_by_itself(process: Process) -> None:
     assert (buys(more, "2"), more.snapshot("1").stock) == (9, 3)
     more.client.delete(*(name for name in vars(more.keys_of["2"]).values() if ":2:" in name))
     for each in (more, process(items=2)):
-        with pytest.raises(SaleLost):
-            buys(each, "2")
+        refused(each, SaleLost, "2")
     assert buys(sale) == 2
 
 

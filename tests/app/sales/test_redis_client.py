@@ -116,7 +116,7 @@ def test_a_refusal_is_known_in_all_its_forms(redis_server: Redis, answer: str, s
 
 
 def test_a_wrong_password_is_said_to_be_one(redis_server: Redis) -> None:
-    """Whoever is not let in reads where user and password are set."""
+    """The error of a refused login says where user and password are set."""
     with (
         connect(f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0", connections=1) as client,
         pytest.raises(Forbidden, match=r"invalid username-password pair.*: FLASHSALE_REDIS_URL has to name a user"),

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 
 from app import services
 from app.guards import GUARDS
@@ -17,149 +16,132 @@ from app.sales.purchase import Outcome, Purchase
 from app.sales.sale import Sale
 from lock import Hold, Mutex
 from tests.support.overtaking import overtaken
+from tests.support.shops import WAIT_S, Answer, buy, queue_behind
 from tests.support.waiting import wait_until
 
-WAIT_S = 20.0  # far more than anything here takes
 each_guard = pytest.mark.parametrize("guard", [guard.name for guard in GUARDS if guard.waits_in_etcd])
-KEY = {"Idempotency-Key": "k"}
 
 
 @pytest.fixture
-def shops(app: Flask, other: Flask) -> list[FlaskClient]:
-    """Buyers at two instances."""
-    return [app.test_client(), other.test_client()]
+def shops(app: Flask, other: Flask) -> list[Flask]:
+    """Two instances."""
+    return [app, other]
 
 
 @pytest.fixture
-def seen(shops: list[FlaskClient], sale: Sale) -> None:
+def seen(shops: list[Flask], sale: Sale) -> None:
     """Both instances have seen under the lock that the sale is sold out."""
     sale.reset(0)
-    assert [buy(shop, "etcd") for shop in shops] == ["sold_out", "sold_out"]
+    assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
 
 
-def buy(shop: FlaskClient, guard: str) -> str:
-    """The outcome of one purchase."""
-    return str(shop.post(f"/stock/reduce?guard={guard}").get_json()["outcome"])
+def outcomes(buyers: list[Future[Answer]]) -> list[str]:
+    """What comes of these purchases."""
+    return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
 
-def queue_up(crowd: ThreadPoolExecutor, shop: FlaskClient, guard: str, *, behind: Mutex) -> Future[str]:
-    """A buyer who needs the lock, and is in its queue when this returns."""
-    before = len(behind.contenders())
-    buyer = crowd.submit(buy, shop.application.test_client(), guard)
-    wait_until(lambda: len(behind.contenders()) > before)
-    return buyer
+def reset(shop: Flask, stock: int) -> None:
+    """One instance resets the sale."""
+    assert shop.test_client().post("/stock/reset", json={"stock": stock}).status_code == 200
 
 
 @each_guard
 def test_the_first_one_needs_the_lock(
-    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, guard: str
 ) -> None:
     """An instance that has not seen it under the lock does not answer "sold out" without the lock."""
     sale.reset(0)
     with stranger.acquire(timeout=WAIT_S):
-        first = queue_up(crowd, browser, guard, behind=stranger)
-    assert first.result(WAIT_S) == "sold_out"
+        first = queue_behind(stranger, crowd, app, guard)
+    assert outcomes([first]) == ["sold_out"]
 
 
 @each_guard
 @pytest.mark.usefixtures("seen")
-def test_later_ones_do_not(browser: FlaskClient, stranger: Mutex, guard: str) -> None:
-    """Once seen under any of the guards, it is answered while the lock is taken; no token is claimed."""
+def test_later_ones_do_not(app: Flask, sale: Sale, stranger: Mutex, guard: str) -> None:
+    """Once seen under any guard, it is answered while the lock is taken; a key keeps its answer after a delivery."""
     with stranger.acquire(timeout=WAIT_S):
-        answer = browser.post(f"/stock/reduce?guard={guard}")
-    body = answer.get_json()
-    assert (answer.status_code, body["outcome"], body["stock"], body["token"]) == (409, "sold_out", 0, None)
-    assert body["held_ms"] == 0
+        answers = [buy(app, guard, key=key) for key in ("k", "k", None)]
+    sale.client.set(sale.keys.stock, 5)
+    answers.append(buy(app, guard, key="k"))
+    told = [(answer["status"], answer["outcome"], answer["stock"], answer["token"]) for answer in answers]
+    assert told == [(409, "sold_out", 0, None)] * 4
+    assert [answer["replayed"] for answer in answers] == [None, "true", None, "true"]
+    assert [answers[0]["held_ms"], answers[2]["held_ms"]] == [0, 0]
 
 
 @each_guard
 @pytest.mark.parametrize("delivery", [False, True], ids=["reset", "delivery"])
 @pytest.mark.usefixtures("seen")
 def test_new_stock_ends_it_everywhere(
-    crowd: ThreadPoolExecutor, shops: list[FlaskClient], sale: Sale, stranger: Mutex, guard: str, delivery: bool
+    crowd: ThreadPoolExecutor, shops: list[Flask], sale: Sale, stranger: Mutex, guard: str, delivery: bool
 ) -> None:
     """After a reset by one instance, or items put on the shelf by whatever means, both go back to the lock."""
     with stranger.acquire(timeout=WAIT_S):
         if delivery:
             sale.client.incrby(sale.keys.stock, 2)
         else:
-            assert shops[0].post("/stock/reset", json={"stock": 5}).status_code == 200
-        buyers = [queue_up(crowd, shop, guard, behind=stranger) for shop in shops]
-    assert [buyer.result(WAIT_S) for buyer in buyers] == ["sold", "sold"]
+            reset(shops[0], 5)
+        buyers = [queue_behind(stranger, crowd, shop, guard) for shop in shops]
+    assert outcomes(buyers) == ["sold", "sold"]
 
 
 @pytest.mark.usefixtures("seen")
 def test_what_ended_begins_again_under_the_lock(
-    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
 ) -> None:
     """After a delivery, a stock that is empty again has to be seen under the lock again."""
     with stranger.acquire(timeout=WAIT_S):
         buyers = []
         for stock in (1, 0):
             sale.client.set(sale.keys.stock, stock)
-            buyers.append(queue_up(crowd, browser, "etcd", behind=stranger))
-    assert [buyer.result(WAIT_S) for buyer in buyers] == ["sold_out", "sold_out"]
+            buyers.append(queue_behind(stranger, crowd, app, "etcd"))
+    assert outcomes(buyers) == ["sold_out", "sold_out"]
 
 
 @each_guard
-def test_no_stale_answer_after_a_reset(app: Flask, other: Flask, guard: str) -> None:
+def test_no_stale_answer_after_a_reset(shops: list[Flask], guard: str) -> None:
     """However many ask at two instances, none that asks after a reset was acknowledged hears of the sale before it."""
     stop, answers = threading.Event(), list[tuple[float, str]]()
 
-    def keep_asking(shop: FlaskClient) -> None:
+    def keep_asking(shop: Flask) -> None:
         while not stop.is_set():
             asked = time.monotonic()
-            answers.append((asked, buy(shop, guard)))
+            answers.append((asked, buy(shop, guard)["outcome"]))
 
-    def await_more() -> None:
-        seen = len(answers) + 8
-        wait_until(lambda: len(answers) >= seen)
+    def await_more() -> float:
+        began, enough = time.monotonic(), len(answers) + 8
+        wait_until(lambda: len(answers) >= enough)
+        return began
 
-    admin = app.test_client()
     with ThreadPoolExecutor(4) as threads:
-        for shop in (app, app, other, other):
-            threads.submit(keep_asking, shop.test_client())
+        for shop in shops * 2:
+            threads.submit(keep_asking, shop)
         try:
             for _ in range(15):
-                admin.post("/stock/reset", json={"stock": 0})
+                reset(shops[0], 0)
                 await_more()
-                admin.post("/stock/reset", json={"stock": 1_000_000})
-                reset = time.monotonic()
-                await_more()
+                reset(shops[0], 1_000_000)
+                opened = await_more()
                 emptied = time.monotonic()
-                assert not [asked for asked, told in answers if reset < asked < emptied and told == "sold_out"]
+                assert not [asked for asked, told in answers if opened < asked < emptied and told == "sold_out"]
         finally:
             stop.set()
     assert {outcome for _, outcome in answers} >= {"sold", "sold_out"}
 
 
 @each_guard
-def test_a_retry_finds_its_order(shops: list[FlaskClient], stranger: Mutex, guard: str) -> None:
+def test_a_retry_finds_its_order(shops: list[Flask], stranger: Mutex, guard: str) -> None:
     """A retry with the same key when all is sold gets the order, without the lock; another buyer is refused."""
-    click = f"/stock/reduce?guard={guard}&buyer="
-    shops[0].post("/stock/reset", json={"stock": 1})
-    first = shops[0].post(f"{click}ada", headers=KEY).get_json()
-    assert [buy(shop, guard) for shop in shops] == ["sold_out", "sold_out"]
+    reset(shops[0], 1)
+    first = buy(shops[0], guard, key="k", buyer="ada")
+    assert [buy(shop, guard)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
     with stranger.acquire(timeout=WAIT_S):
         for shop in shops:
-            again = shop.post(f"{click}ada", headers=KEY)
-            assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
-            assert (again.get_json()["order"], again.get_json()["token"]) == (first["order"], first["token"])
-            assert shop.post(f"{click}eve", headers=KEY).status_code == 422
-
-
-@each_guard
-@pytest.mark.usefixtures("seen")
-def test_a_key_that_was_told_sold_out_is_told_so_again(
-    browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
-) -> None:
-    """The answer without the lock is the first answer to its key: after a delivery it is given again."""
-    with stranger.acquire(timeout=WAIT_S):
-        answers = [browser.post(f"/stock/reduce?guard={guard}", headers=KEY) for _ in range(2)]
-    sale.client.set(sale.keys.stock, 5)
-    answers.append(browser.post(f"/stock/reduce?guard={guard}", headers=KEY))
-    replayed = [answer.headers.get("Idempotency-Replayed") for answer in answers]
-    assert ([answer.status_code for answer in answers], replayed) == ([409] * 3, [None, "true", "true"])
+            again = buy(shop, guard, key="k", buyer="ada")
+            assert (again["status"], again["replayed"]) == (200, "true")
+            assert (again["order"], again["token"]) == (first["order"], first["token"])
+            assert buy(shop, guard, key="k", buyer="eve")["status"] == 422
 
 
 # One look for many
@@ -195,7 +177,7 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
     if unlocked:
         inventory.sold_out.seen(time.monotonic(), 0)
     with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):
-        assert buy(app.test_client(), guard) == "sold_out"
+        assert buy(app, guard)["outcome"] == "sold_out"
     sale.reset(5)
     (late,) = clicks
     assert inventory.sold_out.answer(late) is None
@@ -206,11 +188,10 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
 def test_a_retry_leaves_the_look_of_others(app: Flask, guard: str, unlocked: bool) -> None:
     """An answer that is given again says nothing about the stock: what another purchase has seen of it still counts."""
     check, before = services.of(app).shop.seller_of["etcd"].stock("1").sold_out, Purchase("cleo", "etcd")
-    browser, click = app.test_client(), f"/stock/reduce?guard={guard}"
-    first = browser.post(click, headers=KEY).get_json()
+    first = buy(app, guard, key="k")
     if unlocked:
         check.seen(time.monotonic(), 0)
-    assert browser.post(click, headers=KEY).get_json()["order"] == first["order"]
+    assert buy(app, guard, key="k")["order"] == first["order"]
     assert (check.answer(before) is not None) == unlocked
 
 
@@ -224,27 +205,26 @@ def test_a_whole_cohort_is_woken_when_it_is_sold_out(
     cohort = services.of(app).sessions.cohort()
     sale.reset(1)
     with stranger.acquire(timeout=WAIT_S):
-        buyers = [crowd.submit(buy, app.test_client(), "etcd-cohort") for _ in range(8)]
+        buyers = [crowd.submit(buy, app, "etcd-cohort") for _ in range(8)]
         wait_until(lambda: len(cohort._waiters) == 8)
-    assert sorted(buyer.result(WAIT_S) for buyer in buyers) == ["sold"] + ["sold_out"] * 7
+    assert sorted(outcomes(buyers)) == ["sold"] + ["sold_out"] * 7
     highest = str(sale.client.get(sale.keys.fence))
     assert int(highest.split(".")[1]) == 2  # one buys, one finds nothing left, six need no turn
 
 
 @pytest.mark.parametrize("guard", ["etcd", "etcd-unfenced"])
 def test_those_that_wait_are_woken_when_it_is_sold_out(
-    crowd: ThreadPoolExecutor, browser: FlaskClient, sale: Sale, stranger: Mutex, guard: str
+    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, guard: str
 ) -> None:
     """When one buyer sees it under the lock, those that wait behind in the same instance need no turn any more."""
     sale.reset(1)
     with stranger.acquire(timeout=WAIT_S):
-        first = [queue_up(crowd, browser, guard, behind=stranger) for _ in range(2)]
+        first = [queue_behind(stranger, crowd, app, guard) for _ in range(2)]
         between = crowd.submit(stranger.acquire, timeout=WAIT_S)
         wait_until(lambda: len(stranger.contenders()) == 4)
-        last = [queue_up(crowd, browser, guard, behind=stranger) for _ in range(5)]
+        last = [queue_behind(stranger, crowd, app, guard) for _ in range(5)]
     with between.result(WAIT_S):  # the last five cannot have had a turn
-        outcomes = [buyer.result(WAIT_S) for buyer in first + last]
-    assert sorted(outcomes) == ["sold"] + ["sold_out"] * 6
+        assert sorted(outcomes(first + last)) == ["sold"] + ["sold_out"] * 6
 
 
 def test_one_that_was_woken_for_nothing_queues_again(
@@ -261,12 +241,12 @@ def test_one_that_was_woken_for_nothing_queues_again(
 
     monkeypatch.setattr(mutex, "acquire", noted)
     with stranger.acquire(timeout=WAIT_S):
-        waiting = queue_up(crowd, app.test_client(), "etcd", behind=stranger)
+        waiting = queue_behind(stranger, crowd, app, "etcd")
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
         made.shop.seller_of["etcd"].stock("1").sold_out.seen(0.0, 0)  # as if it had been seen before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
-    assert waiting.result(WAIT_S) == "sold"
+    assert outcomes([waiting]) == ["sold"]
     before, after = timeouts
     assert after <= before - waited_s

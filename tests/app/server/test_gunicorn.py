@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -24,18 +23,12 @@ from app.config.settings import Settings
 from app.guards import GUARDS
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
-from lock import Mutex, Session, connect
+from lock import Mutex
 from tests.support.waiting import has_ended, wait_until
 
 Answer = tuple[int, dict[str, Any]]
+CONFIG = "app/gunicorn.conf.py"
 SOLD = 'flashsale_purchases_total{{guard="{}",outcome="sold"}}'
-
-
-@pytest.fixture
-def stranger(settings: Settings) -> Iterator[Mutex]:
-    """The sale's mutex as another program sees it."""
-    with connect(settings.etcd_endpoints) as client, Session(client, name="stranger") as session:
-        yield Mutex(session, f"flash-sale/{settings.sale}")
 
 
 def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
@@ -77,27 +70,39 @@ def leases(mutex: Mutex) -> set[int]:
     return {contender.lease_id for contender in mutex.contenders()}
 
 
-@pytest.mark.parametrize("guard", [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua"}])
-def test_sigterm_drains(tmp_path: Path, env: dict[str, str], stranger: Mutex, guard: str) -> None:
-    """On SIGTERM waiters are refused while the holder's purchase goes on; the lease is revoked at the end."""
-    env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log")}
-    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4) as threads:
-        holder = threads.submit(buy, instance, f"guard={guard}&hold_ms=3000")
-        wait_until(lambda: list(tmp_path.glob("section-log/*.jsonl")))
-        held = leases(stranger)
-        waiters = [threads.submit(buy, instance, f"guard={guard}&hold_ms=3000") for _ in range(3)]
-        wait_until(lambda: in_progress(instance) == 4)
+def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
+    """On SIGTERM waiters are refused while the holder's purchase goes on; the lease is revoked at the end.
+
+    Every guard that waits sells its own item.
+    """
+    guards = {str(item): guard.name for item, guard in enumerate(GUARDS, 1) if guard.name not in {"none", "redis-lua"}}
+    env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": "9", "FLASHSALE_THREADS": "32"}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4 * len(guards)) as threads:
+
+        def click(item: str) -> Future[Answer]:
+            return threads.submit(buy, instance, f"guard={guards[item]}&item={item}&hold_ms=4000")
+
+        def holders() -> int:
+            return sum(path.read_text().count('"enter"') for path in tmp_path.glob("section-log/*.jsonl"))
+
+        holder = {item: click(item) for item in guards}
+        wait_until(lambda: holders() == len(guards))
+        name, session = f"flash-sale/{settings.sale}:", stranger.session
+        held = [contender for item in guards for contender in Mutex(session, name + item).contenders()]
+        waiters = {item: [click(item) for _ in range(3)] for item in guards}
+        wait_until(lambda: in_progress(instance) == 4 * len(guards))
         os.kill(instance.pid, signal.SIGTERM)
-        answers = [waiter.result() for waiter in waiters]
-        still_held = not holder.done()
+        for item, guard in guards.items():
+            answers = [waiter.result() for waiter in waiters[item]]
+            assert not holder[item].done() or guard == "redis-watch"  # which waits only after it was overtaken
+            told = [(status, body["outcome"], body["in_doubt"]) for status, body in answers]
+            assert told == [(503, "unavailable", False)] * 3
+            assert all("another instance" in body["detail"] for _, body in answers)
         wait_until(lambda: not instance.running, timeout=20)
-    told = [(status, body["outcome"], body["in_doubt"]) for status, body in answers]
-    assert told == [(503, "unavailable", False)] * 3
-    assert all("another instance" in body["detail"] for _, body in answers)
-    assert still_held or guard == "redis-watch"  # which waits only after it was overtaken
-    assert (holder.result()[0], instance.returncode) == (200, 0)
-    assert bool(held) == guard.startswith("etcd")
-    assert [stranger.session.client.time_to_live(lease).ttl for lease in held] == [-1] * len(held)
+    assert {item: bought.result()[0] for item, bought in holder.items()} == dict.fromkeys(guards, 200)
+    assert instance.returncode == 0
+    assert len(held) == sum(guard.startswith("etcd") for guard in guards.values())
+    assert {session.client.time_to_live(each.lease_id).ttl for each in held} == {-1}
 
 
 def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
@@ -167,41 +172,30 @@ def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
         finally:
             worker.resume()
         assert bought.result(20)[0] == 200
+        assert in_progress(instance) == 0
 
 
-def test_two_workers_count_together(tmp_path: Path, env: dict[str, str]) -> None:
-    """With two workers, either answers /metrics with the purchases of both."""
-    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2"}) as instance, ThreadPoolExecutor(8) as threads:
-        bought = [threads.submit(buy, instance, "guard=thread&hold_ms=50") for _ in range(8)]
-        assert [each.result()[0] for each in bought] == [200] * 8
-        for _ in range(8):
-            assert metric(instance, SOLD.format("thread")) == 8
-            assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
+def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
+    """Either worker tells the purchases of both, also those in progress; those of a reload go on counting.
 
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_purchases_in_progress_are_told(tmp_path: Path, env: dict[str, str], stranger: Mutex, workers: str) -> None:
-    """Each worker answers how many purchases of all of them are waiting, and 0 after the last."""
-    env |= {"FLASHSALE_WORKERS": workers}
+    On SIGHUP new workers take over the counts and the directory of the old ones; a stop removes it.
+    """
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
         with stranger.acquire(timeout=5):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
             wait_until(lambda: len(stranger.contenders()) == 7)
             assert [in_progress(instance) for _ in range(4)] == [6] * 4
         assert [click.result()[0] for click in clicks] == [200] * 6
-        assert in_progress(instance) == 0
-
-
-def test_a_reload_goes_on_counting(tmp_path: Path, env: dict[str, str]) -> None:
-    """On SIGHUP new workers take over the counts and the directory of the old ones; a stop removes it."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    with Instance(tmp_path, env={**env, "FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}) as instance:
-        assert buy(instance, "guard=none")[0] == 200
+        for _ in range(8):
+            assert (metric(instance, SOLD.format("etcd")), in_progress(instance)) == (6, 0)
+            assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
         before = workers(instance)
         os.kill(instance.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(instance)) == 2 and not workers(instance) & before, timeout=30)
-        assert metric(instance, SOLD.format("none")) == 1
+        assert metric(instance, SOLD.format("etcd")) == 6
         assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
     assert not list(temporary.iterdir())
 
@@ -238,7 +232,7 @@ def test_gunicorns_options_and_home(tmp_path: Path, env: dict[str, str]) -> None
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:
     """A setting that cannot be used ends gunicorn at once with a line that says what to do, without a traceback."""
     run = subprocess.run(
-        [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "app:create_app()"],
+        [sys.executable, "-m", "gunicorn", "-c", CONFIG, "app:create_app()"],
         env={**os.environ, "FLASHSALE_PORT": "http"},
         capture_output=True,
         text=True,
@@ -252,11 +246,7 @@ def test_a_bad_setting_stops_the_start_with_one_line() -> None:
 def test_the_master_loads_no_grpc() -> None:
     """gRPC does not survive a fork, so what the master imports must not bring it along."""
     run = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import runpy, sys; runpy.run_path('app/gunicorn.conf.py'); print('grpc' in sys.modules)",
-        ],
+        [sys.executable, "-c", f"import runpy, sys; runpy.run_path('{CONFIG}'); print('grpc' in sys.modules)"],
         capture_output=True,
         text=True,
         timeout=30,

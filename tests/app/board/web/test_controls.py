@@ -145,7 +145,7 @@ def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, state:
 
 
 def test_no_reset_during_a_rush(with_locust: FlaskClient, locust: LocustPage, sale: Sale) -> None:
-    """While buyers are under way the sale stays as it is, whoever asks; before and afterwards it is reset."""
+    """While buyers are under way the sale stays as it is; before and afterwards it is reset."""
     assert with_locust.post("/control/reset", json={"stock": 8}).status_code == 200
     locust.state = "running"
     answer = with_locust.post("/control/reset", json={"stock": 7})

@@ -1,0 +1,53 @@
+"""Buyers at shops that run in this process, and the ledger of their sale."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from flask import Flask
+
+from app.sales.sale import Sale
+from lock import Mutex
+from tests.support.waiting import wait_until
+
+WAIT_S = 20.0  # far more than anything that is waited for takes
+Answer = dict[str, Any]
+T = TypeVar("T")
+
+
+def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: Any) -> Answer:
+    """The answer to one purchase, with status and some headers; the guard `cart` buys a cart of item 1."""
+    path, query = ("/cart", {"items": 1, **query}) if guard == "cart" else ("/stock/reduce", {"guard": guard, **query})
+    headers = {} if key is None else {"Idempotency-Key": key}
+    answer = shop.test_client().post(path, query_string=query, headers=headers)
+    told = {"replayed": answer.headers.get("Idempotency-Replayed"), "retry_after": answer.headers.get("Retry-After")}
+    return {**answer.get_json(), **told, "status": answer.status_code}
+
+
+def at_once(count: int, click: Callable[[int], T]) -> list[T]:
+    """What `click(0)`, `click(1)`, ... return, called at the same moment by as many threads."""
+    barrier = threading.Barrier(count)
+
+    def wait_and_click(number: int) -> T:
+        barrier.wait(WAIT_S)
+        return click(number)
+
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(wait_and_click, range(count)))
+
+
+def queue_behind(mutex: Mutex, crowd: ThreadPoolExecutor, shop: Flask, guard: str, **query: Any) -> Future[Answer]:
+    """A purchase that stands in the queue of `mutex` in etcd when this returns."""
+    before = len(mutex.contenders())
+    buyer = crowd.submit(buy, shop, guard, **query)
+    wait_until(lambda: len(mutex.contenders()) > before)
+    return buyer
+
+
+def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
+    """The entries of an item's ledger."""
+    return [json.loads(entry) for entry in sale.client.lrange(sale.keys_of[item].orders, 0, -1)]

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -27,6 +28,19 @@ def client(etcd: Etcd) -> Iterator[Client]:
     """A client of the shared etcd."""
     with connect(etcd.endpoint) as client:
         yield client
+
+
+@pytest.fixture
+def calls() -> Counter[str]:
+    """How often `counted` has made which call of etcd."""
+    return Counter()
+
+
+@pytest.fixture
+def counted(etcd: Etcd, calls: Counter[str]) -> Iterator[Client]:
+    """A client whose calls are counted."""
+    with connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted:
+        yield counted
 
 
 @pytest.fixture
@@ -90,7 +104,7 @@ def far_session(far: Client) -> Iterator[Session]:
 
 @pytest.fixture
 def no_garbage_collector() -> Iterator[None]:
-    """What is left over in a circle stays: nobody knows when it would be collected."""
+    """Objects in a reference cycle stay: when they would be collected is not known."""
     gc.collect()
     gc.disable()
     yield

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Hold, Mutex
+from lock.model import KeyValue
 from tests.support.waiting import wait_until
 
 T = TypeVar("T")
@@ -29,8 +30,15 @@ def keys(client: Client, name: str) -> list[str]:
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
+def put(client: Client, key: str, *, lease_id: int = 0, value: bytes = b"") -> KeyValue:
+    """A key made by hand, without a lease unless told otherwise."""
+    kv = client.create(key, value, lease_id)
+    assert kv is not None
+    return kv
+
+
 def in_thread(call: Callable[..., T], *args: object, **options: object) -> Future[T]:
-    """Call it in a thread of its own; unlike a pool, nobody has to wait for a thread that a failing test left."""
+    """Call it in a thread of its own; unlike a pool, it does not wait for a thread that a failing test left."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -8,16 +8,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
 
-from loadtest.stack.servers import Etcd
+from loadtest.stack.proxy import Proxy
 from lock import (
     Client,
     CohortMutex,
+    CohortToken,
     EtcdUnavailable,
     Hold,
     LockCancelled,
@@ -28,195 +29,159 @@ from lock import (
     Session,
     SessionLost,
     Turn,
-    connect,
 )
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.cohort import _Waiter
 from lock.runtime.clock import now
-from tests.support.lock import AT_ONCE_S, WAIT_S, Script, in_thread, in_turn, keys, lock_until
+from tests.support.lock import WAIT_S, in_thread, in_turn, keys, lock_until, queue_up
 from tests.support.waiting import wait_until
 
-
-def queue_up(client: Client, mutex: Mutex, entered: threading.Event, leave: threading.Event) -> threading.Thread:
-    """A thread that waits for `mutex`, says when it is in, and stays until told to leave; returns once it queues."""
-    before = len(keys(client, mutex.name))
-
-    def hold() -> None:
-        with mutex.acquire(timeout=WAIT_S):
-            entered.set()
-            leave.wait(WAIT_S)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    wait_until(lambda: len(keys(client, mutex.name)) > before)
-    return thread
+Make = Callable[..., CohortMutex]
 
 
-def test_many_threads_share_one_key_and_are_never_two_inside(client: Client, session: Session) -> None:
+@pytest.fixture
+def make(session: Session, name: str) -> Make:
+    """Makes a cohort of our session, with these bounds."""
+    return partial(CohortMutex, session, name)
+
+
+@pytest.fixture
+def mutex(make: Make) -> CohortMutex:
+    """A cohort with the bounds it has by itself."""
+    return make()
+
+
+@pytest.fixture
+def theirs(stranger: Session, name: str) -> Mutex:
+    """The same lock in another process."""
+    return Mutex(stranger, name)
+
+
+def queue_inside(mutex: CohortMutex, count: int = 1, *, timeout: float = WAIT_S) -> list[Future[Turn]]:
+    """Threads that wait for a turn; returns once all of them do."""
+    before = len(mutex._waiters)
+    waits = [in_thread(mutex.acquire, timeout=timeout) for _ in range(count)]
+    wait_until(lambda: len(mutex._waiters) == before + count)
+    return waits
+
+
+def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tuple[Turn, Future[Hold]]:
+    """A turn, and a stranger that is known to wait behind it."""
+    turn = mutex.acquire(timeout=WAIT_S)
+    waiting = queue_up(client, theirs)
+    wait_until(turn._hold.contended)
+    return turn, waiting
+
+
+def test_many_threads_share_one_key_and_are_never_two_inside(client: Client, mutex: CohortMutex) -> None:
     """A thousand turns of forty threads: one at a time, tokens rise strictly, and etcd sees one key at most."""
-    mutex, tokens, inside = CohortMutex(session, "cohort/many"), [], threading.Lock()
+    tokens, inside = list[CohortToken](), threading.Lock()
 
     def buy(_: int) -> None:
         with mutex.acquire(timeout=WAIT_S) as turn:
             assert inside.acquire(blocking=False), "two threads are inside"
             tokens.append(turn.token)
-            assert len(keys(client, "cohort/many")) == 1 if len(tokens) % 100 == 0 else True
+            assert len(keys(client, mutex.name)) == 1 if len(tokens) % 100 == 0 else True
             inside.release()
 
     with ThreadPoolExecutor(40) as pool:
         list(pool.map(buy, range(1000)))
     assert len(tokens) == 1000
     assert all(earlier < later for earlier, later in itertools.pairwise(tokens))
-    assert len(keys(client, "cohort/many")) == 0
+    assert len(keys(client, mutex.name)) == 0
 
 
-def test_without_strangers_the_hold_is_never_given_back(session: Session) -> None:
-    """While nobody else waits, neither `batch` nor `slice` ends a hold."""
-    mutex = CohortMutex(session, "cohort/alone", batch=1, slice=0.0)
-    revisions = set()
-    first = mutex.acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(10) as pool:
-
-        def buy(_: int) -> None:
-            with mutex.acquire(timeout=WAIT_S) as turn:
-                revisions.add(turn.token.create_revision)
-
-        done = [pool.submit(buy, number) for number in range(10)]
-        wait_until(lambda: len(mutex._waiters) == 10)
-        first.release()
-        [future.result() for future in done]
-    assert revisions == {first.token.create_revision}
+@pytest.mark.parametrize("bounds", [{"batch": 1, "slice": 0.0}, {"slice": 60 * WAIT_S, "together": True}])
+def test_without_strangers_turns_share_one_hold_and_wait_for_none(make: Make, bounds: dict[str, Any]) -> None:
+    """While only threads of this process wait, no bound ends a hold, and `together` delays no release."""
+    mutex = make(**bounds)
+    turn = mutex.acquire(timeout=WAIT_S)
+    revision = turn.token.create_revision
+    for _ in range(3):
+        [following] = queue_inside(mutex)
+        in_thread(turn.release).result(WAIT_S)
+        turn = following.result(WAIT_S)
+        assert turn.token.create_revision == revision
+    turn.release()
 
 
-def test_a_stranger_gets_in_after_batch_turns(client: Client, session: Session, stranger: Session) -> None:
-    """With a stranger waiting, a hold ends after `batch` turns although more threads of the process wait."""
-    mutex = CohortMutex(session, "cohort/batch", batch=3, slice=WAIT_S)
-    entered, leave = threading.Event(), threading.Event()
-    order: list[str] = []
+@pytest.mark.parametrize(("batch", "slice", "more"), [(3, WAIT_S, 2), (1000, 0.0, 0)])
+def test_a_stranger_gets_in_after_batch_turns_or_the_slice(
+    client: Client, make: Make, theirs: Mutex, batch: int, slice: float, more: int
+) -> None:
+    """With a stranger waiting, a hold ends although more threads of the process wait."""
+    mutex, turns = make(batch=batch, slice=slice), list[Turn]()
+    first, stranger = held_and_contended(mutex, theirs, client)
 
-    def buy(_: int) -> None:
-        with mutex.acquire(timeout=WAIT_S):
-            order.append("stranger was in" if entered.is_set() else "before the stranger")
+    def take(done: Future[Turn]) -> None:
+        turns.append(done.result())
+        turns[-1].release()
 
-    first = mutex.acquire(timeout=WAIT_S)
-    thread = queue_up(client, Mutex(stranger, "cohort/batch"), entered, leave)
-    wait_until(first._hold.contended)
-    with ThreadPoolExecutor(10) as pool:
-        done = [pool.submit(buy, number) for number in range(10)]
-        wait_until(lambda: len(mutex._waiters) == 10)
-        first.release()
-        assert entered.wait(WAIT_S)
-        leave.set()
-        [future.result() for future in done]
-    thread.join(WAIT_S)
-    assert order.count("before the stranger") == 2, "the first turn and two more make a batch of three"
-
-
-def test_a_stranger_gets_in_when_the_slice_is_over(client: Client, session: Session, stranger: Session) -> None:
-    """With a stranger waiting, a turn that ends after `slice` seconds is the last one of its hold."""
-    mutex = CohortMutex(session, "cohort/slice", batch=1000, slice=0.0)
-    entered, leave = threading.Event(), threading.Event()
-    first = mutex.acquire(timeout=WAIT_S)
-    thread = queue_up(client, Mutex(stranger, "cohort/slice"), entered, leave)
-    wait_until(first._hold.contended)
-    with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 1)
-        first.release()
-        assert entered.wait(WAIT_S)
-        assert not second.done()
-        leave.set()
-        second.result(WAIT_S).release()
-    thread.join(WAIT_S)
+    waits = queue_inside(mutex, 10)
+    for wait in waits:
+        wait.add_done_callback(take)
+    first.release()
+    with stranger.result(WAIT_S):
+        assert len(turns) == more, "those of one hold, with the first"
+    wait_until(lambda: len(turns) == 10 and not mutex.locked())
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_turns_may_end_together_while_a_stranger_waits(
-    client: Client, session: Session, stranger: Session, together: bool
+    client: Client, make: Make, theirs: Mutex, together: bool
 ) -> None:
-    """With `together`, whoever has had a turn goes on only when the hold is given up; without, at once."""
-    name = f"cohort/together/{together}"
-    mutex = CohortMutex(session, name, slice=60 * WAIT_S, together=together)
+    """With `together`, a thread that has had a turn goes on only when the hold is given up; without, at once."""
+    mutex = make(slice=60 * WAIT_S, together=together)
     for _ in range(2):
-        entered, leave = threading.Event(), threading.Event()
-        first = mutex.acquire(timeout=WAIT_S)
-        thread = queue_up(client, Mutex(stranger, name), entered, leave)
-        wait_until(first._hold.contended)
-        second = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 1)
+        first, stranger = held_and_contended(mutex, theirs, client)
+        [second] = queue_inside(mutex)
         releasing = in_thread(first.release)
         last = second.result(WAIT_S)
         assert together or releasing.result(WAIT_S) is None
         assert releasing.done() is not together
         last.release()
         releasing.result(WAIT_S)
-        assert entered.wait(WAIT_S)
-        leave.set()
-        thread.join(WAIT_S)
+        stranger.result(WAIT_S).release()
 
 
-def test_turns_end_together_at_the_end_of_the_slice_at_the_latest(
-    client: Client, session: Session, stranger: Session
-) -> None:
-    """Once the slice is over, nobody who has had a turn waits for the one who still has his."""
-    mutex = CohortMutex(session, "cohort/over", slice=60 * WAIT_S, together=True)
-    first = mutex.acquire(timeout=WAIT_S)
-    stranger_waits = in_thread(Mutex(stranger, "cohort/over").acquire, timeout=WAIT_S)
-    wait_until(first._hold.contended)
-    second = in_thread(mutex.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(mutex._waiters) == 1)
-    mutex._slice = 2.0  # a moment ahead: with the slice over, the second one would get no turn
+def test_turns_end_together_at_the_end_of_the_slice_at_the_latest(client: Client, make: Make, theirs: Mutex) -> None:
+    """Once the slice is over, a thread that has had a turn does not wait for the turn that still runs."""
+    mutex = make(slice=60 * WAIT_S, together=True)
+    first, stranger = held_and_contended(mutex, theirs, client)
+    [second] = queue_inside(mutex)
+    mutex._slice = 1.0  # a moment ahead: with the slice over, the second one would get no turn
     mutex._held_since = now()
     in_thread(first.release).result(WAIT_S)
     second.result(WAIT_S).release()
-    stranger_waits.result(WAIT_S).release()
+    stranger.result(WAIT_S).release()
 
 
-def test_without_strangers_no_turn_waits_for_the_others(session: Session) -> None:
-    """Where only threads of this process want the lock, `together` holds nobody up."""
-    mutex = CohortMutex(session, "cohort/alone together", slice=60 * WAIT_S, together=True)
-    first = mutex.acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 1)
-        first.release()
-        second.result(WAIT_S).release()
-
-
-def test_a_leader_that_gives_up_leaves_its_place_to_the_next(
-    client: Client, session: Session, stranger: Session
-) -> None:
+def test_a_leader_that_gives_up_leaves_its_place_to_the_next(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
     """The key of a leader that timed out goes on waiting for the next thread, ahead of those who queued later."""
-    mutex = CohortMutex(session, "cohort/heir")
-    held = Mutex(stranger, "cohort/heir").acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(2) as pool:
-        leader = pool.submit(mutex.acquire, timeout=2.0)
-        wait_until(lambda: len(keys(client, "cohort/heir")) == 2)
-        key = client.get_prefix("cohort/heir/").keys[1].key
-        heir = pool.submit(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 2)
+    with theirs.acquire(timeout=WAIT_S):
+        [leader] = queue_inside(mutex, timeout=1.0)
+        wait_until(lambda: len(keys(client, mutex.name)) == 2)
+        key = keys(client, mutex.name)[1]
+        [heir] = queue_inside(mutex)
         with pytest.raises(LockTimeout, match="held by stranger"):
             leader.result(WAIT_S)
-        held.release()
-        with heir.result(WAIT_S) as turn:
-            assert turn.key == key
+    with heir.result(WAIT_S) as turn:
+        assert turn.key == key
 
 
-def test_the_last_one_to_give_up_leaves_no_key(client: Client, session: Session, stranger: Session) -> None:
+def test_the_last_one_to_give_up_leaves_no_key(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
     """When all threads of the process have timed out, nothing of it stands in the queue."""
-    mutex = CohortMutex(session, "cohort/nobody")
-    with Mutex(stranger, "cohort/nobody").acquire(timeout=WAIT_S), ThreadPoolExecutor(5) as pool:
-        tries = [pool.submit(mutex.acquire, timeout=1.0) for _ in range(5)]
-        for attempt in tries:
+    with theirs.acquire(timeout=WAIT_S) as hold:
+        for attempt in [in_thread(mutex.acquire, timeout=0.5) for _ in range(5)]:
             with pytest.raises(LockTimeout, match="held by stranger"):
                 attempt.result(WAIT_S)
-        wait_until(lambda: len(keys(client, "cohort/nobody")) == 1)
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
     with mutex.acquire(timeout=WAIT_S) as turn:
         assert turn.token.turn == 1
 
 
-def test_who_comes_while_the_last_one_gives_up_queues_for_himself(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+def test_a_thread_that_comes_while_the_last_one_gives_up_queues_for_itself(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that is about to be deleted is not taken over."""
     withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
@@ -227,82 +192,58 @@ def test_who_comes_while_the_last_one_gives_up_queues_for_himself(
         await withdraw(acquisition)
 
     monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
-    mutex = CohortMutex(session, "cohort/late")
-    with Mutex(stranger, "cohort/late").acquire(timeout=WAIT_S):
-        last = in_thread(mutex.acquire, timeout=0.5)
+    with theirs.acquire(timeout=WAIT_S):
+        last = in_thread(mutex.acquire, timeout=0.3)
         assert withdrawing.wait(WAIT_S)
         late = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, "cohort/late")) == 3)
+        wait_until(lambda: len(keys(client, mutex.name)) == 3)
         go_on.set()
         assert isinstance(last.exception(WAIT_S), LockTimeout)
     with late.result(WAIT_S) as turn:
-        wait_until(lambda: keys(client, "cohort/late") == [turn.key])
+        wait_until(lambda: keys(client, mutex.name) == [turn.key])
 
 
-def test_a_thread_times_out_behind_a_turn_of_its_own_process(session: Session) -> None:
+def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex) -> None:
     """The error of a thread that waits for another thread's turn names the process that holds."""
-    mutex = CohortMutex(session, "cohort/inside")
-    with mutex.acquire(timeout=WAIT_S), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(mutex.acquire, timeout=0.1)
-        with pytest.raises(LockTimeout, match="held by ours"):
-            waiting.result(WAIT_S)
+    with mutex.acquire(timeout=WAIT_S), pytest.raises(LockTimeout, match="held by ours"):
+        in_thread(mutex.acquire, timeout=0.1).result(WAIT_S)
 
 
-def test_nobody_takes_an_outage_for_a_queue(fresh_etcd: Etcd) -> None:
+def test_an_outage_is_not_taken_for_a_queue(far_session: Session, proxy: Proxy, name: str) -> None:
     """While etcd is frozen all threads are told that it does not answer, not that others were there before them."""
-    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=60) as session:
-        mutex = CohortMutex(session, "cohort/outage")
-        fresh_etcd.pause()
-        waits = [in_thread(mutex.acquire, timeout=1.5) for _ in range(8)]
-        errors = [type(wait.exception(WAIT_S)) for wait in waits]
-        fresh_etcd.resume()
-        assert errors == [EtcdUnavailable] * 8
-        mutex.acquire(timeout=WAIT_S).release()
+    mutex = CohortMutex(far_session, name)
+    proxy.stall()
+    waits = [in_thread(mutex.acquire, timeout=1.0) for _ in range(8)]
+    errors = [type(wait.exception(WAIT_S)) for wait in waits]
+    proxy.resume()
+    assert errors == [EtcdUnavailable] * 8
+    mutex.acquire(timeout=WAIT_S).release()
 
 
-def test_a_lost_session_ends_turns_and_waits(client: Client, session: Session) -> None:
-    """When the lease is revoked, the turn is lost, whoever waits is told so at once, and nobody gets in."""
-    mutex = CohortMutex(session, "cohort/lost")
+def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
+    """Have a turn whose key is deleted by hand."""
     turn = mutex.acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(2)]
-        wait_until(lambda: len(mutex._waiters) == 2)
-        client.revoke(session.lease_id)
-        assert turn.lost.wait(WAIT_S)
-        assert session.lost.wait(WAIT_S)
-        for future in waiting:
-            with pytest.raises(SessionLost):
-                future.result(AT_ONCE_S)
-        with pytest.raises(SessionLost):
-            turn.ensure()
-        with pytest.raises(LockLost):
-            turn.release()
+    client.delete(turn.key, turn.token.create_revision)
+    assert turn.lost.wait(WAIT_S)
+    with pytest.raises(LockLost):
+        turn.release()
 
 
-def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Session, name: str) -> None:
+def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Session, mutex: CohortMutex) -> None:
     """However many: the mutex hears once of the session's end, and is not remembered more than once."""
-    mutex = CohortMutex(session, name)
     for _ in range(3):
-        turn = mutex.acquire(timeout=WAIT_S)
-        client.delete(turn.key, turn.token.create_revision)
-        assert turn.lost.wait(WAIT_S)
-        with pytest.raises(LockLost):
-            turn.release()
+        lose_a_turn(mutex, client)
     assert session.lease._listeners.count(mutex._cancel) == 1
 
 
-def test_whoever_finds_the_session_lost_before_all_others_is_told(
+def test_the_first_thread_that_finds_the_session_lost_is_told(
     client: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
     frozen, thawed = threading.Event(), threading.Event()
     with Session(client, ttl=10) as session:
         mutex = CohortMutex(session, name)
-        turn = mutex.acquire(timeout=WAIT_S)
-        client.delete(turn.key, turn.token.create_revision)
-        assert turn.lost.wait(WAIT_S)
-        with pytest.raises(LockLost):
-            turn.release()
+        lose_a_turn(mutex, client)
         monkeypatch.setattr(session.lease._wake, "wait", in_turn(frozen.set, partial(thawed.wait, 2 * WAIT_S)))
         assert frozen.wait(WAIT_S)
         session.lease._deadline = now()
@@ -314,43 +255,20 @@ def test_whoever_finds_the_session_lost_before_all_others_is_told(
             thawed.set()
 
 
-def test_a_draining_session_hands_no_turn_on(session: Session) -> None:
+def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMutex) -> None:
     """After `cancel_waiters` the turn that runs ends in peace, and the threads behind it are cancelled."""
-    mutex = CohortMutex(session, "cohort/drain")
     turn = mutex.acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(2)]
-        wait_until(lambda: len(mutex._waiters) == 2)
-        session.cancel_waiters()
-        turn.ensure()
-        turn.release()
-        for future in waiting:
-            with pytest.raises(LockCancelled):
-                future.result(WAIT_S)
+    waits = queue_inside(mutex, 2)
+    session.cancel_waiters()
+    turn.ensure()
+    turn.release()
+    for each in waits:
+        with pytest.raises(LockCancelled):
+            each.result(WAIT_S)
 
 
-def test_cancel_wakes_all_who_wait_and_leaves_the_turn(client: Client, session: Session) -> None:
-    """Threads behind a turn of this process are cancelled at once; the turn goes on, and so does who comes later."""
-    mutex = CohortMutex(session, "cohort/cancel")
-    turn = mutex.acquire(timeout=WAIT_S)
-    with ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(3)]
-        wait_until(lambda: len(mutex._waiters) == 3)
-        mutex.cancel()
-        for future in waiting:
-            with pytest.raises(LockCancelled, match="cohort/cancel"):
-                future.result(WAIT_S)
-        turn.ensure()
-        later = pool.submit(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 1)
-        turn.release()
-        later.result(WAIT_S).release()
-    wait_until(lambda: len(keys(client, "cohort/cancel")) == 0)
-
-
-def test_whoever_was_cancelled_gets_no_turn(session: Session) -> None:
-    """A turn that ends before a cancelled thread has woken goes to somebody else."""
-    mutex = CohortMutex(session, "cohort/slow to wake")
+def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
+    """A turn that ends before a cancelled thread has woken goes to another."""
     asleep = _Waiter()
     with mutex.acquire(timeout=WAIT_S):
         mutex._waiters.append(asleep)
@@ -359,28 +277,14 @@ def test_whoever_was_cancelled_gets_no_turn(session: Session) -> None:
     mutex.acquire(timeout=WAIT_S).release()
 
 
-def test_cancel_wakes_the_leader_in_etcd(client: Client, session: Session, stranger: Session) -> None:
-    """Threads that wait for a stranger's hold are cancelled, and the key of their process leaves the queue."""
-    mutex = CohortMutex(session, "cohort/leader")
-    with Mutex(stranger, "cohort/leader").acquire(timeout=WAIT_S), ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(mutex.acquire, timeout=WAIT_S) for _ in range(3)]
-        wait_until(lambda: len(mutex._waiters) == 3 and len(keys(client, "cohort/leader")) == 2)
-        mutex.cancel()
-        for future in waiting:
-            with pytest.raises(LockCancelled):
-                future.result(WAIT_S)
-        wait_until(lambda: len(keys(client, "cohort/leader")) == 1)
-    mutex.acquire(timeout=WAIT_S).release()
-
-
-def test_who_comes_after_cancel_is_not_cancelled(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch
+def test_a_thread_that_comes_after_cancel_is_not_cancelled(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
-    mutex, awake, proceed = CohortMutex(session, "cohort/late"), threading.Event(), CohortMutex._proceed
-    hold = Mutex(stranger, "cohort/late").acquire(timeout=WAIT_S)
-    first = in_thread(mutex.acquire, timeout=2.0)
-    wait_until(lambda: len(keys(client, "cohort/late")) == 2)
+    awake, proceed = threading.Event(), CohortMutex._proceed
+    hold = theirs.acquire(timeout=WAIT_S)
+    first = in_thread(mutex.acquire, timeout=1.0)
+    wait_until(lambda: len(keys(client, mutex.name)) == 2)
 
     def proceed_late(waiter: _Waiter, until: float) -> object:
         assert awake.wait(WAIT_S)
@@ -391,40 +295,35 @@ def test_who_comes_after_cancel_is_not_cancelled(
     with pytest.raises(LockTimeout):
         first.result(WAIT_S)
     mutex.cancel()
-    third = in_thread(mutex.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(mutex._waiters) == 2)
+    [third] = queue_inside(mutex)
     awake.set()
     with pytest.raises(LockCancelled):
         second.result(WAIT_S)
-    wait_until(lambda: third.done() or len(keys(client, "cohort/late")) == 2)
+    wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
     hold.release()
     third.result(WAIT_S).release()
 
 
-def test_interrupts_at_any_moment_leave_it_usable(session: Session, interrupt: Callable[[], threading.Event]) -> None:
-    """Ctrl-C fifty times, anywhere in acquire and release: other threads get in afterwards."""
-    for number in range(50):
-        mutex = CohortMutex(session, f"cohort/interrupt/{number}")
-        lock_until(interrupt, mutex)
-        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
-
-
-def test_interrupts_at_any_moment_cost_nobody_his_turn(
-    session: Session, interrupt: Callable[[], threading.Event]
+def test_interrupts_at_any_moment_cost_no_other_thread_its_turn(
+    make: Make, interrupt: Callable[[], threading.Event]
 ) -> None:
-    """Ctrl-C a hundred times while another thread takes turns, too: it goes on to do so."""
-    mutex, done = CohortMutex(session, "cohort/interrupts"), threading.Event()
+    """Ctrl-C anywhere in acquire and release, while another thread takes turns or not: others get in afterwards."""
+    for _ in range(20):
+        lock_until(interrupt, mutex := make())
+        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
+    done = threading.Event()
     other = in_thread(lock_until, lambda: done, mutex)
     for _ in range(100):
         lock_until(interrupt, mutex)
     done.set()
     other.result(WAIT_S)
-    mutex.acquire(timeout=WAIT_S).release()
+    in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
-def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is called and interrupted at once does not keep the turn."""
-    mutex = CohortMutex(session, "cohort/called")
+def test_an_interrupt_that_comes_with_the_turn_passes_it_on(
+    mutex: CohortMutex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that is called and interrupted at once does not keep the turn."""
     proceed = mutex._proceed
 
     def interrupted(waiter: object, until: float) -> object:
@@ -433,8 +332,7 @@ def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, mo
 
     turn = mutex.acquire(timeout=WAIT_S)
     monkeypatch.setattr(mutex, "_proceed", interrupted)
-    victim = in_thread(mutex.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(mutex._waiters) == 1)
+    [victim] = queue_inside(mutex)
     turn.release()
     assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
     in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
@@ -442,10 +340,9 @@ def test_an_interrupt_that_comes_with_the_turn_passes_it_on(session: Session, mo
 
 @pytest.mark.parametrize("step", ["_next_turn", "_proceed"])
 def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
-    client: Client, session: Session, stranger: Session, monkeypatch: pytest.MonkeyPatch, step: str
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Whoever got the lock for all and is interrupted at once leaves it to the next one: as his turn, with the key."""
-    mutex = CohortMutex(session, f"cohort/leader called/{step}")
+    """A thread that got the lock for all and is interrupted at once leaves it to the next one: turn and key."""
     taken = getattr(mutex, step)
 
     def interrupted(*args: object) -> object:
@@ -453,12 +350,11 @@ def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
         taken(*args)
         raise KeyboardInterrupt
 
-    with Mutex(stranger, mutex.name).acquire(timeout=WAIT_S):
+    with theirs.acquire(timeout=WAIT_S):
         monkeypatch.setattr(mutex, step, interrupted)
         victim = in_thread(mutex.acquire, timeout=WAIT_S)
         wait_until(lambda: len(keys(client, mutex.name)) == 2)
-        other = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 2)
+        [other] = queue_inside(mutex)
     assert isinstance(victim.exception(WAIT_S), KeyboardInterrupt)
     with other.result(WAIT_S) as turn:
         assert turn.token.turn == 2
@@ -466,12 +362,10 @@ def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
         assert keys(client, mutex.name) == [turn.key]
 
 
-def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(session: Session) -> None:
-    """The hold goes on in another thread: what is left of it is not this turn's; nobody has dropped anything."""
-    mutex = CohortMutex(session, "cohort/over")
+def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(mutex: CohortMutex) -> None:
+    """The hold goes on in another thread: what is left of it is not this turn's; nothing was dropped."""
     turn = mutex.acquire(timeout=WAIT_S)
-    following = in_thread(mutex.acquire, timeout=WAIT_S)
-    wait_until(lambda: mutex._waiters)
+    [following] = queue_inside(mutex)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         turn.release()
@@ -482,13 +376,11 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(session: Session)
     assert [str(warning.message) for warning in told if mutex.name in str(warning.message)] == []
 
 
-def test_of_two_releases_at_once_one_ends_the_turn(session: Session) -> None:
+def test_of_two_releases_at_once_one_ends_the_turn(mutex: CohortMutex) -> None:
     """Threads that release the same turn together end it once: the next turn is not touched."""
-    mutex = CohortMutex(session, "cohort/twice")
     for _ in range(20):
         turn, barrier = mutex.acquire(timeout=WAIT_S), threading.Barrier(2)
-        following = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(mutex._waiters) == 1)
+        [following] = queue_inside(mutex)
         releases = [in_thread(lambda turn, barrier: barrier.wait() < 0 or turn.release(), turn, barrier) for _ in "ab"]
         assert {type(release.exception(WAIT_S)) for release in releases} == {NotHeld, type(None)}
         with following.result(WAIT_S) as second:
@@ -496,14 +388,12 @@ def test_of_two_releases_at_once_one_ends_the_turn(session: Session) -> None:
 
 
 def test_a_turn_that_is_dropped_with_its_session_says_nothing(
-    client: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+    client: Client, session: Session, mutex: CohortMutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be passed on any more, because the session is over, is no error of anybody's."""
+    """What cannot be passed on any more, because the session is over, is not an error."""
     heard: list[object] = []
-    ended = threading.Event()
+    ended, end = threading.Event(), mutex.end
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
-    mutex = CohortMutex(session, "cohort/gone")
-    end = mutex.end
 
     def end_late(turn: Turn) -> None:
         session.lost.wait(WAIT_S)
@@ -520,28 +410,8 @@ def test_a_turn_that_is_dropped_with_its_session_says_nothing(
     assert heard == []
 
 
-def test_a_forked_child_takes_no_turn(etcd: Etcd) -> None:
-    """In a child the threads that would pass the turn on do not exist: every call is refused at once."""
-    code = (
-        "cohort = CohortMutex(session, 'cohort/fork')\n"
-        "turn = cohort.acquire(timeout=20)\n"
-        "if os.fork() == 0:\n"
-        "    for call in (cohort.acquire, cohort.cancel, turn.release):\n"
-        "        try:\n"
-        "            call()\n"
-        "        except ForkedError:\n"
-        "            print('refused', flush=True)\n"
-        "    os._exit(0)\n"
-        "os.wait()\n"
-        "turn.release()\n"
-        "print('released', flush=True)\n"
-    )
-    with Script(etcd.endpoint, "cohort/fork", code) as script:
-        assert [script.says() for _ in range(4)] == ["refused", "refused", "refused", "released"]
-
-
 @pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])
-def test_bounds_that_mean_nothing_are_refused(session: Session, bounds: dict[str, Any]) -> None:
+def test_bounds_that_mean_nothing_are_refused(make: Make, bounds: dict[str, Any]) -> None:
     """`batch` below one and a negative `slice` are errors at once."""
     with pytest.raises((TypeError, ValueError), match=r"(batch|slice) is .*(0|1) or more"):
-        CohortMutex(session, "cohort/bounds", **bounds)
+        make(**bounds)

@@ -365,27 +365,6 @@ def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str]
             hold.result().release()
 
 
-def test_cancelled_waiters_leave_and_holders_go_on(
-    client: Client, session: Session, stranger: Session, name: str
-) -> None:
-    """The first step of a clean stop: every wait ends with LockCancelled and leaves no key; so do later ones."""
-    other = f"{name}/other"
-    hold = Mutex(session, other).acquire(timeout=WAIT_S)
-    theirs = Mutex(stranger, f"{name}/a").acquire(timeout=WAIT_S)
-    waits = [queue_up(client, Mutex(session, f"{name}/a")) for _ in range(3)]
-    session.cancel_waiters()
-    for wait in waits:
-        with pytest.raises(LockCancelled, match="shutting down"):
-            wait.result(AT_ONCE_S)
-    for attempt in (Mutex.acquire, Mutex.try_acquire):
-        with pytest.raises(LockCancelled):
-            attempt(Mutex(session, f"{name}/a"))
-    hold.ensure()
-    hold.release()
-    wait_until(lambda: keys(client, f"{name}/a") == [theirs.key])
-    theirs.release()
-
-
 def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
     """Neither released nor closed: at exit the lease is revoked, and nobody waits for its TTL."""
     with Script(etcd.endpoint, name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:

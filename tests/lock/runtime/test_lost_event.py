@@ -84,16 +84,6 @@ def test_a_callback_may_end_with_anything(client: Client, name: str) -> None:
         assert told.wait(WAIT_S)
 
 
-def test_an_observer_may_end_with_anything(etcd: Etcd, name: str) -> None:
-    """What it raises ends neither the call nor the thread that renews the lease."""
-    with (
-        connect(etcd.endpoint, observer=lambda *_: sys.exit()) as client,
-        Session(client, ttl=1) as session,
-        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
-    ):
-        assert not hold.lost.wait(session.ttl + AT_ONCE_S)
-
-
 def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
     """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
     before = set(threading.enumerate())

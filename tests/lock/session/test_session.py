@@ -6,7 +6,8 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -63,14 +64,14 @@ def test_the_ttl_is_what_the_server_granted(client: Client) -> None:
         assert client.time_to_live(session.lease_id).granted_ttl == 2
 
 
-def test_a_hold_outlives_its_ttl_while_the_holder_is_busy(client: Client) -> None:
+def test_a_hold_outlives_its_ttl_while_the_holder_is_busy(client: Client, name: str) -> None:
     """A thread of its own renews the lease: a caller that computes for longer than the TTL still holds (pitfall 20)."""
-    with Session(client, ttl=1) as session, Mutex(session, "session/long").acquire(timeout=WAIT_S) as hold:
+    with Session(client, ttl=1) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
         end = time.monotonic() + 1.2 * session.ttl
         while time.monotonic() < end:
             assert hold.remaining() > 0
         hold.ensure()
-        assert keys(client, "session/long") == [hold.key]
+        assert keys(client, name) == [hold.key]
 
 
 def test_the_deadline_counts_from_when_the_grant_was_sent(proxy: Proxy, far: Client) -> None:
@@ -95,34 +96,36 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
         assert session.remaining() <= 30 - 0.8
 
 
+@pytest.fixture
+def busy(counted: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session whose thread wakes much more often than its lease is to be renewed."""
+    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
+    with Session(counted, ttl=600) as session:
+        yield session
+
+
 def test_it_is_renewed_when_it_is_due_and_not_whenever_its_thread_wakes(
-    etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch
+    busy: Session, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
-    calls: Counter[str] = Counter()
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
-        Session(client, ttl=600) as session,
-    ):
-        runs, wait = list[float](), session.lease._wake.wait
+    runs, wait = list[float](), busy.lease._wake.wait
 
-        def counted_wait(pause: float) -> bool:
-            runs.append(pause)
-            return wait(pause)
+    def counted_wait(pause: float) -> bool:
+        runs.append(pause)
+        return wait(pause)
 
-        monkeypatch.setattr(session.lease._wake, "wait", counted_wait)
-        wait_until(lambda: len(runs) > 20)
-        assert calls == {"LeaseGrant": 1}
-        session.lease.renew_soon()
-        wait_until(lambda: calls["LeaseKeepAlive"])
-        runs.clear()
-        wait_until(lambda: len(runs) > 20)
-        assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
+    monkeypatch.setattr(busy.lease._wake, "wait", counted_wait)
+    wait_until(lambda: len(runs) > 20)
+    assert calls == {"LeaseGrant": 1}
+    busy.lease.renew_soon()
+    wait_until(lambda: calls["LeaseKeepAlive"])
+    runs.clear()
+    wait_until(lambda: len(runs) > 20)
+    assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
 
 
 class LookedForTooLate(threading.Event):
-    """Set by somebody else as soon as a wait has run out, before whoever waited goes on."""
+    """Set from elsewhere as soon as a wait has run out, before the waiting thread goes on."""
 
     def wait(self, timeout: float | None = None) -> bool:
         came = super().wait(timeout)
@@ -130,22 +133,16 @@ class LookedForTooLate(threading.Event):
         return came
 
 
-def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(busy: Session, calls: Counter[str]) -> None:
     """It is taken by the round after, not cleared with the one that had not seen it."""
-    monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
-    calls: Counter[str] = Counter()
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
-        Session(client, ttl=600) as session,
-    ):
-        session.lease._wake = LookedForTooLate()
-        wait_until(lambda: calls["LeaseKeepAlive"])
+    busy.lease._wake = LookedForTooLate()
+    wait_until(lambda: calls["LeaseKeepAlive"])
 
 
 def test_a_renewal_that_is_not_answered_is_soon_repeated(
     proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever relies on the lease does not wait for the next third of its TTL."""
+    """What relies on the lease does not wait for the next third of its TTL."""
     caplog.set_level("INFO", logger="lock.session.lease")
     lease = far_session.lease
     before = lease._deadline
@@ -172,24 +169,22 @@ def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytes
     wait_until(lambda: "lock-lease" not in lock_threads())
 
 
-def test_a_machine_that_slept_past_its_lease_knows_soon(client: Client, name: str) -> None:
+def test_a_machine_that_slept_past_its_lease_knows_soon(lasting: Session, name: str) -> None:
     """The clock has gone on while no timer ran: the loss is known in a second or two, not at the next renewal."""
-    with Session(client, ttl=600) as session:
-        hold = Mutex(session, name).acquire(timeout=WAIT_S)
-        session.lease._deadline = 0.0
-        assert hold.lost.wait(kept_lease._SLEEP_S + AT_ONCE_S)
-        with pytest.raises(SessionLost, match="kept alive"):
-            hold.release()
+    hold = Mutex(lasting, name).acquire(timeout=WAIT_S)
+    lasting.lease._deadline = 0.0
+    assert hold.lost.wait(kept_lease._SLEEP_S + AT_ONCE_S)
+    with pytest.raises(SessionLost, match="kept alive"):
+        hold.release()
 
 
-def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client, name: str) -> None:
-    """That the key is gone is a sign: the session looks at its lease at once, and not in twenty seconds."""
-    with Session(client, ttl=60) as session:
-        hold = Mutex(session, name).acquire(timeout=WAIT_S)
-        client.revoke(session.lease_id)
-        assert session.lost.wait(AT_ONCE_S)
-        with pytest.raises(SessionLost):
-            hold.release()
+def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client, lasting: Session, name: str) -> None:
+    """That the key is gone is a sign: the session looks at its lease at once, and not in minutes."""
+    hold = Mutex(lasting, name).acquire(timeout=WAIT_S)
+    client.revoke(lasting.lease_id)
+    assert lasting.lost.wait(AT_ONCE_S)
+    with pytest.raises(SessionLost):
+        hold.release()
 
 
 def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:
@@ -200,57 +195,68 @@ def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client:
 
 
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
-def test_whoever_first_hears_of_a_revoked_lease_says_so(client: Client, attempt: Callable[[Mutex], object]) -> None:
-    """An acquire that comes before the next renewal gets SessionLost, and so does everybody after it."""
-    with Session(client, ttl=60) as session:
-        client.revoke(session.lease_id)
-        with pytest.raises(SessionLost):
-            attempt(Mutex(session, "session/first"))
-        assert session.lost.is_set()
-
-
-@pytest.mark.parametrize("fault", [Proxy.stall, Proxy.refuse, Proxy.forget, lambda proxy: proxy.stall(ANSWERS)])
-def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_away(
-    proxy: Proxy, far: Client, fault: Callable[[Proxy], object]
+def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
+    client: Client, lasting: Session, name: str, attempt: Callable[[Mutex], object]
 ) -> None:
-    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over."""
-    with Session(far, ttl=2) as session:
-        hold = Mutex(session, "session/away").acquire(timeout=WAIT_S)
-        waiting = in_thread(Mutex(session, "session/away").acquire)
-        fault(proxy)
-        deadline = time.monotonic() + session.ttl  # a renewal may have been sent just now, but none after this
-        assert hold.lost.wait(session.ttl + AT_ONCE_S)
-        assert time.monotonic() < deadline + 0.3
-        assert hold.remaining() == 0.0
-        with pytest.raises(SessionLost, match="kept alive"):
-            hold.ensure()
-        with pytest.raises(SessionLost):
-            waiting.result(AT_ONCE_S)
-        with pytest.raises(SessionLost):
-            Mutex(session, "session/away").acquire(timeout=WAIT_S)
-        heal(proxy)
+    """An acquire that comes before the next renewal gets SessionLost, and so does each call after it."""
+    client.revoke(lasting.lease_id)
+    with pytest.raises(SessionLost):
+        attempt(Mutex(lasting, name))
+    assert lasting.lost.is_set()
 
 
-def test_a_release_of_a_lost_hold_says_so_although_etcd_is_away(
-    proxy: Proxy, far: Client, monkeypatch: pytest.MonkeyPatch
+FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
+    "stall": lambda proxy, _: proxy.stall(),
+    "refuse": lambda proxy, _: proxy.refuse(),
+    "forget": lambda proxy, _: proxy.forget(),
+    "no answers": lambda proxy, _: proxy.stall(ANSWERS),
+    "an error that was not expected": lambda _, client: setattr(client, "keep_alive", out_of_threads),
+}
+
+
+def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_unavailable(
+    etcd: Etcd, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was written under it may have been written unlocked: the end of `with` does not pass over that."""
-    with Session(far, ttl=2) as session:
-        hold = Mutex(session, "session/away-release").acquire(timeout=WAIT_S)
-        proxy.stall()
-        assert hold.lost.wait(WAIT_S)
-        monkeypatch.setattr(session, "delete", lambda *_, **__: pytest.fail("the key goes with the lease"))
-        with pytest.raises(SessionLost):
-            hold.release()
-        heal(proxy)
+    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over.
+
+    A release says so too, and deletes no key: what was written under the hold may have been written unlocked.
+    """
+    with ExitStack() as stack:
+        running = []
+        for fault in FAULTS:
+            proxy = stack.enter_context(Proxy(etcd.endpoint))
+            stack.callback(heal, proxy)
+            session = Session(stack.enter_context(connect(proxy.endpoint, timeout=1.0)), ttl=2)
+            stack.callback(session.close)
+            mutex, lost_at = Mutex(session, f"{name}/{fault}"), list[float]()
+            hold = mutex.acquire(timeout=WAIT_S)
+            hold.on_lost(partial(lambda lost_at: lost_at.append(time.monotonic()), lost_at))
+            running.append((fault, proxy, session, mutex, hold, in_thread(mutex.acquire), lost_at))
+        deadlines = {}
+        for fault, proxy, session, *_ in running:
+            FAULTS[fault](proxy, session.client)
+            deadlines[fault] = time.monotonic() + session.ttl  # it may have been renewed just now, but not after this
+        for fault, proxy, session, mutex, hold, waiting, lost_at in running:
+            assert hold.lost.wait(session.ttl + AT_ONCE_S), fault
+            wait_until(lambda: lost_at)  # noqa: B023
+            assert lost_at[0] < deadlines[fault] + 0.3, fault
+            assert hold.remaining() == 0.0
+            assert session.lost.is_set()
+            assert isinstance(waiting.exception(AT_ONCE_S), SessionLost)
+            session.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
+            for call in (hold.ensure, mutex.acquire, hold.release):
+                with pytest.raises(SessionLost, match="kept alive"):
+                    call()
+            heal(proxy)
+    assert 1 <= caplog.text.count("RuntimeError") < 20, "attempts must not become a rush"
 
 
-def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
-    """etcd away for less than the TTL costs nothing but time."""
-    with Session(far, ttl=4) as session, Mutex(session, "session/short").acquire(timeout=WAIT_S) as hold:
+def test_a_short_outage_is_survived(proxy: Proxy, far: Client, name: str) -> None:
+    """etcd unavailable for less than the TTL costs nothing but time."""
+    with Session(far, ttl=2) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
         before = session.remaining()
         proxy.refuse()
-        wait_until(lambda: session.remaining() < 2.2)
+        wait_until(lambda: session.remaining() < 1.1)
         proxy.start()
         wait_until(lambda: session.remaining() > before - 0.5)
         hold.ensure()
@@ -259,7 +265,7 @@ def test_a_short_outage_is_survived(proxy: Proxy, far: Client) -> None:
 def test_a_lost_lease_is_given_back(
     proxy: Proxy, far: Client, client: Client, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers: nobody waits for its TTL."""
+    """A lease that is lost here but lives on in etcd is revoked as soon as etcd answers, not left to its TTL."""
     caplog.set_level("DEBUG", logger="lock.session.lease")
     with Session(far, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
@@ -288,15 +294,14 @@ def test_a_renewal_that_is_answered_too_late_is_none(session: Session, monkeypat
     assert session.remaining() == 0.0
 
 
-def test_a_session_that_is_lost_stays_lost(client: Client, name: str) -> None:
-    """No renewal brings it back, for holds were told; a new session works at once."""
-    with Session(client, ttl=60) as session:
-        session.lease.gone()
-        session.lease.verify()
-        assert session.remaining() == 0.0
-        with pytest.raises(SessionLost):
-            Mutex(session, name).try_acquire()
-    with Session(client) as session, Mutex(session, name).acquire(timeout=WAIT_S):
+def test_a_session_that_is_lost_stays_lost(lasting: Session, session: Session, name: str) -> None:
+    """No renewal brings it back, for holds were told; another session works at once."""
+    lasting.lease.gone()
+    lasting.lease.verify()
+    assert lasting.remaining() == 0.0
+    with pytest.raises(SessionLost):
+        Mutex(lasting, name).try_acquire()
+    with Mutex(session, name).acquire(timeout=WAIT_S):
         pass
 
 
@@ -317,22 +322,17 @@ def test_closing_frees_everything_at_once(client: Client, stranger: Session, nam
     wait_until(lambda: [name for name in lock_threads() if name not in threads] in ([], [f"lock-queue {name}/"]))
 
 
-def test_closing_again_does_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_again_does_nothing(counted: Client, calls: Counter[str]) -> None:
     """close() is idempotent, also from several threads at once, and `with` may close what was closed."""
-    revoked, revoke = list[int](), client.revoke
-    monkeypatch.setattr(
-        client, "revoke", lambda lease: in_turn(partial(revoked.append, lease), partial(revoke, lease))()
-    )
-    with Session(client) as session:
-        closings = [in_thread(session.close) for _ in range(5)]
-        for closing in closings:
+    with Session(counted) as session:
+        for closing in [in_thread(session.close) for _ in range(5)]:
             closing.result(WAIT_S)
         session.close()
-    assert revoked == [session.lease_id]
+    assert calls["LeaseRevoke"] == 1
 
 
 def test_closing_from_its_own_listener(client: Client) -> None:
-    """Whoever is told of the loss may close the session in the same breath."""
+    """A listener that is told of the loss may close the session."""
     session = Session(client, ttl=60)
     closed = in_thread(session.lost.wait, WAIT_S)
     session.on_lost(session.close)
@@ -341,7 +341,7 @@ def test_closing_from_its_own_listener(client: Client) -> None:
     wait_until(lambda: not lock_threads())
 
 
-def test_closing_while_etcd_is_away_ends_in_time(proxy: Proxy, far: Client, name: str) -> None:
+def test_closing_while_etcd_is_unavailable_ends_in_time(proxy: Proxy, far: Client, name: str) -> None:
     """A few deadlines are the longest it takes; the lease is left to expire."""
     session = Session(far, ttl=2)
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
@@ -366,7 +366,7 @@ def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str]
 
 
 def test_a_program_that_just_ends_frees_its_locks(etcd: Etcd, client: Client, name: str) -> None:
-    """Neither released nor closed: at exit the lease is revoked, and nobody waits for its TTL."""
+    """Neither released nor closed: at exit the lease is revoked, not left to its TTL."""
     with Script(etcd.endpoint, name, "hold = mutex.acquire(timeout=5); say(session.lease_id)", ttl=60) as script:
         lease = int(script.says())
         code, errors = script.ends()
@@ -431,7 +431,7 @@ def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Clie
         assert keys(client, name) == []
 
 
-def test_a_forked_child_leaves_its_parents_with_by_itself(etcd: Etcd, client: Client, name: str) -> None:
+def test_a_forked_child_leaves_its_parents_with_by_itself(etcd: Etcd, name: str) -> None:
     """Its end is not the session's: what it raised comes through, and the parent goes on holding."""
     code = (
         "with session:\n"
@@ -467,22 +467,17 @@ def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
         assert script.says() == "SessionLost"
 
 
-@pytest.mark.parametrize("call", ["get_prefix", "keep_alive"])
-def test_an_error_that_nobody_expected_ends_neither_lease_nor_audits(
-    etcd: Etcd, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, call: str
+def test_an_unexpected_error_ends_neither_lease_nor_audits(
+    counted: Client, calls: Counter[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that is out of threads for a moment costs a renewal or an audit, and the next one follows soon."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
-    calls: Counter[str] = Counter()
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as client,
-        Session(client, ttl=1) as session,
-        Mutex(session, name).acquire(timeout=WAIT_S) as hold,
-    ):
-        waiting = queue_up(client, Mutex(session, name))
+    with Session(counted, ttl=1) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
+        waiting, failed = queue_up(counted, Mutex(session, name)), set[str]()
         with monkeypatch.context() as patched:
-            patched.setattr(client, call, out_of_threads)
-            wait_until(lambda: "can't start new thread" in caplog.text)
+            for call in ("get_prefix", "keep_alive"):
+                patched.setattr(counted, call, in_turn(partial(failed.add, call), out_of_threads))
+            wait_until(lambda: len(failed) == 2)
         before = calls["Range"]
         assert not session.lost.wait(1.1 * session.ttl)
         wait_until(lambda: calls["Range"] > before)
@@ -504,35 +499,22 @@ def test_a_session_that_is_dropped_is_closed(client: Client, name: str) -> None:
     wait_until(lambda: not lock_threads())
 
 
-def test_a_lease_is_lost_in_time_whatever_its_renewals_end_with(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The deadline does not depend on an error that somebody has thought of; nor do its attempts become a rush."""
-    with Session(client, ttl=1) as session:
-        hold = Mutex(session, "session/unexpected").acquire(timeout=WAIT_S)
-        monkeypatch.setattr(client, "keep_alive", out_of_threads)
-        assert hold.lost.wait(session.ttl + AT_ONCE_S)
-        assert session.lost.is_set()
-    assert 1 <= caplog.text.count("RuntimeError") < 20
-
-
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
-def test_a_turn_that_comes_after_the_deadline_is_no_hold(
-    client: Client, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+def test_a_turn_that_comes_after_the_deadline_is_not_a_hold(
+    lasting: Session, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
 ) -> None:
     """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
-    with Session(client, ttl=60) as session:
-        ask = client.ask
+    client = lasting.client
+    ask = client.ask
 
-        async def answer_late(*args: Any, **options: Any) -> object:
-            written = await ask(*args, **options)
-            if not isinstance(written, KeyValue):
-                return written
-            wait_until(lambda: session.queues.followed[f"{name}/"].length() == 1)
-            session.lease._deadline = 0.0
-            return written
+    async def answer_late(*args: Any, **options: Any) -> object:
+        written = await ask(*args, **options)
+        if isinstance(written, KeyValue):
+            wait_until(lambda: lasting.queues.followed[f"{name}/"].length() == 1)
+            lasting.lease._deadline = 0.0
+        return written
 
-        monkeypatch.setattr(client, "ask", answer_late)
-        with pytest.raises(SessionLost):
-            attempt(Mutex(session, name))
-        wait_until(lambda: not keys(client, name))
+    monkeypatch.setattr(client, "ask", answer_late)
+    with pytest.raises(SessionLost):
+        attempt(Mutex(lasting, name))
+    wait_until(lambda: not keys(client, name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -10,24 +9,12 @@ import pytest
 
 import lock
 from loadtest.stack.stack import Stack
-
-ROOT = Path(__file__).parents[2]
-
-
-def names(path: Path) -> set[str]:
-    """All that a file imports, wherever in it, by its full name."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    return {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names} | {
-        f"{node.module}.{alias.name}"
-        for node in nodes
-        if isinstance(node, ast.ImportFrom) and node.level == 0
-        for alias in node.names
-    }
+from tests.repository.test_architecture import ROOT, imported
 
 
 def imports(path: Path) -> set[str]:
     """The top-level packages that a file imports."""
-    return {name.partition(".")[0] for name in names(path)}
+    return {name.partition(".")[0] for name in imported(path)}
 
 
 def importers(package: str, *modules: str) -> list[str]:
@@ -54,7 +41,7 @@ def test_no_file_imports_itself_by_a_detour(package: str) -> None:
     """Inside a package the arrows go one way as well, those for types alone included."""
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / package).rglob("*.py")}
     arrows = {
-        module: {name for found in names(path) for name in (found, found.rpartition(".")[0]) if name in modules}
+        module: {name for found in imported(path) for name in (found, found.rpartition(".")[0]) if name in modules}
         for module, path in modules.items()
     }
     assert sum(map(len, arrows.values())) > len(arrows)
@@ -67,20 +54,15 @@ def test_no_file_imports_itself_by_a_detour(package: str) -> None:
 @pytest.mark.parametrize("package", ["app", "loadtest"])
 def test_the_public_names_of_lock_are_enough(package: str) -> None:
     """The shop, and what measures and disturbs the locks, use them as any other program would."""
-    taken = {name for path in (ROOT / package).rglob("*.py") for name in names(path) if name.startswith("lock.")}
+    taken = {name for path in (ROOT / package).rglob("*.py") for name in imported(path) if name.startswith("lock.")}
     assert "lock.Mutex" in taken <= {f"lock.{name}" for name in lock.__all__}
 
 
 def test_one_module_speaks_to_etcd3() -> None:
-    """Besides the bridge that makes it run, lock.etcd.transport alone imports etcd3; nobody relies on its locks."""
+    """Besides the bridge that makes it run, lock.etcd.transport alone imports etcd3; nothing relies on its locks."""
     assert [path for path in importers("lock", "etcd3") if path != "lock/etcd/protobuf_compat.py"] == [
         "lock/etcd/transport.py"
     ]
-
-
-def test_one_folder_of_lock_knows_grpc() -> None:
-    """Beyond lock/etcd nobody knows how calls reach etcd, nor what their errors are."""
-    assert {path.rpartition("/")[0] for path in importers("lock", "grpc", "google", "etcd3")} == {"lock/etcd"}
 
 
 def test_no_test_imports_locust() -> None:

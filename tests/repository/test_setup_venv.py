@@ -63,6 +63,14 @@ def fake_python(directory: Path, name: str, version: str, exit_code: int) -> Pat
     return program
 
 
+def refusal(checkout: Path, *arguments: str, **environment: str) -> str:
+    """The one line of a set-up that fails."""
+    answer = set_up(checkout, *arguments, **environment)
+    assert answer.returncode == 1
+    (line,) = answer.stderr.splitlines()
+    return line
+
+
 def test_second_set_up_does_nothing(used_checkout: Path) -> None:
     """A good .venv is reused without a word; changed requirements go into the same .venv."""
     made = (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns
@@ -108,9 +116,7 @@ def test_library_without_a_wheel_ends_the_set_up(used_checkout: Path) -> None:
     """Where a library has no wheel, one line names it and the Docker way; the next try does not take it for done."""
     (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("gevent"))
     for _ in range(2):
-        answer = set_up(used_checkout, "loadtest")
-        assert answer.returncode == 1
-        (line,) = answer.stderr.splitlines()
+        line = refusal(used_checkout, "loadtest")
         assert line.startswith("set-up: no wheel of gevent for Python 3.")
         assert line.endswith(": use docker compose up")
 
@@ -121,9 +127,7 @@ def test_wrong_hash_is_refused(used_checkout: Path) -> None:
         wheel.writestr("forged-0.0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: forged\nVersion: 0.0.1\n")
         wheel.writestr("forged-0.0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
     (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("forged"))
-    answer = set_up(used_checkout, "loadtest", PIP_FIND_LINKS=str(used_checkout))
-    assert answer.returncode == 1
-    (line,) = answer.stderr.splitlines()
+    line = refusal(used_checkout, "loadtest", PIP_FIND_LINKS=str(used_checkout))
     assert re.match(r"set-up: pip failed: .*DO NOT MATCH THE HASHES.* \(all of it: \.venv/setup\.log\)$", line)
     assert "forged" in (used_checkout / ".venv/setup.log").read_text()
 
@@ -131,9 +135,7 @@ def test_wrong_hash_is_refused(used_checkout: Path) -> None:
 def test_old_python_is_refused(checkout: Path, tmp_path: Path) -> None:
     """A Python before 3.10 gets one line with its version, the needed one, and how to name another."""
     python = fake_python(tmp_path, "python3", "3 8 18", 0)
-    answer = set_up(checkout, "dev", PYTHON=str(python))
-    assert answer.returncode == 1
-    (line,) = answer.stderr.splitlines()
+    line = refusal(checkout, "dev", PYTHON=str(python))
     assert line.startswith(f"set-up: Python 3.10 or newer is needed, {python} is 3.8.18. ")
     assert "PYTHON=/path/to/python3.13" in line
     assert not (checkout / ".venv").exists()
@@ -142,9 +144,7 @@ def test_old_python_is_refused(checkout: Path, tmp_path: Path) -> None:
 def test_missing_venv_module_is_named(checkout: Path, tmp_path: Path) -> None:
     """Debian's Python without its venv package gets one line that says which package to install."""
     fake_python(tmp_path, "python3.11", "3 11 2", 1)
-    answer = set_up(checkout, "dev", PYTHON="", PATH=str(tmp_path))
-    assert answer.returncode == 1
-    (line,) = answer.stderr.splitlines()
+    line = refusal(checkout, "dev", PYTHON="", PATH=str(tmp_path))
     assert line == (
         "set-up: python3.11 cannot make virtual environments: apt install python3.11-venv (or python3-venv)"
     )
@@ -162,9 +162,7 @@ def test_newest_python_that_works_is_taken(checkout: Path, tmp_path: Path) -> No
 
 def test_no_python_at_all(checkout: Path, tmp_path: Path) -> None:
     """With a name that does not run, the line says so."""
-    answer = set_up(checkout, "dev", PYTHON=str(tmp_path / "python"))
-    assert answer.returncode == 1
-    assert f"{tmp_path / 'python'} does not run" in answer.stderr
+    assert f"{tmp_path / 'python'} does not run" in refusal(checkout, "dev", PYTHON=str(tmp_path / "python"))
 
 
 def test_a_long_installation_shows_that_it_works(

@@ -39,7 +39,7 @@ class Runner:
 
 
 class Turnstile:
-    """A barrier that is shut, and still lets everybody through: here is one thread for all buyers."""
+    """A barrier that is shut, and still lets all through: here is one thread for all buyers."""
 
     def is_set(self) -> bool:
         return False
@@ -75,7 +75,7 @@ def test_buyers_have_names_and_take_the_hosts_in_turn(pool: BuyerPool) -> None:
     assert [slot.buyer.split("-")[2:] for slot in slots] == [["3", str(number)] for number in range(4)]
 
 
-def test_everybody_is_invited_to_every_round(pool: BuyerPool, runner: Runner) -> None:
+def test_all_buyers_are_invited_to_every_round(pool: BuyerPool, runner: Runner) -> None:
     """Each buyer gets each round once, and the round knows how many will come."""
     slots = [pool.add(HOSTS) for _ in range(3)]
     runner.announce(1)
@@ -85,7 +85,7 @@ def test_everybody_is_invited_to_every_round(pool: BuyerPool, runner: Runner) ->
     assert [(round.number, round.expected) for round in rounds[0]] == [(1, 3), (2, 3)]
 
 
-def test_who_left_is_not_invited(pool: BuyerPool, runner: Runner) -> None:
+def test_a_buyer_that_left_is_not_invited(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who has left is neither invited nor waited for."""
     gone, there = pool.add(HOSTS), pool.add(HOSTS)
     pool.remove(gone)
@@ -94,14 +94,14 @@ def test_who_left_is_not_invited(pool: BuyerPool, runner: Runner) -> None:
     assert (invited(gone), round.expected) == ([], 1)
 
 
-def test_who_comes_late_still_takes_part(pool: BuyerPool, runner: Runner) -> None:
+def test_a_late_buyer_still_takes_part(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who enrols between the announcement and the opening is invited to that round."""
     runner.announce(1)
     (round,) = invited(pool.add(HOSTS))
     assert (round.number, round.expected) == (1, 1)
 
 
-def test_who_comes_after_the_opening_waits_for_the_next_round(pool: BuyerPool, runner: Runner) -> None:
+def test_a_buyer_after_the_opening_waits_for_the_next_round(pool: BuyerPool, runner: Runner) -> None:
     """A buyer who enrols when the barrier is open is not invited to that burst, and is to the next one."""
     early = pool.add(HOSTS)
     runner.announce(1)
@@ -126,7 +126,7 @@ def test_an_opening_is_for_its_own_round(pool: BuyerPool, runner: Runner) -> Non
     assert not first.gate.is_set()
 
 
-def test_the_master_counts_everybody_once(pool: BuyerPool, runner: Runner) -> None:
+def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:
     """Arrivals are told when all who are expected are there; of those who come later, only they are told."""
     pool.add(HOSTS)
     slot = pool.add(HOSTS)
@@ -141,7 +141,7 @@ def test_the_master_counts_everybody_once(pool: BuyerPool, runner: Runner) -> No
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (2, 1)]
 
 
-def test_nobody_of_the_last_test_is_invited(pool: BuyerPool, runner: Runner) -> None:
+def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:
     """A new test has buyers of its own, with other names; it is not waited for those of the one before."""
     before = pool.add(HOSTS)
     runner.announce(1)

@@ -114,7 +114,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
         return await self.new_acquisition(execution).attempt()
 
     def new_acquisition(self, execution: Execution = BLOCKING) -> Acquisition[HoldT]:
-        """One attempt, not begun."""
+        """For the recipes: one attempt, not begun."""
         return Acquisition(self.session, self.name, self._prefix, self._make, terms=self._terms, execution=execution)
 
 

@@ -124,7 +124,7 @@ class Session:
     # For the recipes
 
     def new_ticket(self, prefix: str, rule: Admission = EXCLUSIVE) -> Ticket:
-        """A ticket with a key that no other acquisition ever uses, and the rule for its turn.
+        """For the recipes: a ticket with a key that no other acquisition ever uses, and the rule for its turn.
 
         Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
         10756).
@@ -132,7 +132,7 @@ class Session:
         return Ticket(self.queues.new_key(prefix), self.callbacks, rule)
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
-        """The queue under `prefix`, followed from now on, with `ticket` in it.
+        """For the recipes: the queue under `prefix`, followed from now on, with `ticket` in it.
 
         Raises:
             SessionLost: the lease is gone.
@@ -148,13 +148,13 @@ class Session:
         return queue
 
     def identity(self, declared: Declaration = UNDECLARED) -> bytes:
-        """What stands in a key of this session and thread."""
+        """For the recipes: what stands in a key of this session and thread."""
         return identity(self.name, declared)
 
     def delete_later(
         self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
     ) -> None:
-        """Have the janitor call `first` and delete a key; returns at once, and takes no lock. See `Janitor`."""
+        """For the recipes: have the janitor call `first` and delete a key; returns at once. See `Janitor`."""
         self._janitor.delete_later(key, create_revision, first)
 
     async def delete(

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import redis
 
+import lock.aio
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lock.md"
+RECIPES = ROOT / "docs" / "lock-recipes.md"
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
@@ -23,18 +25,25 @@ def blocks(language: str, page: Path = PAGE) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, capsys: pytest.CaptureFixture[str]) -> None:
-    """Read from top to bottom, each Python example runs after those before it, and leaves nothing in etcd."""
+@pytest.mark.parametrize(
+    ("page", "left"),
+    [(PAGE, ["docs/report/latest"]), (RECIPES, ["docs/gross", "docs/net"])],
+    ids=["lock", "recipes"],
+)
+def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, left: list[str]) -> None:
+    """Read from top to bottom, each Python example runs after those before it, and leaves no key of a lock in etcd."""
     here = etcd.endpoint.rpartition(":")[2]
-    namespace: dict[str, object] = {}
-    for code in blocks("python"):
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for code in blocks("python", page):
         local = code.replace("127.0.0.1:2379", etcd.endpoint).replace("port=2379", f"port={here}")
-        exec(compile(local.replace("redis://127.0.0.1:6379/0", redis_server.url), str(PAGE), "exec"), namespace)
+        local = local.replace("redis://127.0.0.1:6379/0", redis_server.url)
+        exec(compile(local, str(page), "exec", dont_inherit=True), namespace)
     session, client = namespace["session"], namespace["client"]
-    assert "flash-sale/stock/" in capsys.readouterr().out
     with connect(etcd.endpoint) as observer:
         assert observer.get_prefix("flash-sale/").keys == []
-        observer.delete("docs/report/latest", None)
+        assert [kv.key for kv in observer.get_prefix("docs/").keys] == left
+        for key in left:
+            observer.delete(key, None)
     session.close()  # type: ignore[attr-defined]
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:
@@ -61,9 +70,19 @@ def test_the_shell_examples_run(client: Client, etcdctl_env: dict[str, str]) -> 
     assert client.get_prefix("docs/").keys == []
 
 
-def test_links_inside_the_repository_exist() -> None:
+def test_the_reference_is_complete_and_up_to_date() -> None:
+    """docs/lock-api.md is what the script makes of the docstrings, and has every public name of both modules."""
+    checked = subprocess.run([sys.executable, ROOT / "scripts/lock_api.py", "--check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
+    for module, names in (("lock", lock.__all__), ("lock.aio", lock.aio.__all__)):
+        assert [name for name in names if not re.search(rf"^### `{module}\.{name}\b", text, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("page", [PAGE, RECIPES], ids=lambda page: page.stem)
+def test_links_inside_the_repository_exist(page: Path) -> None:
     """Relative links lead to files, and links within the page to its headings."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     headings = {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in re.findall(r"^##+ (.+)$", text, re.MULTILINE)
@@ -72,4 +91,4 @@ def test_links_inside_the_repository_exist() -> None:
         if target.startswith("#"):
             assert target[1:] in headings, target
         elif not target.startswith("https://"):
-            assert (PAGE.parent / target).exists(), target
+            assert (page.parent / target).exists(), target

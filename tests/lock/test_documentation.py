@@ -91,4 +91,4 @@ def test_links_inside_the_repository_exist(page: Path) -> None:
         if target.startswith("#"):
             assert target[1:] in headings, target
         elif not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
+            assert (page.parent / target.partition("#")[0]).exists(), target

@@ -18,10 +18,12 @@ from app.sales.purchase import CART
 from app.sales.redis_client import connect, warm_up
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
+from app.sales.schedule import Opener, Schedule
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import section_listener
 from app.web.health import Health
 from app.web.routes import Shop
+from app.web.schedule_routes import ScheduleRoutes
 from lock import LockError
 
 logger = logging.getLogger(__name__)
@@ -51,23 +53,37 @@ class Services:
         self.metrics = Metrics(settings.instance, [*guards, CART])
         self.listener = section_listener(settings.section_log, instance=settings.instance)
         self.shop = Shop(settings, sale, self.sessions, guards, carts, self.metrics, self.listener)
+        schedule, opener = Schedule(sale), f"sale/{settings.sale}/opener"  # not below the queue of the mutex
+        self.scheduling = ScheduleRoutes(settings, sale, schedule, self.sessions, opener)
+        self.opener = Opener(
+            schedule,
+            self.sessions.client,
+            self.sessions.session,
+            key=record.key,
+            name=opener,
+            instance=settings.instance,
+            is_fenced=settings.opener == "fenced",
+        )
         self.health = Health(settings, self.sessions)
 
     def warm_up(self) -> None:
-        """Connect now rather than at the first purchase, which tries again where this fails."""
+        """Connect now rather than at the first purchase, which tries again where this fails; await schedules."""
         try:
             warm_up(self.redis)
             self.sessions.session()
             self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:
             logger.warning("not ready yet: %s", error)
+        self.opener.start()
 
     def drain(self) -> None:
         """Refuse all purchases that wait for a lock; those that hold one go on."""
+        self.opener.close()
         self.sessions.drain()
 
     def close(self) -> None:
         """Revoke the lease and close all connections."""
+        self.opener.close()
         self.sessions.close()
         self.health.close()
         self.redis.close()

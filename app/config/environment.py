@@ -56,6 +56,17 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def choice(*valid: str) -> Callable[[str], str]:
+    """One of several words."""
+
+    def parse(text: str) -> str:
+        if text not in valid:
+            raise ValueError(f"give {' or '.join(valid)}")
+        return text
+
+    return parse
+
+
 def seconds(text: str) -> float:
     """A length of time, at most an hour."""
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", text) or not 0.1 <= float(text) <= 3600:

@@ -11,6 +11,7 @@ from app.config.environment import (
     Reader,
     SettingsError,
     address,
+    choice,
     endpoints,
     host_names,
     identifier,
@@ -38,6 +39,7 @@ class Settings:
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: how many different items are for sale, each with its own stock, ledger and lock.
         section_log: directory of the section log, see `app.telemetry.section_log`; None: no log.
+        opener: whether a leader that opens the sale sends its token along, and Redis refuses a late one.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
 
@@ -56,6 +58,7 @@ class Settings:
     workers: int = 1
     items: int = 1
     section_log: Path | None = None
+    opener: str = "fenced"
 
     @property
     def on_loopback(self) -> bool:
@@ -88,6 +91,7 @@ class Settings:
             workers=read("WORKERS", whole(1, 64), cls.workers),
             items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
             section_log=read("SECTION_LOG", Path, None),
+            opener=read("OPENER", choice("fenced", "unfenced"), cls.opener),
         )
         read.raise_problems()
         return settings

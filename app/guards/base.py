@@ -1,8 +1,8 @@
 """What all guards share: the part of a purchase that is not the story of its lock.
 
-A guard's `buy` tells that story. Around it, once for all: an item that is known to be sold out is refused without the
-lock, requests that wait for it in vain are woken, and each has its time limit. `Inventory` keeps the first answer to an
-idempotency key; `Purchase` takes the times and tells the section log.
+A guard's `buy` tells that story. Around it, once for all: an item that is sold out, or opens later, is refused
+without the lock, requests that wait for it in vain are woken, and each has its time limit. `Inventory` keeps the first
+answer to an idempotency key; `Purchase` takes the times and tells the section log.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Guard(ABC):
         name: what buyers ask for; part of the API.
         promise: see `Promise`.
         description: one sentence for people.
-        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out.
+        waits_in_etcd: whether a purchase may learn without the lock that the item is sold out or not open.
     """
 
     name: ClassVar[str]
@@ -74,9 +74,12 @@ class Guard(ABC):
     def serve(self, purchase: Purchase) -> Receipt:
         """`buy`, or say "sold out" where that is known: before the lock, and when the wait for it is cancelled."""
         while True:
-            sold_out = self.stock(purchase.item).sold_out.answer(purchase) if self.waits_in_etcd else None
-            if sold_out is not None:
-                return sold_out
+            if self.waits_in_etcd:
+                stock = self.stock(purchase.item)
+                if self.tools.sale.may_be_closed(purchase.item):
+                    stock.read(purchase)  # raises `NotOpen` if it still is
+                if sold_out := stock.sold_out.answer(purchase):
+                    return sold_out
             with suppress(LockCancelled):  # a cancelled purchase waits again; in a drain there is no session any more
                 return self.buy(purchase)
 

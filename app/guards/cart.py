@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.sale import Sale, Script
+from app.sales.sale import Sale
 from app.sales.script_results import fenced_off, noted, replayed, sending
+from app.sales.scripts import Script
 from app.sales.tokens import Tokens, fence_text
 
 _BETWEEN = ","

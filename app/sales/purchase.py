@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Literal
 
 from app.clock import now_ns
+from app.sales.opening import Opened
 from app.sales.tokens import Token, Tokens
 
 DEFAULT_ITEM = "1"
@@ -20,10 +21,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Outcome(str, Enum):
-    """How a purchase ended. The five are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
+    """How a purchase ended. The six are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
 
     SOLD = "sold"
     SOLD_OUT = "sold_out"
+    NOT_OPEN = "not_open"
     LOCK_TIMEOUT = "lock_timeout"
     LOCK_LOST = "lock_lost"
     UNAVAILABLE = "unavailable"
@@ -49,6 +51,7 @@ class Receipt:
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
         in_doubt: the write was sent and its answer never came; the same idempotency key tells.
+        opened: of a sale that is not open, what is known of its opening.
     """
 
     outcome: Outcome
@@ -59,6 +62,7 @@ class Receipt:
     replayed: bool = False
     detail: str = ""
     in_doubt: bool = False
+    opened: Opened | None = None
 
 
 class SectionListener:

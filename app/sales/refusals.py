@@ -3,6 +3,7 @@
 PurchaseError
 ├── FencedOff      a holder with a higher token was here before; nothing was written
 ├── SaleReset      the sale was reset between read and write; nothing was written
+├── NotOpen        the sale opens later; nothing was written
 ├── SaleLost       Redis does not have the sale that was opened; nothing was written
 ├── GaveUp         the guard's turn did not come in time; nothing was written
 ├── InDoubt        the write was sent and its answer lost; the same idempotency key tells
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 
 import redis
 
+from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
 from app.sales.redis_client import Refused
 from lock import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
@@ -34,6 +36,17 @@ class FencedOff(PurchaseError):
 
 class SaleReset(PurchaseError):
     """The sale was reset between the read and the write; nothing was written."""
+
+
+class NotOpen(PurchaseError):
+    """The sale opens later, at `opened.opens_at_ms`; nothing was written."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened)  # and not a text, or `again` could not copy it
+        self.opened = opened
+
+    def __str__(self) -> str:
+        return f"The sale opens at {self.opened.opens_at}" if self.opened.opens_at else "The sale is closed"
 
 
 class SaleLost(PurchaseError):
@@ -77,6 +90,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.HOLD_LOST),
     FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),
     SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
+    NotOpen: Refusal(Outcome.NOT_OPEN, "Nothing was written; come back then."),
     SaleLost: Refusal(Outcome.UNAVAILABLE, "Nothing was written; POST /stock/reset opens the sale anew."),
     LockCancelled: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
@@ -123,4 +137,5 @@ def refuse(purchase: Purchase, error: Exception) -> Receipt:
         token=purchase.token,
         detail=f"{sentence(error)} {refusal.advice}",
         in_doubt=isinstance(error, InDoubt),
+        opened=error.opened if isinstance(error, NotOpen) else None,
     )

@@ -20,7 +20,7 @@ PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring uses names t
 
 
 def init_app(app: Flask, *, names: Container[str], setting: str) -> None:
-    """Refuse unknown host names on every route but `PROBES`, and each POST from a page of another site.
+    """Refuse unknown host names on every route but `PROBES`, and each change from a page of another site.
 
     Args:
         app: the shop or the board.
@@ -32,7 +32,7 @@ def init_app(app: Flask, *, names: Container[str], setting: str) -> None:
     def check() -> None:
         if request.path not in PROBES:
             require_known_host(names, setting=setting)
-            if request.method == "POST":
+            if request.method not in ("GET", "HEAD"):
                 require_own_page()
 
 

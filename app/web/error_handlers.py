@@ -16,7 +16,8 @@ from app.web.responses import problem_response
 logger = logging.getLogger(__name__)
 
 ADDRESSES = (
-    "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards and GET /lock; "
+    "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
+    "POST /sale/schedule and DELETE /sale/schedule; "
     "machines use GET /livez, /readyz and /metrics."
 )
 TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."

@@ -42,6 +42,10 @@ class Parameters:
         if unknown:
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {_listed(names)}.")
 
+    def has(self, name: str) -> bool:
+        """Whether it is given."""
+        return name in self._values
+
     def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
         """A whole number from `least` to `most`; a complaint adds `why` that is the most."""
         return _whole(name, self._values.get(name, default), least, most, why)

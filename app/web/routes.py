@@ -1,17 +1,21 @@
 """The sale over HTTP.
 
 ``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
-``sold_out``, 503 with Retry-After for ``lock_timeout``, ``lock_lost`` and ``unavailable``, 400 for a parameter that
-cannot be used, 422 for the Idempotency-Key of another purchase.
+``sold_out``, 409 with ``opens_at`` and Retry-After for ``not_open``, 503 with Retry-After for ``lock_timeout``,
+``lock_lost`` and ``unavailable``, 400 for a parameter that cannot be used, 422 for the Idempotency-Key of another
+purchase.
 
-When to retry: a 409 never. After a 503 nothing was written, so a retry is a new try, unless the document says
-``"in_doubt": true``: then the order may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the
-order that exists, with the header ``Idempotency-Replayed: true``, or else buys. The same goes for a connection that
-broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key, until the sale is reset.
+When to retry: after ``sold_out`` never, after ``not_open`` when the sale opens. After a 503 nothing was written, so a
+retry is a new try, unless the document says ``"in_doubt": true``: then the order may exist, and only a retry with the
+*same* Idempotency-Key is safe. It gets the order that exists, with the header ``Idempotency-Replayed: true``, or else
+buys. The same goes for a connection that broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key,
+until the sale is reset.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +26,7 @@ from app.config.settings import MOST_ITEMS, Settings
 from app.guards import DEFAULT, Guard
 from app.guards.cart import Carts, cart_of
 from app.locking.etcd_sessions import EtcdSessions
+from app.sales.opening import Opened
 from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, SectionListener
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.sale import Sale
@@ -34,7 +39,8 @@ LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
 ITEMS_SET = ", as FLASHSALE_ITEMS has it"
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
-STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409}
+STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
+LONGEST_RETRY_AFTER_S = 60  # or a client misses that the sale was scheduled again
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,11 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         if receipt.outcome is Outcome.UNAVAILABLE:
             members["in_doubt"] = receipt.in_doubt
         status = STATUS.get(receipt.outcome, 503)
+        if opened := receipt.opened:
+            members["opens_at"] = opened.opens_at
         response = problem_response(status, receipt.detail or SOLD_OUT, kind=receipt.outcome.value, **members)
+        if opened:
+            response.headers["Retry-After"] = str(_retry_after_s(opened))
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     response.headers["Server-Timing"] = (
@@ -163,6 +173,12 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         f"read;dur={_milliseconds(purchase.read_s)}, commit;dur={_milliseconds(purchase.commit_s)}"
     )
     return response
+
+
+def _retry_after_s(opened: Opened) -> int:
+    """Whole seconds until a sale opens, as this instance's clock has it."""
+    left_s = math.inf if opened.opens_at_ms is None else opened.opens_at_ms / 1000 - time.time()
+    return math.ceil(min(max(left_s, 1), LONGEST_RETRY_AFTER_S))
 
 
 def _milliseconds(seconds: float) -> float:

@@ -150,7 +150,7 @@ class Run:
     @property
     def failed(self) -> int:
         """Other buyers who were not served."""
-        served = self._outcomes[Outcome.SOLD.value] + self._outcomes[Outcome.SOLD_OUT.value]
+        served = sum(self._outcomes[each.value] for each in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))
         return self._outcomes.total() - served - self.gave_up + self.unanswered
 
     def summary(self) -> dict[str, Any]:

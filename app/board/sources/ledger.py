@@ -95,7 +95,7 @@ class LedgerReader:
             (*counters, generation), orders, entries, lock_ms = pipe.execute()
         if None in (*counters, generation):
             return None
-        initial, stock, lucky = map(int, counters)
+        initial, stock, lucky = (int(counters[0] if each == "closed" else each) for each in counters)
         now = Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders)
         new = [Order.of(entry) for entry in entries]
         return LedgerReading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)

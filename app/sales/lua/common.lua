@@ -2,9 +2,9 @@
 
 -- The items left; or nil and the status {'generation', the one in Redis or ''}, if this is not the sale that is expected.
 local function items_left(stock_key, generation_key, expected)
-  local stock, generation = tonumber(redis.call('GET', stock_key)), redis.call('GET', generation_key)
-  if stock and generation == expected then
-    return stock
+  local stock, generation = redis.call('GET', stock_key), redis.call('GET', generation_key)
+  if tonumber(stock) and generation == expected then  -- the stock of a sale that opens later is no number
+    return tonumber(stock)
   end
   return nil, {'generation', stock and generation or ''}
 end

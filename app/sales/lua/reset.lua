@@ -1,14 +1,15 @@
--- Opens the sale of one item. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an
+-- Opens the sale of one item, or closes it until it is opened by open.lua. Its new generation keeps out a holder that read before; the fence begins at zero again, so that an
 -- etcd that was wiped, and counts from one, can sell.
 -- What was sold before is kept once, as it stood at that moment: a viewer may come too late to read it.
 -- KEYS     initial, stock, lucky, orders, fence, generation, answers, previous, previous orders
--- ARGV     items for sale, generation, 'always' or 'if closed'
--- Returns  {generation, initial} of the sale that there is now: the one asked for, unless there was one already or, for
+-- ARGV     items for sale, generation, 'always' or 'if none'; and 'closed' if the sale is to open later: this stock is no
+--          number, so no script sells from it
+-- Returns  {generation, initial, stock} of the sale that there is now: the one asked for, unless there was one already or, for
 --          'always', a later reset was faster
 local before = tonumber(redis.call('GET', KEYS[6])) or 0
-local closed = redis.call('EXISTS', KEYS[2], KEYS[6]) < 2  -- a stock without a generation is no sale
-if not closed and (ARGV[3] == 'if closed' or before >= tonumber(ARGV[2])) then
-  return redis.call('MGET', KEYS[6], KEYS[1])
+local none = redis.call('EXISTS', KEYS[2], KEYS[6]) < 2  -- a stock without a generation is no sale
+if not none and (ARGV[3] == 'if none' or before >= tonumber(ARGV[2])) then
+  return redis.call('MGET', KEYS[6], KEYS[1], KEYS[2])
 end
 if redis.call('EXISTS', KEYS[4]) == 1 then
   local last = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[6])
@@ -20,5 +21,5 @@ end
 if ARGV[3] == 'always' then  -- an item that is new to a sale must not cost the others their answers
   redis.call('DEL', KEYS[7])
 end
-redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[1], KEYS[3], 0, KEYS[5], 0, KEYS[6], ARGV[2])
-return {ARGV[2], ARGV[1]}
+redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[4] or ARGV[1], KEYS[3], 0, KEYS[5], 0, KEYS[6], ARGV[2])
+return {ARGV[2], ARGV[1], ARGV[4] or ARGV[1]}

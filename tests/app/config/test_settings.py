@@ -24,6 +24,7 @@ EVERYTHING = {
     "THREADS": ("8", 8),
     "WORKERS": ("2", 2),
     "ITEMS": ("3", 3),
+    "OPENER": ("unfenced", "unfenced"),
     "SECTION_LOG": ("/var/section-log", Path("/var/section-log")),
 }
 

@@ -9,8 +9,8 @@ import redis
 from flask.testing import FlaskClient
 
 from app.guards import GUARDS
-from app.sales.sale import TEXTS
 from app.sales.script_results import sending
+from app.sales.scripts import TEXTS
 from tests.support.overtaking import answer_lost
 
 SCRIPT = {name: sha1(text.encode()).hexdigest().encode() for name, text in TEXTS.items()}

@@ -1,0 +1,179 @@
+"""The scheduled opening: one elected instance opens the sale at a set time, and however often it tries, only once.
+
+Why it is right:
+
+- Opened once. The schedule fixes the generation of the opening, and the script goes from that of the closed sale to
+  this one only. A leader that was paused past its lease comes late: it finds the sale open, or a higher token.
+- Nothing sold before. A closed sale has no stock that a script could take, and the step that opens it asks Redis's
+  clock. The clocks of the instances only say when a leader asks.
+- Nothing acknowledged is forgotten. Redis is opened first, etcd is told next, and only then does a purchase know the
+  generation. A crash between the two costs nothing: the next leader, or the first purchase anywhere, tells etcd.
+- Somebody opens it. The key of a leader that died or is cut off goes with its lease; the next candidate leads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+
+import redis
+
+from app.sales.opening import Opened, Openings
+from app.sales.purchase import DEFAULT_ITEM
+from app.sales.refusals import PurchaseError
+from app.sales.sale import Sale
+from app.sales.scripts import Script
+from app.sales.tokens import Token, fence_text
+from lock import Client, Election, LockError, Session
+
+logger = logging.getLogger(__name__)
+
+REREAD_S = 1.0  # a leader looks this often whether its clock was set or the schedule changed
+RETRY_S = 0.5
+
+
+class NoSchedule(PurchaseError):
+    """The sale is open already, or closed without a time."""
+
+
+class Schedule:
+    """When a sale opens. All items open together."""
+
+    def __init__(self, sale: Sale) -> None:
+        self._sale = sale
+        self._script = Script(sale.client, "open")
+
+    def set(self, stock: int, opens_at_ms: int | None) -> None:
+        """Close the sale until that time, and begin then with `stock` pieces of each item; raises as a reset."""
+        self._sale.begin(lambda _: Opened("", stock, "closed", opens_at_ms))
+
+    def cancel(self) -> None:
+        """Leave the sale closed until a reset or another schedule; raises `NoSchedule`, or as a reset."""
+
+        def without_time(before: Openings) -> Opened:
+            opened = before.get(DEFAULT_ITEM)
+            if opened is None or opened.opens_at_ms is None:
+                raise NoSchedule("there is no schedule to cancel: see GET /sale")
+            return opened._replace(opens_at_ms=None)
+
+        self._sale.begin(without_time)
+
+    def read(self) -> Opened | None:
+        """The last opening or closing, as etcd has it; None if the sale never was. Raises `EtcdError`."""
+        openings = self._sale.record.read()
+        self._sale.note_closed(openings)
+        return openings.get(DEFAULT_ITEM)
+
+    def opened_at_ms(self, opened: Opened) -> int | None:
+        """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
+        generation, at_ms = self._sale.client.hmget(self._sale.keys.opener, ["generation", "at_ms"])
+        return int(at_ms) if at_ms and generation == opened.generation else None
+
+    def open(self, fence: Token | None) -> tuple[str, str]:
+        """Try to open it now, in Redis and then in etcd; the script's answer for the item that was furthest from it.
+
+        Raises:
+            redis.RedisError, EtcdError: it may be open, or not.
+        """
+        planned = {item: each for item, each in self._sale.record.read().items() if each.opens_at_ms is not None}
+        self._script.load()
+        with self._sale.client.pipeline(transaction=True) as pipe:
+            for item, each in planned.items():
+                k = self._sale.keys_of[item]
+                generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
+                asked: list[str | int] = [*generations, each.stock, opens_at_ms, fence_text(fence)]
+                self._script([k.initial, k.stock, k.generation, k.opener], asked, pipe=pipe)
+            answers = pipe.execute()
+        refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
+        if refused:
+            status, found = refused[0]
+            return status, str(found)
+        self._sale.confirm(planned)
+        return "opened", ""
+
+
+class Opener(threading.Thread):
+    """Takes part in the election of the leader that opens the sale, in each worker process.
+
+    While nothing is scheduled it costs one watch, and no election.
+
+    Args:
+        client: of etcd.
+        session: the session of the process, for as long as it is not lost.
+        name: of the election.
+        instance: what others see as the leader.
+        is_fenced: whether the token of the leader goes along; without it, a late leader opens the sale again.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        client: Client,
+        session: Callable[[], Session],
+        *,
+        key: str,
+        name: str,
+        instance: str,
+        is_fenced: bool = True,
+    ) -> None:
+        super().__init__(name="opener", daemon=True)
+        self._schedule = schedule
+        self._watch = partial(client.watch, key)
+        self._session = session
+        self._election = name
+        self._instance = instance
+        self._is_fenced = is_fenced
+        self._closing = threading.Event()
+        self._end_watch: Callable[[], None] = lambda: None
+
+    def run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._await_schedule()
+                if not self._closing.is_set():
+                    self._lead()
+            except (LockError, redis.RedisError, PurchaseError) as error:
+                if not self._closing.wait(RETRY_S):
+                    logger.warning("opener: %s", error)
+
+    def close(self) -> None:
+        """Take part no more; a leader resigns. The session's `cancel_waiters` ends a candidacy."""
+        self._closing.set()
+        self._end_watch()
+
+    def _await_schedule(self) -> None:
+        with closing(self._watch()) as watch:
+            self._end_watch = watch.close
+            for _ in watch:
+                opened = self._schedule.read()
+                if self._closing.is_set() or (opened and opened.opens_at_ms is not None):
+                    return
+
+    def _lead(self) -> None:
+        """Wait to be elected, and then for the time; return when the sale is open or no longer scheduled."""
+        with Election(self._session(), self._election).campaign(self._instance) as leadership:
+            while not self._closing.is_set():
+                opened = self._schedule.read()
+                if opened is None or opened.opens_at_ms is None:
+                    return
+                left = opened.opens_at_ms / 1000 - time.time()
+                if left <= 0:
+                    leadership.ensure()
+                    left = self._open(leadership.token if self._is_fenced else None)
+                leadership.lost.wait(min(left, REREAD_S))
+                leadership.ensure()
+
+    def _open(self, fence: Token | None) -> float:
+        """Try it; the seconds after which to look again."""
+        status, found = self._schedule.open(fence)
+        if status == "opened":
+            logger.info("the sale is open")
+            return 0.0
+        if status == "early":
+            return int(found) / 1000
+        logger.error("the sale cannot be opened, %s: %s", status, found or "Redis has lost it, reset it")
+        return REREAD_S

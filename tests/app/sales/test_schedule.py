@@ -1,0 +1,236 @@
+"""A closed sale is opened once, not before its time, and never by a leader that comes late."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from app.config.settings import Settings
+from app.sales.inventory import Inventory
+from app.sales.opening import OpeningRecord
+from app.sales.purchase import Purchase
+from app.sales.redis_client import connect
+from app.sales.refusals import NotOpen, SaleLost
+from app.sales.sale import Sale, Snapshot
+from app.sales.schedule import NoSchedule, Schedule
+from lock import EtcdUnavailable
+from lock import connect as connect_etcd
+
+Process = Callable[[], Sale]
+
+
+@pytest.fixture
+def process(settings: Settings) -> Iterator[Process]:
+    """Makes the sale of two items as one more process sees it."""
+    with ExitStack() as closing:
+        etcd = closing.enter_context(connect_etcd(settings.etcd_endpoints, timeout=1.0))
+        client = closing.enter_context(connect(settings.redis_url, connections=8))
+        yield lambda: Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=2)
+
+
+def in_ms(milliseconds: int) -> int:
+    """So long from now."""
+    return time.time_ns() // 1_000_000 + milliseconds
+
+
+def buys(sale: Sale) -> str:
+    """How one purchase ends, and under which generation it was sold."""
+    receipt = Inventory(sale, instance="shop-a").sell(Purchase("ada", "g"))
+    return f"sold {sale.generation('1')}" if receipt.order else receipt.outcome.value
+
+
+def dies(_: object) -> None:
+    """What happens to a leader before it tells etcd."""
+    raise EtcdUnavailable("away")
+
+
+def test_a_scheduled_sale_sells_nothing_before_it_is_opened(process: Process) -> None:
+    """Every process refuses with the time of the opening and shows the stock to come; opened, all items are sold."""
+    one, other = process(), process()
+    assert buys(one).startswith("sold")
+    schedule, opens_at_ms = Schedule(one), in_ms(60_000)
+    schedule.set(3, opens_at_ms)
+    for sale in (one, other, process()):
+        with pytest.raises(NotOpen) as caught:
+            buys(sale)
+        assert caught.value.opened.opens_at_ms == opens_at_ms
+        assert sale.snapshot("2") == Snapshot(initial=3, stock=3, lucky=0, orders=0)
+    status, left_ms = schedule.open(1)
+    assert (status, 0 < int(left_ms) <= 60_000) == ("early", True)
+    schedule.set(3, in_ms(-1))
+    assert schedule.open(2) == ("opened", "")
+    assert [buys(sale)[:4] for sale in (other, one, process(), other)] == ["sold"] * 4
+    opened = schedule.read()
+    assert opened is not None
+    assert opened.is_open
+    assert abs((schedule.opened_at_ms(opened) or 0) - in_ms(0)) < 5000
+
+
+@pytest.mark.parametrize(
+    ("found", "token", "in_s", "answer"),
+    [
+        ("closed", 5, -1, "opened"),
+        ("closed", 5, 60, "early"),
+        ("closed", 3, -1, "fenced"),
+        ("open", 5, 60, "open"),
+        ("open", 3, -1, "fenced"),
+        ("scheduled again", 5, -1, "generation"),
+        ("nothing", 5, -1, "generation"),
+    ],
+)
+def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, answer: str) -> None:
+    """Only a closed sale whose time has come, and only for the highest token; no other answer changes anything."""
+    sale = process()
+    schedule = Schedule(sale)
+    schedule.set(3, in_ms(-1))
+    late = schedule.read()
+    assert late is not None
+    k, opening = sale.keys, late.opening
+    if found == "scheduled again":
+        schedule.set(3, in_ms(-1))
+    elif found == "nothing":
+        sale.client.delete(k.stock)
+    elif found == "open":
+        sale.client.mset({k.stock: 1, k.generation: opening.generation})
+    sale.client.hset(k.opener, mapping={"generation": opening.generation, "token": f"{4:020d}"})
+    before = sale.client.mget(k.initial, k.stock, k.generation)
+    asked: list[str | int] = [late.generation, opening.generation, 3, in_ms(in_s * 1000), f"{token:020d}"]
+    status, *_ = schedule._script([k.initial, k.stock, k.generation, k.opener], asked)
+    assert status == answer
+    after = ["3", "3", opening.generation] if answer == "opened" else before
+    assert sale.client.mget(k.initial, k.stock, k.generation) == after
+    assert sale.client.hget(k.opener, "token") == f"{max(token, 4):020d}"
+
+
+def test_without_a_token_a_late_leader_opens_again(process: Process) -> None:
+    """This is what the fence prevents: what was sold is for sale once more."""
+    sale = process()
+    schedule = Schedule(sale)
+    schedule.set(1, in_ms(-1))
+    late = schedule.read()
+    assert late is not None
+    k = sale.keys
+    asked: list[str | int] = [late.generation, late.opening.generation, 1, late.opens_at_ms or 0]
+    schedule.open(2)
+    sold = []
+    for token in (f"{1:020d}", f"{3:020d}", ""):
+        sold.append(buys(sale)[:5])
+        schedule._script([k.initial, k.stock, k.generation, k.opener], [*asked, token])
+    assert [*sold, buys(sale)[:5]] == ["sold ", "sold_", "sold_", "sold "]
+    assert sale.snapshot().verdict == "OVERSOLD by 1"
+
+
+def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first purchase anywhere tells etcd that the sale is open; the next leader finds nothing left to do."""
+    sale, other, dying = process(), process(), process()
+    Schedule(sale).set(2, in_ms(-1))
+    monkeypatch.setattr(dying, "confirm", dies)
+    with pytest.raises(EtcdUnavailable):
+        Schedule(dying).open(1)
+    assert not Schedule(other).read().is_open  # type: ignore[union-attr]
+    assert buys(other).startswith("sold")
+    assert Schedule(sale).read().is_open  # type: ignore[union-attr]
+    assert Schedule(sale).open(2) == ("opened", "")
+    assert sale.snapshot().stock == 1
+
+
+def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
+    """Without its data, or with an older copy after the opening, it sells nothing; a schedule or a reset heals it."""
+    sale = process()
+    schedule = Schedule(sale)
+    schedule.set(2, in_ms(-1))
+    copy = sale.client.mget(sale.keys.stock, sale.keys.generation)
+    sale.client.delete(sale.keys.stock)
+    assert schedule.open(1)[0] == "generation"
+    schedule.set(2, in_ms(-1))
+    assert schedule.open(2)[0] == "opened"
+    assert buys(process()).startswith("sold")
+    sale.client.mset(dict(zip((sale.keys.stock, sale.keys.generation), copy, strict=True)))  # type: ignore[arg-type]
+    for each in (sale, process()):
+        with pytest.raises(SaleLost):
+            buys(each)
+    sale.reset(1)
+    assert buys(process()).startswith("sold")
+
+
+def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process) -> None:
+    """Redis still says that it is closed, and a process that starts then adopts that."""
+    sale = process()
+    Schedule(sale).set(2, in_ms(60_000))
+    sale.record._client.delete(sale.record.key, None)
+    for each in (process(), sale):
+        with pytest.raises(NotOpen):
+            buys(each)
+
+
+def test_only_a_schedule_can_be_cancelled(process: Process) -> None:
+    """An open sale stays open; a cancelled one stays closed until a reset."""
+    sale = process()
+    schedule = Schedule(sale)
+    assert buys(sale).startswith("sold")
+    with pytest.raises(NoSchedule):
+        schedule.cancel()
+    assert buys(sale).startswith("sold")
+    schedule.set(3, in_ms(-1))
+    schedule.cancel()
+    with pytest.raises(NotOpen, match="The sale is closed"):
+        buys(sale)
+    sale.reset(1)
+    assert buys(sale).startswith("sold")
+
+
+STEPS = (
+    "set",
+    "set later",
+    "cancel",
+    "reset",
+    "open",
+    "open late",
+    "open, die",
+    "wipe",
+    "restore",
+    "save",
+    "buy",
+    "buy",
+)
+
+
+@examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans()), max_size=30))
+def test_whatever_happens_no_opening_sells_more_than_its_stock(process: Process, steps: list[tuple[str, bool]]) -> None:
+    """Leaders that die or come late, wipes and old copies of Redis: 2 sold under a generation at most, none closed."""
+    sales, sold, token, copy = [process(), process()], Counter[str](), 0, dict[str, str]()
+    sales[0].reset(2)
+    for step, which in steps:
+        sale, token = sales[which], token + 1
+        schedule, k = Schedule(sale), sale.keys
+        with suppress(NotOpen, NoSchedule, SaleLost, EtcdUnavailable), pytest.MonkeyPatch.context() as patch:
+            if step == "open, die":
+                patch.setattr(sale, "confirm", dies)
+            if step.startswith("set"):
+                schedule.set(2, in_ms(60_000 if step == "set later" else -1))
+            elif step.startswith("open"):
+                schedule.open(token - 5 if step == "open late" else token)
+            elif step in ("cancel", "reset"):
+                schedule.cancel() if step == "cancel" else sale.reset(2)
+            elif step == "wipe":
+                sale.client.delete(*vars(k).values())
+            elif step == "save":  # of a closed sale: what was sold before a copy cannot be known from it
+                stock, generation = sale.client.mget(k.stock, k.generation)
+                copy = {k.stock: stock, k.generation: str(generation)} if stock == "closed" else copy
+            elif step == "restore" and copy:
+                sale.client.mset(copy)
+            elif step == "buy":
+                before = schedule.read()
+                if (outcome := buys(sale)).startswith("sold "):
+                    sold[outcome] += 1
+                    assert before is not None
+                    assert before.is_open or (before.opens_at_ms or in_ms(1)) <= in_ms(0)
+    assert all(count <= 2 for count in sold.values())

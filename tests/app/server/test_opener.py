@@ -76,7 +76,7 @@ def test_the_sale_is_opened_in_time_and_once(instances: dict[str, Instance], set
 def ask_redis(settings: Settings, key: str) -> dict[str, str]:
     """A hash of the sale."""
     with redis.Redis.from_url(settings.redis_url, decode_responses=True) as client:
-        found: dict[str, str] = client.hgetall(f"sale:{{{settings.sale}}}:{key}")  # type: ignore[assignment]
+        found: dict[str, str] = client.hgetall(f"sale:{{{settings.sale}}}:{key}")
         return found
 
 

@@ -33,12 +33,7 @@ hooks = LocustHooks(events, buyer_pool)
 def add_options(parser: Any) -> None:
     """What Locust's own --users and --host do not say; the form in its page has these fields too."""
     parser.add_argument(
-        "--guards",
-        nargs="+",
-        choices=GUARDS,
-        default=DEFAULT_GUARDS,
-        is_multiple=True,
-        help="Each has its own rush",
+        "--guards", nargs="+", choices=GUARDS, default=DEFAULT_GUARDS, is_multiple=True, help="Each has its own rush"
     )
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")

@@ -28,18 +28,7 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (
-    demo,
-    workshop,
-    up,
-    compare,
-    faults,
-    audit_records,
-    report,
-    bench,
-    write_performance,
-    bench_lock,
-):
+for command in (demo, workshop, up, compare, faults, audit_records, report, bench, write_performance, bench_lock):
     cli.add_command(command)
 
 

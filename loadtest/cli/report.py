@@ -16,9 +16,7 @@ from loadtest.results.kept import KeptError
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help=f"Default: {PAGE} beside FILE; {VERSUS} for two.",
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE; {VERSUS} for two."
 )
 def report(files: Sequence[Path], output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from loadtest.faults.monitor import Monitor
@@ -26,8 +25,8 @@ CALM_S = 0.3
 PATIENCE_S = 10.0
 
 
-class TrialListener(Protocol):
-    """Is told how a trial goes."""
+class TrialListener:
+    """Is told how a trial goes; a subclass overrides what it needs."""
 
     def look(self, seen: Snapshot) -> None:
         """What the sale looks like at this moment."""

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
+from loadtest.faults.context import TrialListener
 from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
@@ -33,7 +34,7 @@ BY_NAME: dict[str, type[Scenario]] = {
 WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines]
 
 
-class ScenarioRunner:
+class ScenarioRunner(TrialListener):
     """What is played, and what came of it.
 
     Args:
@@ -64,11 +65,7 @@ class ScenarioRunner:
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard; raises ServerError or SaleError."""
         self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
-        with (
-            scratch_directory() as directory,
-            self._shown_live(),
-            self._testbed(scenario, directory) as testbed,
-        ):
+        with scratch_directory() as directory, self._shown_live(), self._testbed(scenario, directory) as testbed:
             for guard in guards:
                 if issubclass(scenario, RandomSequence):
                     result = self._play_random(guard, testbed)
@@ -116,12 +113,10 @@ class ScenarioRunner:
     # What a trial shows
 
     def look(self, seen: Snapshot) -> None:
-        """What the sale looks like at this moment."""
         if self._live:
             self._live.update(draw(self._label, seen))
 
     def event(self, text: str, at_ms: float = 0.0) -> None:
-        """What was done to it, and when."""
         self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
 
     def hold(self) -> None:

@@ -21,22 +21,10 @@ class ReportError(KeptError):
 
 @dataclass(frozen=True)
 class Source:
-    """What was kept, and where."""
+    """What was kept, and where; `about` tells when and with what it was made."""
 
     path: Path
-
-    @property
-    def about(self) -> Comparison | Record | BenchResult:
-        """What tells when and with what it was made."""
-        raise NotImplementedError
-
-    @property
-    def started(self) -> str:
-        return self.about.started
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return self.about.versions
+    about: Comparison | Record | BenchResult
 
     @property
     def machine(self) -> dict[str, Any]:
@@ -48,34 +36,23 @@ class Source:
 class ComparisonSource(Source):
     """A comparison of guards, and those of its runs that were recorded, by guard."""
 
-    comparison: Comparison
+    about: Comparison
     records: dict[str, Record]
-
-    @property
-    def about(self) -> Comparison:
-        return self.comparison
 
 
 @dataclass(frozen=True)
 class RecordsSource(Source):
-    """At least one record, as they were played."""
+    """At least one record, as they were played; `about` is the first."""
 
+    about: Record
     records: list[Record]
-
-    @property
-    def about(self) -> Record:
-        return self.records[0]
 
 
 @dataclass(frozen=True)
 class BenchSource(Source):
     """A run of the benchmark."""
 
-    result: BenchResult
-
-    @property
-    def about(self) -> BenchResult:
-        return self.result
+    about: BenchResult
 
 
 def read(path: Path) -> Source:
@@ -88,13 +65,15 @@ def read(path: Path) -> Source:
     records = [Record.read(each) for each in sorted((path / RECORDS).glob("*.json"))]
     if not records:
         raise ReportError(f"{path} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
-    return RecordsSource(path, sorted(records, key=lambda record: record.started))
+    records.sort(key=lambda record: record.started)
+    return RecordsSource(path, records[0], records)
 
 
 def _file(path: Path) -> Source:
     data = read_object(path)
     if data.get("format") == RECORD:
-        return RecordsSource(path, [Record.read(path)])
+        record = Record.read(path)
+        return RecordsSource(path, record, [record])
     if data.get("format") == BENCH:
         return BenchSource(path, BenchResult.read(path))
     if "runs" in data:

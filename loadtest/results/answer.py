@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 Token = int | list[int]  # of an etcd key, or of one turn of many under that key: [create revision, turn]
 
@@ -58,34 +59,16 @@ class Answer:
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
         """What the shop's HTTP answer says; status 0 is no answer at all."""
+        asked: dict[str, Any] = {"sent": sent, "received": received, "status": status}
         try:
             told = json.loads(body or b"")
             outcome = Outcome(told["outcome"])
         except (ValueError, KeyError, TypeError):
             # A request that the shop refused for its form was not carried out; a broken answer leaves it open.
-            return cls(
-                buyer,
-                Outcome.ERROR,
-                host,
-                in_doubt=not 400 <= status < 500,
-                sent=sent,
-                received=received,
-                status=status,
-                detail=detail_of(body),
-            )
-        return cls(
-            buyer,
-            outcome,
-            told.get("instance", host),
-            told.get("order"),
-            told.get("in_doubt", False),
-            sent,
-            received,
-            told.get("waited_ms"),
-            told.get("held_ms"),
-            status,
-            told.get("token"),
-        )
+            doubt = not 400 <= status < 500
+            return cls(buyer, Outcome.ERROR, host, in_doubt=doubt, detail=detail_of(body), **asked)
+        rest = {name: told[name] for name in ("order", "in_doubt", "waited_ms", "held_ms", "token") if name in told}
+        return cls(buyer, outcome, told.get("instance", host), **rest, **asked)
 
     @property
     def purchase_ms(self) -> float:

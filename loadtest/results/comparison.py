@@ -30,6 +30,7 @@ DEFAULT_GUARDS = ["none", "etcd"]
 BASELINE = "none"
 NO_PROMISE = "none"
 _FAILURES = {"BROKEN": "Promise broken", "out of time": "Out of time"}
+_JUDGED = ("oversold", "undersold", "lost_updates", "duplicates", "gave_up", "ran_out_of_time")
 BROKEN_PROMISE, NO_RESULT = 1, 2  # exit codes
 
 
@@ -101,10 +102,7 @@ class Run:
             outcomes=_outcomes(answers),
             orders=verdict.sold,
             stock_left=stock_left,
-            oversold=verdict.oversold,
-            undersold=verdict.undersold,
-            lost_updates=verdict.lost_updates,
-            duplicates=verdict.duplicates,
+            **{name: getattr(verdict, name) for name in _JUDGED},
             verdict=verdict.sentence,
             kept_promise=None if verdict.strangers else promise == NO_PROMISE or verdict.exact,
             wall_s=round(wall_s, 3),
@@ -114,8 +112,6 @@ class Run:
             waited_ms=Percentiles.of(answer.waited_ms for answer in answers),
             held_ms=Percentiles.of(answer.held_ms for answer in answers),
             by_instance={name: _outcomes(a for a in answers if a.instance == name) for name in instances},
-            gave_up=verdict.gave_up,
-            ran_out_of_time=verdict.ran_out_of_time,
         )
 
     @property

@@ -18,89 +18,65 @@ LOCUST_PORT = 8089
 BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 
 
-class Instance(Process):
-    """One instance of the shop under gunicorn; ready when it reaches etcd and Redis."""
+class _App(Process):
+    """A program of this repository that answers HTTP; ready when `probe` does. `env` goes over all other settings."""
 
-    def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("instance", directory, port=port)
-        self.name = f"instance-{self.port}"
-        self.log = directory / f"{self.name}.log"
-        self._env = env
+    probe = "/livez"
+
+    def __init__(self, name: str, directory: Path, port: int, env: Mapping[str, str]) -> None:
+        super().__init__(name, directory, port=port)
+        self._env = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **env}
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
+    def environment(self) -> Mapping[str, str]:
+        return {**os.environ, **self._env}
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"{self.url}{self.probe}")
+
+
+class Instance(_App):
+    """One instance of the shop under gunicorn; ready when it reaches etcd and Redis."""
+
+    probe = "/readyz"
+
+    def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
+        super().__init__("instance", directory, port, {})
+        self.name = f"instance-{self.port}"
+        self.log = directory / f"{self.name}.log"
+        own = {"FLASHSALE_HOST": LOOPBACK, "FLASHSALE_PORT": str(self.port), "FLASHSALE_INSTANCE": self.name}
+        self._env |= {**own, **env}
+
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
 
-    def environment(self) -> Mapping[str, str]:
-        own = {
-            "FLASHSALE_HOST": LOOPBACK,
-            "FLASHSALE_PORT": str(self.port),
-            "FLASHSALE_INSTANCE": self.name,
-            "PYTHONPATH": str(REPOSITORY),
-            "PYTHONUNBUFFERED": "1",
-        }
-        return {**os.environ, **own, **self._env}
 
-    def is_ready(self) -> bool:
-        return answers_ok(f"{self.url}/readyz")
-
-
-class Board(Process):
-    """The page that shows the sale; ready when it answers. `env` tells it what to watch."""
+class Board(_App):
+    """The page that shows the sale. `env` tells it what to watch."""
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("board", directory, port=port)
-        self._env = dict(env)
+        super().__init__("board", directory, port, {})
+        self._env |= {"FLASHSALE_BOARD_HOST": LOOPBACK, "FLASHSALE_BOARD_PORT": str(self.port), **env}
 
     def obey(self, control: Path) -> None:
         """Use the control at this socket from the next start on; see `loadtest.stack.control`."""
         self._env["FLASHSALE_STACK"] = str(control)
 
-    @property
-    def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
-
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/board/gunicorn.conf.py"), _BOARD]
 
-    def environment(self) -> Mapping[str, str]:
-        own = {
-            "FLASHSALE_BOARD_HOST": LOOPBACK,
-            "FLASHSALE_BOARD_PORT": str(self.port),
-            "PYTHONPATH": str(REPOSITORY),
-            "PYTHONUNBUFFERED": "1",
-        }
-        return {**os.environ, **own, **self._env}
 
-    def is_ready(self) -> bool:
-        return answers_ok(f"{self.url}/livez")
+class LocustPage(_App):
+    """Locust with its page; `env` tells the buyers where the sale is."""
 
-
-class LocustPage(Process):
-    """Ready when the page answers; `env` tells the buyers where the sale is."""
+    probe = "/"
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("locust", directory, port=port)
-        self._env = dict(env)
-
-    @property
-    def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        super().__init__("locust", directory, port, env)
 
     def command(self) -> list[str]:
-        files = [
-            "--config",
-            str(REPOSITORY / "pyproject.toml"),
-            "--locustfile",
-            str(REPOSITORY / "loadtest/locustfile.py"),
-        ]
-        return [sys.executable, "-m", "locust", "--headful", "--web-port", str(self.port), *files]
-
-    def environment(self) -> Mapping[str, str]:
-        return {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **self._env}
-
-    def is_ready(self) -> bool:
-        return answers_ok(f"{self.url}/")
+        page = ["--headful", "--web-port", str(self.port), "--config", str(REPOSITORY / "pyproject.toml")]
+        return [sys.executable, "-m", "locust", *page, "--locustfile", str(REPOSITORY / "loadtest/locustfile.py")]

@@ -56,11 +56,15 @@ class Control(socketserver.ThreadingUnixStreamServer):
         """What to say to `question`."""
         if question.get("ask") == "states":
             return {"states": {name: state_of(process) for name, process in self._processes.items()}}
-        process, act = self._processes.get(str(question.get("instance"))), _ACTIONS.get(str(question.get("ask")))
-        if process is None or act is None:
+        process, action = self._processes.get(str(question.get("instance"))), _ACTIONS.get(str(question.get("ask")))
+        if process is None or action is None:
             return {"error": f"There is no {question.get('instance')!r} here, or nothing such can be done to it."}
+        act, done = action
         try:
-            return {"done": f"{process.name} {act(process)}."}
+            if act is not Process.start:
+                process.require_running()
+            act(process)
+            return {"done": f"{process.name} {done}."}
         except ServerError as error:
             return {"error": str(error)}
 
@@ -88,26 +92,10 @@ def state_of(process: Process) -> str:
     return "frozen" if stopped else "running"
 
 
-def _freeze(process: Process) -> str:
-    process.pause()
-    return "is frozen (SIGSTOP)"
-
-
-def _thaw(process: Process) -> str:
-    process.require_running()
-    process.resume()
-    return "goes on (SIGCONT)"
-
-
-def _kill(process: Process) -> str:
-    process.require_running()
-    process.kill()
-    return "was killed (SIGKILL)"
-
-
-def _start(process: Process) -> str:
-    process.start()
-    return "has started"
-
-
-_ACTIONS: dict[str, Callable[[Process], str]] = {"freeze": _freeze, "thaw": _thaw, "kill": _kill, "start": _start}
+# What is done, and what is said of it afterwards.
+_ACTIONS: dict[str, tuple[Callable[[Process], None], str]] = {
+    "freeze": (Process.pause, "is frozen (SIGSTOP)"),
+    "thaw": (Process.resume, "goes on (SIGCONT)"),
+    "kill": (Process.kill, "was killed (SIGKILL)"),
+    "start": (Process.start, "has started"),
+}

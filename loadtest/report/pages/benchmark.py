@@ -18,7 +18,7 @@ _NAME = 140
 
 def page(bench: BenchSource) -> str:
     """The whole page."""
-    result = bench.result
+    result = bench.about
     parts = [part(result, grid) for grid in grids(result)]
     return render("benchmark.html", {"source": bench, "result": result, "parts": parts, "cpu": cpu(result)})
 

@@ -17,7 +17,7 @@ from loadtest.results.record import Record
 
 def page(rush: ComparisonSource) -> str:
     """The whole page."""
-    comparison = rush.comparison
+    comparison = rush.about
     insides = [Inside.of(rush.records[run.guard]) for run in comparison.runs if run.guard in rush.records]
     return render(
         "comparison.html",
@@ -37,9 +37,9 @@ def page(rush: ComparisonSource) -> str:
 
 def sold(rush: ComparisonSource) -> dict[str, Markup | None]:
     """Sales over time by guard, all on the same axes."""
-    records = {run.guard: rush.records[run.guard] for run in rush.comparison.runs if run.guard in rush.records}
+    records = {run.guard: rush.records[run.guard] for run in rush.about.runs if run.guard in rush.records}
     until_s = max(map(end_s, records.values()), default=0.0)
-    most = max([rush.comparison.stock, *(len(record.ledger) for record in records.values())])
+    most = max([rush.about.stock, *(len(record.ledger) for record in records.values())])
     return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in records.items()}
 
 
@@ -55,7 +55,7 @@ def took(record: Record) -> list[float]:
 
 def _distributions(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
     """Histograms by guard."""
-    guards = [run.guard for run in rush.comparison.runs if run.guard in rush.records]
+    guards = [run.guard for run in rush.about.runs if run.guard in rush.records]
     spec = distributions({guard: measured(rush.records[guard]) for guard in guards})
     return draw(spec) if spec else None
 

@@ -62,7 +62,7 @@ def sentence(lines: Sequence[Line]) -> str:
 
 
 def _guards(a: ComparisonSource, b: ComparisonSource) -> list[Line]:
-    theirs = {run.guard: run for run in b.comparison.runs}
+    theirs = {run.guard: run for run in b.about.runs}
     return [
         Line(
             run.guard,
@@ -73,13 +73,13 @@ def _guards(a: ComparisonSource, b: ComparisonSource) -> list[Line]:
                 Measure("waited ms", run.waited_ms.p50, other.waited_ms.p50),
             ],
         )
-        for run in a.comparison.runs
+        for run in a.about.runs
         if (other := theirs.get(run.guard))
     ]
 
 
 def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
-    theirs = {row.case: row for row in b.result.rows}
+    theirs = {row.case: row for row in b.about.rows}
     return [
         Line(
             ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case)))),
@@ -89,7 +89,7 @@ def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
                 Measure("took ms", row.purchase_ms.p50, other.purchase_ms.p50),
             ],
         )
-        for row in a.result.rows
+        for row in a.about.rows
         if (other := theirs.get(row.case))
     ]
 
@@ -106,7 +106,7 @@ def _ratios(lines: Sequence[Line]) -> Markup | None:
 def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
     """Times from click to answer, A above B for each guard that both have recorded."""
     both = [guard for guard in a.records if guard in b.records]
-    ordered = [run.guard for run in a.comparison.runs if run.guard in both]
+    ordered = [run.guard for run in a.about.runs if run.guard in both]
     waits = {f"{guard}, {name}": took(each.records[guard]) for guard in ordered for name, each in (("A", a), ("B", b))}
     spec = distributions(waits)
     return draw(spec) if spec else None
@@ -114,6 +114,6 @@ def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
 
 def _differ(a: Source, b: Source) -> list[tuple[str, Any, Any]]:
     """Versions that are not the same in both."""
-    names = dict.fromkeys([*a.versions, *b.versions])
-    pairs = [(name, a.versions.get(name, "none"), b.versions.get(name, "none")) for name in names]
+    names = dict.fromkeys([*a.about.versions, *b.about.versions])
+    pairs = [(name, a.about.versions.get(name, "none"), b.about.versions.get(name, "none")) for name in names]
     return [pair for pair in pairs if pair[1] != pair[2]]

@@ -47,14 +47,7 @@ def left(pid: int) -> str:
 
 def test_what_docker_can_do_is_played() -> None:
     """Killing, freezing, stopping: all that needs neither a line to be cut nor a second member of etcd."""
-    assert WITH_DOCKER == [
-        "kill-holder",
-        "pause-holder",
-        "restart-etcd",
-        "etcd-outage",
-        "restart-redis",
-        "nested-name",
-    ]
+    assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
 
 
 @pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))

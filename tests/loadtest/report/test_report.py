@@ -51,29 +51,41 @@ def page_of(*sources: Path) -> Page:
     return Page.read(write(sources, sources[0].parent / "page.html"))
 
 
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a comparison, with its page."""
+    directory = kept(tmp_path_factory.mktemp("report") / "a")
+    write([directory])
+    return directory
+
+
+@pytest.fixture(scope="module")
+def page(comparison: Path) -> Page:
+    """The page of that comparison."""
+    return Page.read(comparison / "index.html")
+
+
 def make(*words: object) -> Result:
     """Run the command."""
     return CliRunner().invoke(report, [str(word) for word in words])
 
 
-def test_it_shows_the_comparison(tmp_path: Path) -> None:
+def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
     """The sentence is the heading; each guard has a row with the figures of comparison.json; nothing drifts."""
-    page = page_of(kept(tmp_path / "a"))
-    comparison = Comparison.read(tmp_path / "a/comparison.json")
-    assert page.text("h1") == comparison.sentence
-    for run in comparison.runs:
+    told = Comparison.read(comparison / "comparison.json")
+    assert page.text("h1") == told.sentence
+    for run in told.runs:
         row = page.row(run.guard)
         assert row[2:4] == [str(run.orders), run.verdict]
         assert row[5] == str(run.lost_updates)
         assert row[8] == f"{run.wall_s:.2f}"
         assert row[10] == f"{run.purchase_ms.p50:,.0f} / {run.purchase_ms.p99:,.0f}"
-    for told in ("Abacus 9", "2 CPUs", *comparison.versions.values()):
-        assert told in page.text()
+    for text in ("Abacus 9", "2 CPUs", *told.versions.values()):
+        assert text in page.text()
 
 
-def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
+def test_it_draws_what_was_recorded(page: Page) -> None:
     """Sales over time end at what was sold, waiting times have their median, overlaps are counted as the audit does."""
-    page = page_of(kept(tmp_path / "a"))
     sold, waited = page.charts[:2], page.charts[2]
     for guard, texts in zip(GUARDS, sold, strict=True):
         record = Record.read(DATA / f"rush-{guard}.json")
@@ -87,9 +99,8 @@ def test_it_draws_what_was_recorded(tmp_path: Path) -> None:
         assert f"{len(record.sections)} critical sections{sold_in}, {pairs}" in page.text("figcaption")
 
 
-def test_the_first_race_is_magnified(tmp_path: Path) -> None:
+def test_the_first_race_is_magnified(page: Page) -> None:
     """The buyers of the first race are named, with when they read and when they wrote."""
-    page = page_of(kept(tmp_path / "a"))
     record = Record.read(DATA / "rush-none.json")
     first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
     assert first.read_ms is not None
@@ -132,22 +143,20 @@ def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> 
     assert "set FLASHSALE_SECTION_LOG" in page.text()
 
 
-def test_it_can_be_repeated(tmp_path: Path) -> None:
+def test_it_can_be_repeated(page: Page, comparison: Path) -> None:
     """It names the command with what was not as usual, and links to the files that it was made of."""
-    page = page_of(kept(tmp_path / "a"))
-    comparison = Comparison.read(tmp_path / "a/comparison.json")
+    told = Comparison.read(comparison / "comparison.json")
     (command,) = re.findall(r'make demo ARGS="(.*?)"', page.text("pre"))
     assert command.startswith("--guard none --guard etcd ")
-    assert f"--buyers {comparison.buyers} --stock {comparison.stock}" in command
+    assert f"--buyers {told.buyers} --stock {told.stock}" in command
     for _, attributes in (tag for tag in page.tags if tag[0] == "a"):
         target = attributes["href"] or ""
-        assert target.startswith("#") or (tmp_path / "a" / target).exists()
+        assert target.startswith("#") or (comparison / target).exists()
 
 
-def test_it_needs_no_network_and_runs_nothing(tmp_path: Path) -> None:
+def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
     """Everything is in the one file: no script, nothing to load, and a policy that forbids both."""
-    source = write([kept(tmp_path / "a")]).read_text(encoding="utf-8")
-    page = Page(source)
+    source = (comparison / "index.html").read_text(encoding="utf-8")
     assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     assert not [name for _, attributes in page.tags for name in attributes if name in ("src", "srcset", "xlink:href")]
     assert "@import" not in source
@@ -171,9 +180,8 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
     assert f"0.00 s {MARKUP}" in page.text("li")
 
 
-def test_charts_are_named_and_ids_are_unique(tmp_path: Path) -> None:
+def test_charts_are_named_and_ids_are_unique(page: Page) -> None:
     """Every drawing has its meaning in words, figures in a table, and nothing that collides with another."""
-    page = page_of(kept(tmp_path / "a"))
     named = [attributes for _, attributes in page.tags if attributes.get("role") == "img"]
     assert len(named) == len(page.charts)
     assert all(attributes["aria-label"] for attributes in named)
@@ -191,12 +199,18 @@ def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypat
 
 
 def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    """B as a multiple of A, case by case; versions that differ are shown, and the others are not."""
+    """B as a multiple of A, case by case; versions that differ are shown, and the others are not.
+
+    The page has its own name beside the first of the two, and the page of that one is left alone.
+    """
     a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
     comparison = Comparison.read(b / "comparison.json")
     comparison.versions["etcd"] = "9.9.9"
     comparison.write(b / "comparison.json")
-    page = page_of(a / "comparison.json", b / "comparison.json")
+    alone = write([a]).read_text(encoding="utf-8")
+    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
+    assert (a / "index.html").read_text(encoding="utf-8") == alone
+    page = Page.read(a / "versus.html")
     assert page.text("h1") == "B took 2.50 times as long as A."
     for run in Comparison.read(a / "comparison.json").runs:
         row = page.row(run.guard, run.verdict)
@@ -205,16 +219,6 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
         assert row[8] in ("1.00 x", "\N{EN DASH}")
     assert page.row("etcd", Comparison.read(a / "comparison.json").versions["etcd"])[2] == "9.9.9"
     assert not [row for row in page.rows if row[:1] == ["flask"]]
-
-
-def test_a_page_of_two_leaves_the_page_of_one_alone(tmp_path: Path) -> None:
-    """Beside the first of two runs, their page has a name of its own, and the command says which."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
-    alone = write([a]).read_text(encoding="utf-8")
-    done = make(a / "comparison.json", b / "comparison.json")
-    assert done.output == f"Report: {a}/versus.html\n"
-    assert "B took 2.50 times as long as A." in (a / "versus.html").read_text(encoding="utf-8")
-    assert (a / "index.html").read_text(encoding="utf-8") == alone
 
 
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:

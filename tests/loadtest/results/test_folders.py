@@ -40,31 +40,15 @@ def test_latest_is_a_file_where_links_cannot_be(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "latest").read_text() == directory.name + "\n"
 
 
-def a_file(reports: Path) -> None:
-    """Something else has the name."""
-    reports.write_text("mine")
-
-
-def a_link_to_nowhere(reports: Path) -> None:
-    """It leads to a disk that is not there."""
-    reports.symlink_to("nowhere/reports")
-
-
-def below_a_file(reports: Path) -> None:
-    """What leads there is no directory."""
-    reports.parent.rmdir()
-    reports.parent.write_text("mine")
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (a_file, "it is no directory"),
-        (a_link_to_nowhere, "it is a link that leads nowhere"),
-        (below_a_file, "Not a directory"),
+        (lambda reports: reports.write_text("mine"), "it is no directory"),
+        (lambda reports: reports.symlink_to("nowhere/reports"), "it is a link that leads nowhere"),
+        (lambda reports: (reports.parent.rmdir(), reports.parent.write_text("mine")), "Not a directory"),
     ],
 )
-def test_reports_that_cannot_be_kept_are_one_line(tmp_path: Path, make: Callable[[Path], None], reason: str) -> None:
+def test_reports_that_cannot_be_kept_are_one_line(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
     """Whatever is in the way: the error names the directory and the reason."""
     reports = tmp_path / "kept" / "reports"
     reports.parent.mkdir()

@@ -142,11 +142,7 @@ def test_nobody_listens_until_it_is_started_again(proxy: Proxy) -> None:
 
 def test_a_target_that_refuses_is_refused_here_too() -> None:
     """Without its target, the proxy breaks every new connection."""
-    with (
-        Proxy(f"{LOOPBACK}:{free_port()}") as proxy,
-        pytest.raises(ConnectionError),
-        dial(proxy) as connection,
-    ):
+    with Proxy(f"{LOOPBACK}:{free_port()}") as proxy, pytest.raises(ConnectionError), dial(proxy) as connection:
         connection.recv(100)
 
 

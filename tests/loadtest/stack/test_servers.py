@@ -87,10 +87,7 @@ def test_environment_for_another_etcd_is_ignored(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(("appendonly", "end"), [(False, Redis.stop), (True, Redis.kill)])
 def test_redis_keeps_its_data(tmp_path: Path, appendonly: bool, end: Callable[[Redis], None]) -> None:
     """Over a stop in any case, over kill -9 with append-only: what was acknowledged is there."""
-    with (
-        Redis(tmp_path, appendonly=appendonly) as server,
-        closing(redis.Redis.from_url(server.url)) as client,
-    ):
+    with Redis(tmp_path, appendonly=appendonly) as server, closing(redis.Redis.from_url(server.url)) as client:
         client.set("color", "blue")
         end(server)
         server.start()

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
-from app import create_app, services
 from app.board import create_board
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
@@ -28,26 +26,18 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def board_settings(settings: Settings) -> BoardSettings:
-    """A board for this shop, with nobody at the addresses of instances and Locust."""
-    nobody = f"http://127.0.0.1:{free_port()}"
-    return BoardSettings(shop=settings, instances=(nobody,), locust=nobody)
+    """A board for this shop; the addresses of instances and Locust are not in use."""
+    unused = f"http://127.0.0.1:{free_port()}"
+    return BoardSettings(shop=settings, instances=(unused,), locust=unused)
 
 
 @pytest.fixture
 def board(board_settings: BoardSettings) -> FlaskClient:
-    """Somebody who asks the board; its sampler does not run."""
+    """A client of the board; its sampler does not run."""
     return create_board(board_settings).test_client()
 
 
-@pytest.fixture
-def shop(settings: Settings) -> Iterator[FlaskClient]:
-    """Somebody who buys."""
-    app: Flask = create_app(settings)
-    yield app.test_client()
-    services.of(app).close()
-
-
-Watch = Callable[[BoardSettings], "Watcher"]
+Watch = Callable[..., "Watcher"]
 
 
 class Watcher:
@@ -72,11 +62,12 @@ class Watcher:
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    """Begins to watch with these settings; stops at the end of the test."""
+def watch(board_settings: BoardSettings) -> Iterator[Watch]:
+    """Begins to watch, with changes to the board's settings and to those of its shop; stops at the end of the test."""
     running: list[Sampler] = []
 
-    def begin(settings: BoardSettings) -> Watcher:
+    def begin(*, instances: tuple[str, ...] = board_settings.instances, **shop: Any) -> Watcher:
+        settings = replace(board_settings, instances=instances, shop=replace(board_settings.shop, **shop))
         sampler: Sampler = create_board(settings).extensions["sampler"]
         running.append(sampler)
         sampler.start()
@@ -85,6 +76,5 @@ def watch() -> Iterator[Watch]:
     yield begin
     for sampler in running:
         sampler.close()
-    for sampler in running:
         sampler.join(timeout=5)
         assert not sampler.is_alive()

@@ -43,61 +43,50 @@ def test_everything_can_be_set() -> None:
     assert vars(given) == {name.lower(): value for name, (_, value) in EVERYTHING.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "advice"),
-    [
-        ("PORT", "abc", "whole number from 1 to 65535"),
-        ("PORT", "0", "whole number from 1 to 65535"),
-        ("PORT", "65536", "whole number from 1 to 65535"),
-        ("PORT", "\u0663", "whole number"),
-        ("STOCK", "-1", "whole number from 0"),
-        ("THREADS", "1e3", "whole number from 1"),
-        ("LOCK_TIMEOUT", "nan", "seconds from 0.1"),
-        ("LOCK_TIMEOUT", "0", "seconds from 0.1"),
-        ("LOCK_TIMEOUT", "3600.1", "seconds from 0.1"),
-        ("LOCK_TIMEOUT", "1_0", "seconds from 0.1"),
-        ("HOST", "http://0.0.0.0", "without scheme"),
-        ("INSTANCE", "two\nlines", "printable"),
-        ("INSTANCE", "x" * 65, "at most 64"),
-        ("NAMES", "shop:8080", "without scheme and port"),
-        ("SALE", "a/b", "letters, digits"),
-        ("SALE", "{x}", "letters, digits"),
-        ("SALE", "x" * 65, "at most 64"),
-        ("ETCD_ENDPOINTS", "localhost", "HOST:PORT"),
-        ("ETCD_ENDPOINTS", "a:1,b:65536", "HOST:PORT"),
-        ("ETCD_ENDPOINTS", "a:0", "HOST:PORT"),
-        ("ETCD_ENDPOINTS", "a:1,https://b:2379", "does not speak TLS to etcd"),
-        ("REDIS_URL", "http://cache", "redis://"),
-        ("REDIS_URL", "redis://127.0.0.1:abc/0", "port from 1 to 65535"),
-        ("REDIS_URL", "redis://127.0.0.1:99999", "port from 1 to 65535"),
-        ("REDIS_URL", "redis://127.0.0.1:0", "port from 1 to 65535"),
-        ("REDIS_URL", "redis://cache/zero", "number of a database"),
-        ("REDIS_URL", "redis://cache/0/1", "number of a database"),
-        ("REDIS_URL", "redis://cache?retry_on_timeout=1", "leave out 'retry_on_timeout='"),
-        ("REDIS_URL", "redis://cache?socket_timeout=", "leave out 'socket_timeout='"),
-    ],
-)
-def test_a_bad_value_is_named_with_advice(name: str, value: str, advice: str) -> None:
+BAD = {
+    "whole number from 1 to 65535": ["PORT=abc", "PORT=0", "PORT=65536", "PORT=\u0663"],
+    "whole number from 0": ["STOCK=-1"],
+    "whole number from 1": ["THREADS=1e3"],
+    "seconds from 0.1": [f"LOCK_TIMEOUT={value}" for value in ("nan", "0", "3600.1", "1_0")],
+    "without scheme": ["HOST=http://0.0.0.0"],
+    "printable": ["INSTANCE=two\nlines"],
+    "at most 64": ["INSTANCE=" + "x" * 65, "SALE=" + "x" * 65],
+    "without scheme and port": ["NAMES=shop:8080"],
+    "letters, digits": ["SALE=a/b", "SALE={x}"],
+    "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a:1,b:65536", "a:0")],
+    "does not speak TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
+    "redis://": ["REDIS_URL=http://cache"],
+    "port from 1 to 65535": [f"REDIS_URL=redis://127.0.0.1:{value}" for value in ("abc/0", "99999", "0")],
+    "number of a database": ["REDIS_URL=redis://cache/zero", "REDIS_URL=redis://cache/0/1"],
+    "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
+    "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
+}
+
+
+@pytest.mark.parametrize(("advice", "variable"), [(advice, each) for advice, bad in BAD.items() for each in bad])
+def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
     """A value that cannot be used is answered by what to give instead."""
+    name, _, value = variable.partition("=")
     with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*{advice}"):
         Settings.from_environment({f"FLASHSALE_{name}": value})
 
 
-def test_the_least_and_the_most_are_taken() -> None:
+@pytest.mark.parametrize(
+    ("timeout", "port", "stock", "items"), [("0.1", "1", "0", "1"), ("3600", "65535", "1000000", "1000")]
+)
+def test_the_least_and_the_most_are_taken(timeout: str, port: str, stock: str, items: str) -> None:
     """What the advice calls possible is."""
-    for timeout, port, stock, kinds in (("0.1", "1", "0", "1"), ("3600", "65535", "1000000", "1000")):
-        settings = Settings.from_environment(
-            {
-                "FLASHSALE_LOCK_TIMEOUT": timeout,
-                "FLASHSALE_PORT": port,
-                "FLASHSALE_STOCK": stock,
-                "FLASHSALE_ITEMS": kinds,
-                "FLASHSALE_INSTANCE": "x" * 64,
-                "FLASHSALE_SALE": "x" * 64,
-            }
-        )
-        assert (settings.lock_timeout, settings.port) == (float(timeout), int(port))
-        assert (settings.stock, settings.items) == (int(stock), int(kinds))
+    given = {
+        "LOCK_TIMEOUT": timeout,
+        "PORT": port,
+        "STOCK": stock,
+        "ITEMS": items,
+        "INSTANCE": "x" * 64,
+        "SALE": "x" * 64,
+    }
+    settings = Settings.from_environment({f"FLASHSALE_{name}": value for name, value in given.items()})
+    assert (settings.lock_timeout, settings.port) == (float(timeout), int(port))
+    assert (settings.stock, settings.items) == (int(stock), int(items))
 
 
 @pytest.mark.parametrize(
@@ -137,15 +126,12 @@ def test_secrets_are_not_shown() -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("shop", False)],
+    [
+        *((host, True) for host in ("127.0.0.1", "127.0.0.2", "::1", "localhost", "LOCALHOST")),
+        *((host, False) for host in ("0.0.0.0", "shop")),
+    ],
 )
 def test_loopback_is_recognized(host: str, expected: bool) -> None:
     """Only addresses that other machines cannot reach count as loopback; names other than localhost do not."""
-    assert Settings(host=host).on_loopback is expected
-
-
-def test_a_host_name_may_have_large_letters() -> None:
-    """LOCALHOST is localhost, for shop and board."""
-    environment = {"FLASHSALE_HOST": "LOCALHOST"}
-    assert Settings.from_environment(environment).on_loopback
-    assert BoardSettings.from_environment(environment).on_loopback
+    for settings in (Settings, BoardSettings):
+        assert settings.from_environment({"FLASHSALE_HOST": host}).on_loopback is expected

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from app import services
 from app.guards.group_commit import CommitQueue, Entry
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
+from tests.support.shops import WAIT_S, buy
 from tests.support.waiting import wait_until
 
 
@@ -72,58 +74,49 @@ def test_each_entry_raises_its_own_error() -> None:
     assert cause.__traceback__ is None
 
 
-def buy(app: Flask) -> Any:
+def buy_or_end(app: Flask) -> Any:
     """The outcome of one purchase; None if its thread was interrupted."""
-    try:
-        return app.test_client().post("/stock/reduce?guard=etcd-batch").get_json()["outcome"]
-    except Interrupted:
-        return None
+    with suppress(Interrupted):
+        return buy(app, "etcd-batch")["outcome"]
 
 
-@pytest.mark.parametrize("moment", ["waiting in the queue", "waiting for the lock"])
-def test_an_interrupted_leader_blocks_nobody(app: Flask, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader that is ended by no Exception passes the lead on: those behind it buy."""
-    made, queued = services.of(app), threading.Event()
-    cohort, queue = made.sessions.cohort(), made.shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
-
-    def interrupted(*_: Any, **__: Any) -> Any:
-        monkeypatch.undo()
-        queued.wait(20)
-        raise Interrupted
-
-    patched, name = (Entry, "wait") if moment == "waiting in the queue" else (cohort, "acquire")
-    monkeypatch.setattr(patched, name, interrupted)
-    with ThreadPoolExecutor(4) as threads:
-        buyers = [threads.submit(buy, app)]
-        wait_until(lambda: len(queue) == 1)
-        buyers += [threads.submit(buy, app) for _ in range(3)]
-        wait_until(lambda: len(queue) == 4)
-        queued.set()
-        assert [buyer.result(20) for buyer in buyers] == [None, "sold", "sold", "sold"]
-    assert len(queue) == 0
+def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[Any]]:
+    """Purchases that wait in the commit queue."""
+    queue = services.of(app).shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+    buyers = [threads.submit(buy_or_end, app)]
+    wait_until(lambda: len(queue) == 1)
+    buyers += [threads.submit(buy_or_end, app) for _ in range(count - 1)]
+    wait_until(lambda: len(queue) == count)
+    return buyers
 
 
-def test_an_interrupted_commit_leaves_its_group_in_doubt(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the thread that commits is ended, the others of the group are told so, and the next group is served."""
-    made, stuck = services.of(app), threading.Event()
-    queue = made.shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
-
-    def interrupted(*_: Any, **__: Any) -> Any:
-        monkeypatch.undo()
-        raise Interrupted
-
-    cohort = made.sessions.cohort()
+@pytest.mark.parametrize("moment", ["waiting in the queue", "waiting for the lock", "committing"])
+def test_an_interrupted_leader_blocks_no_other(
+    app: Flask, crowd: ThreadPoolExecutor, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that is ended by no Exception passes the lead on; while it commits, it leaves its group in doubt."""
+    go_on, cohort = threading.Event(), services.of(app).sessions.cohort()
     acquire = cohort.acquire
 
+    def interrupted(*_: Any, **__: Any) -> Any:
+        monkeypatch.undo()
+        go_on.wait(WAIT_S)
+        raise Interrupted
+
     def late(*, timeout: float) -> Any:
-        stuck.wait(20)
+        go_on.wait(WAIT_S)
         return acquire(timeout=timeout)
 
-    monkeypatch.setattr(cohort, "acquire", late)
-    monkeypatch.setattr(Inventory, "sell_group", interrupted)
-    with ThreadPoolExecutor(3) as threads:
-        buyers = [threads.submit(buy, app) for _ in range(3)]
-        wait_until(lambda: len(queue) == 3)
-        stuck.set()
-        assert sorted(str(buyer.result(20)) for buyer in buyers) == ["None", "unavailable", "unavailable"]
-    assert buy(app) == "sold"
+    places: dict[str, tuple[Any, str]] = {
+        "waiting in the queue": (Entry, "wait"),
+        "waiting for the lock": (cohort, "acquire"),
+        "committing": (Inventory, "sell_group"),
+    }
+    if moment == "committing":
+        monkeypatch.setattr(cohort, "acquire", late)
+    monkeypatch.setattr(*places[moment], interrupted)
+    buyers = queued(app, crowd, 4)
+    go_on.set()
+    others = "unavailable" if moment == "committing" else "sold"
+    assert [buyer.result(WAIT_S) for buyer in buyers] == [None, *[others] * 3]
+    assert buy(app, "etcd-batch")["outcome"] == "sold"

@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import redis
@@ -14,6 +13,7 @@ from flask import Flask
 
 from app.guards import GUARDS, Promise
 from loadtest.stack.servers import Redis
+from tests.support.shops import Answer, buy
 from tests.support.waiting import wait_until
 
 STOCK = 40
@@ -26,12 +26,9 @@ def shops(make: Callable[..., Flask], fresh_redis: Redis) -> list[Flask]:
     return [make(redis_url=fresh_redis.url, instance=name, threads=40) for name in ("shop-a", "shop-b")]
 
 
-def click(shop: Flask, guard: str) -> dict[str, Any]:
+def click(shop: Flask, guard: str) -> Answer:
     """The answer to one purchase."""
-    path = "/cart?items=1" if guard == "cart" else f"/stock/reduce?guard={guard}"
-    answer = shop.test_client().post(f"{path}&hold_ms=2")
-    body: dict[str, Any] = answer.get_json()
-    return body | {"status": answer.status_code}
+    return buy(shop, guard, hold_ms=2)
 
 
 @pytest.mark.parametrize("guard", WAYS)
@@ -39,7 +36,7 @@ def test_a_wipe_in_the_middle_of_a_rush(shops: list[Flask], fresh_redis: Redis, 
     """No more orders are acknowledged than were for sale; from the wipe on all answers are 503 until the reset."""
     admin = shops[0].test_client()
     assert admin.post("/stock/reset", json={"stock": STOCK}).status_code == 200
-    enough, answers = threading.Semaphore(0), list[dict[str, Any]]()
+    enough, answers = threading.Semaphore(0), list[Answer]()
 
     def keep_buying(number: int) -> None:
         while not answers or answers[-1].get("detail", "").find("lost this sale") < 0:

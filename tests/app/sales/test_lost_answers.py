@@ -6,59 +6,55 @@ from hashlib import sha1
 
 import pytest
 import redis
-from flask.testing import FlaskClient
+from flask import Flask
 
 from app.guards import GUARDS
 from app.sales.script_results import sending
 from app.sales.scripts import TEXTS
 from tests.support.overtaking import answer_lost
+from tests.support.shops import buy
 
 SCRIPT = {name: sha1(text.encode()).hexdigest().encode() for name, text in TEXTS.items()}
 IN_ONE = ("etcd-batch", "redis-lua", "cart")
 WAYS = [*(guard.name for guard in GUARDS), "cart"]
 
 
-def address(guard: str) -> str:
-    """Where to buy."""
-    return "/cart?items=1&buyer=ada" if guard == "cart" else f"/stock/reduce?guard={guard}&buyer=ada"
-
-
 @pytest.fixture
-def warm(browser: FlaskClient) -> FlaskClient:
-    """A buyer at a shop whose scripts Redis knows already."""
+def warm(app: Flask) -> Flask:
+    """A shop whose scripts Redis knows already."""
     for guard in WAYS:
-        assert browser.post(address(guard)).status_code == 200
-    browser.post("/stock/reset")
-    browser.get("/stock")
-    return browser
+        assert buy(app, guard)["status"] == 200
+    app.test_client().post("/stock/reset")
+    orders(app)
+    return app
+
+
+def orders(app: Flask) -> int:
+    """How many there are in the ledger."""
+    return int(app.test_client().get("/stock").get_json()["orders"])
 
 
 @pytest.mark.parametrize("guard", WAYS)
-def test_a_lost_write_is_in_doubt_and_the_key_resolves_it(warm: FlaskClient, guard: str) -> None:
+def test_a_lost_write_is_in_doubt_and_the_key_resolves_it(warm: Flask, guard: str) -> None:
     """The buyer is told that it may have been bought; asking again with the same key gives the one order there is."""
-    headers = {"Idempotency-Key": "k"}
     with answer_lost(SCRIPT["cart" if guard == "cart" else "sell" if guard in IN_ONE else "write"]):
-        lost = warm.post(address(guard), headers=headers)
-    assert (lost.status_code, lost.headers["Retry-After"]) == (503, "1")
-    assert (lost.get_json()["outcome"], lost.get_json()["in_doubt"]) == ("unavailable", True)
-    assert "same Idempotency-Key" in lost.get_json()["detail"]
-    assert warm.get("/stock").get_json()["orders"] == 1
-
-    again = warm.post(address(guard), headers=headers)
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
-    assert warm.get("/stock").get_json()["orders"] == 1
+        lost = buy(warm, guard, key="k", buyer="ada")
+    assert (lost["status"], lost["retry_after"], lost["outcome"], lost["in_doubt"]) == (503, "1", "unavailable", True)
+    assert "same Idempotency-Key" in lost["detail"]
+    assert orders(warm) == 1
+    again = buy(warm, guard, key="k", buyer="ada")
+    assert (again["status"], again["replayed"], orders(warm)) == (200, "true", 1)
 
 
 @pytest.mark.parametrize("guard", [guard for guard in WAYS if guard not in IN_ONE])
-def test_a_lost_read_is_not_in_doubt(warm: FlaskClient, guard: str) -> None:
+def test_a_lost_read_is_not_in_doubt(warm: Flask, guard: str) -> None:
     """Where the answer to the read is lost, nothing was written, and the buyer is told so."""
     with answer_lost(SCRIPT["read"]):
-        lost = warm.post(address(guard))
-    assert lost.status_code == 503
-    assert (lost.get_json()["outcome"], lost.get_json()["in_doubt"]) == ("unavailable", False)
-    assert "Nothing was written" in lost.get_json()["detail"]
-    assert warm.get("/stock").get_json()["orders"] == 0
-    assert warm.post(address(guard)).status_code == 200
+        lost = buy(warm, guard)
+    assert (lost["status"], lost["outcome"], lost["in_doubt"]) == (503, "unavailable", False)
+    assert "Nothing was written" in lost["detail"]
+    assert orders(warm) == 0
+    assert buy(warm, guard)["status"] == 200
 
 
 def test_a_redis_that_still_reads_its_data_has_written_nothing() -> None:

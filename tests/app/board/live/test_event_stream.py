@@ -1,4 +1,4 @@
-"""The stream of events: who is told what, how many may listen, and how it ends."""
+"""The stream of events: what a viewer is told, how many there may be, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,18 +14,10 @@ from app.board.live import event_stream as module
 from app.board.live.event_stream import KEPT, EventStream, TooManyViewers
 
 
-def greeting(**settings: Any) -> EventStream:
+def greeting(**options: Any) -> EventStream:
     """A stream that tells newcomers everything."""
-    stream = EventStream(lambda: (stream.number, {"everything": True}), **settings)
-    return stream
-
-
-@pytest.fixture
-def source() -> EventStream:
-    """A stream that has been told something, and says so to newcomers."""
-    source = greeting(viewers=2)
-    source.publish("sample", {"n": 0})
-    return source
+    made: EventStream = EventStream(lambda: (made.number, {"everything": True}), **{"viewers": 2, **options})
+    return made
 
 
 def events(chunk: bytes) -> list[tuple[str, Any]]:
@@ -45,51 +37,61 @@ def listen(source: EventStream) -> Iterator[bytes]:
     return stream
 
 
+@pytest.fixture
+def source() -> EventStream:
+    """A stream that has been told something, and says so to newcomers."""
+    source = greeting()
+    source.publish("sample", {"n": 0})
+    return source
+
+
+@pytest.fixture
+def stream(source: EventStream) -> Iterator[bytes]:
+    """A viewer who was told everything."""
+    stream = listen(source)
+    assert events(next(stream)) == [("hello", {"everything": True})]
+    return stream
+
+
 def test_a_newcomer_is_told_everything_and_then_what_is_new(source: EventStream) -> None:
-    """The first event is hello; each later one comes once."""
+    """The first event is hello; each later one comes once, whatever text is in it."""
+    name = "Ada\n\nevent: hello\ndata: {}\r\r<script>\u2028 ☃"
     source.publish("sample", {"n": 1})
     stream = listen(source)
     assert events(next(stream)) == [("hello", {"everything": True})]
     source.publish("sample", {"n": 2})
-    source.publish("sample", {"n": 3})
-    assert events(next(stream)) == [("sample", {"n": 2}), ("sample", {"n": 3})]
+    source.publish("sample", {"buyer": name})
+    assert events(next(stream)) == [("sample", {"n": 2}), ("sample", {"buyer": name})]
 
 
 def test_nothing_is_told_before_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who comes to a board that has only just begun waits for its first sample, and is told everything then."""
+    """A viewer of a board that has only just begun gets comments until the first sample, and is told everything then.
+
+    The comments show that the connection stands.
+    """
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
-    source = greeting(viewers=1)
+    source = greeting()
     stream = listen(source)
-    assert events(next(stream)) == []
+    assert next(stream) == b": still here\n\n"
     source.publish("sample", {"n": 1})
     assert [name for name, _ in events(next(stream))] == ["hello"]
+    assert next(stream) == b": still here\n\n"
 
 
-def test_who_is_too_slow_is_told_everything(source: EventStream) -> None:
+def test_a_viewer_that_is_too_slow_is_told_everything(source: EventStream, stream: Iterator[bytes]) -> None:
     """A viewer who missed more than is kept gets hello instead of a gap."""
-    stream = listen(source)
-    next(stream)
     for number in range(KEPT + 1):
         source.publish("sample", {"n": number})
     assert [name for name, _ in events(next(stream))] == ["hello"]
 
 
-def test_silence_is_broken(source: EventStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While nothing happens, a comment shows that the connection stands."""
-    monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
-    stream = listen(source)
-    next(stream)
-    assert next(stream) == b": still here\n\n"
-
-
 def test_a_stream_has_an_end() -> None:
-    """After its lifetime a stream is over, even if nobody hangs up."""
-    source = greeting(viewers=1, lifetime=0.0)
-    assert list(source.view()) == [b"retry: 1000\n\n"]
+    """After its lifetime a stream is over, even if its viewer stays."""
+    assert list(greeting(lifetime=0.0).view()) == [b"retry: 1000\n\n"]
 
 
 def test_there_is_room_for_so_many_viewers(source: EventStream) -> None:
-    """One viewer too many is refused at once; a place is free again when somebody hangs up, once for each."""
+    """One viewer too many is refused at once; a place is free again when one hangs up, once for each."""
     first, _ = source.view(), listen(source)
     with pytest.raises(TooManyViewers, match="2 viewers"):
         source.view()
@@ -101,24 +103,19 @@ def test_there_is_room_for_so_many_viewers(source: EventStream) -> None:
         source.view()
 
 
-def test_closing_sends_everybody_away(source: EventStream) -> None:
-    """A viewer who waits for news learns at once that there is none to come."""
-    stream = listen(source)
-    next(stream)
+def test_closing_ends_every_stream_at_once() -> None:
+    """Also of a viewer who waits for news, or comes when it is closed already."""
+    source = greeting(viewers=3)
+    source.publish("sample", {"n": 0})
+    stream, late = listen(source), listen(source)
+    next(stream), next(late)
     waiting = threading.Thread(target=lambda: list(stream))
     waiting.start()
     source.close()
     waiting.join(timeout=2)
     assert not waiting.is_alive()
-
-
-def test_who_comes_while_it_closes_does_not_wait(source: EventStream) -> None:
-    """A viewer that begins to wait between two events, when the stream is closed already, is sent away at once."""
-    stream = listen(source)
-    next(stream)
-    source.close()
     began = time.monotonic()
-    assert list(stream) == list(source.view())[1:] == []
+    assert list(late) == list(source.view())[1:] == []
     assert time.monotonic() - began < 1
 
 
@@ -146,12 +143,3 @@ def test_a_snapshot_holds_up_no_other_viewer() -> None:
     assert [data for _, data in events(next(stream))] == [{"n": 3}]
     made.set()
     newcomer.join()
-
-
-def test_any_text_passes(source: EventStream) -> None:
-    """A buyer's name cannot end an event or begin another one, whatever is in it."""
-    name = "Ada\n\nevent: hello\ndata: {}\r\r<script>\u2028 ☃"
-    stream = listen(source)
-    next(stream)
-    source.publish("sample", {"buyer": name})
-    assert [data for _, data in events(next(stream))] == [{"buyer": name}]

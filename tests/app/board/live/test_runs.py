@@ -87,17 +87,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
 def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> None:
-    """Who gave up or was not served counts as soon as all have their answers, and not before."""
+    """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
     now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
     run = Run("1000000000", now)
-    outcomes = Counter(
-        {
-            "sold": example["sold"],
-            "sold_out": example["sold_out"],
-            "lock_timeout": example["gave_up"],
-            "unavailable": example["failed"],
-        }
-    )
+    given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "unavailable": "failed"}
+    outcomes = Counter({outcome: example[name] for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))
     run.answered(Counter(), in_hand=1, lost=0)
     run.answered(outcomes, in_hand=1, lost=0)

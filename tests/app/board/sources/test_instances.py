@@ -5,24 +5,23 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from flask.testing import FlaskClient
+from flask import Flask
 
-from app.board.settings import BoardSettings
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.instances import Instances, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
+from tests.support.shops import buy
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The URL of an instance that is frozen: connections stand, and nobody reads from them."""
+    """The URL of an instance that is frozen: connections stand, and are never read from."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -38,7 +37,7 @@ def answering() -> Iterator[str]:
             self.wfile.write(b'{"instance": "shop-a"}')
 
         def log_message(self, *args: object) -> None:
-            """Nobody reads it."""
+            """It is never read."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Livez) as server:
         serving = threading.Thread(target=server.serve_forever)
@@ -70,13 +69,11 @@ def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.Mon
             poller.join(10)
 
 
-def test_frozen_instances_hold_nobody_up(
-    board_settings: BoardSettings, silent: str, shop: FlaskClient, watch: Watch
-) -> None:
+def test_frozen_instances_hold_nobody_up(silent: str, app: Flask, watch: Watch) -> None:
     """While no instance answers the board, it shows what is sold as it is sold (pitfall 28)."""
-    watcher = watch(replace(board_settings, instances=(silent,)))
+    watcher = watch(instances=(silent,))
     for sold in (1, 2, 3):
-        assert shop.post("/stock/reduce?guard=redis-lua", json={"buyer": f"buyer-{sold}"}).status_code == 200
+        assert buy(app, "redis-lua")["status"] == 200
         watcher.wait_orders(sold)
     now = watcher.wait(lambda now: [each["state"] for each in now["instances"]] == ["silent"])
     assert now["unavailable"] == {"redis": None, "etcd": None}

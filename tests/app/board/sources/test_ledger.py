@@ -19,21 +19,14 @@ from app.sales.sale import Sale, Snapshot
 @pytest.fixture
 def reader(settings: Settings) -> Iterator[LedgerReader]:
     """Reads this test's sale."""
-    client = connect(settings.redis_url, connections=1)
-    yield LedgerReader(client, settings.sale)
-    client.close()
+    with connect(settings.redis_url, connections=1) as client:
+        yield LedgerReader(client, settings.sale)
 
 
-@pytest.fixture
-def inventory(sale: Sale) -> Inventory:
-    """The sale's inventory, as instance shop-a sells from it."""
-    return Inventory(sale, instance="shop-a")
-
-
-def buy(inventory: Inventory, *buyers: str) -> None:
+def buy(sale: Sale, *buyers: str) -> None:
     """One item for each."""
     for buyer in buyers:
-        inventory.sell(Purchase(buyer=buyer, guard="redis-lua"))
+        Inventory(sale, instance="shop-a").sell(Purchase(buyer, "redis-lua"))
 
 
 def read(reader: LedgerReader) -> module.LedgerReading:
@@ -46,31 +39,30 @@ def read(reader: LedgerReader) -> module.LedgerReading:
 def test_a_sale_that_was_never_opened(reader: LedgerReader, settings: Settings) -> None:
     """Looking on opens nothing."""
     assert reader.read() is None
-    client = redis.Redis.from_url(settings.redis_url)
-    assert not client.keys(f"*{settings.sale}*")
-    client.close()
+    with redis.Redis.from_url(settings.redis_url) as client:
+        assert not client.keys(f"*{settings.sale}*")
 
 
-def test_each_order_is_read_once(reader: LedgerReader, inventory: Inventory) -> None:
+def test_each_order_is_read_once(reader: LedgerReader, sale: Sale) -> None:
     """A reading brings the counters, and the orders since the last one."""
-    buy(inventory, "ada", "bob")
+    buy(sale, "ada", "bob")
     first = read(reader)
     assert [order.buyer for order in first.new] == ["ada", "bob"]
     assert first.snapshot == Snapshot(initial=10, stock=8, lucky=2, orders=2)
-    buy(inventory, "eve")
+    buy(sale, "eve")
     second = read(reader)
     assert [(order.buyer, order.instance, order.guard) for order in second.new] == [("eve", "shop-a", "redis-lua")]
     assert second.generation == first.generation
     assert read(reader).new == []
 
 
-def test_a_reset_loses_nothing(reader: LedgerReader, inventory: Inventory, sale: Sale) -> None:
+def test_a_reset_loses_nothing(reader: LedgerReader, sale: Sale) -> None:
     """Orders between the last reading and the reset are brought by the next one, with the counters of the end."""
-    buy(inventory, "ada")
+    buy(sale, "ada")
     before = read(reader)
-    buy(inventory, "bob", "eve")
+    buy(sale, "bob", "eve")
     sale.reset(5)
-    buy(inventory, "dan")
+    buy(sale, "dan")
     after = read(reader)
     assert after.ended is not None
     assert [order.buyer for order in after.ended.rest] == ["bob", "eve"]
@@ -79,22 +71,20 @@ def test_a_reset_loses_nothing(reader: LedgerReader, inventory: Inventory, sale:
     assert after.generation != before.generation
 
 
-def test_a_run_that_was_missed_is_not_mistaken(reader: LedgerReader, inventory: Inventory, sale: Sale) -> None:
+def test_a_run_that_was_missed_is_not_mistaken(reader: LedgerReader, sale: Sale) -> None:
     """After two resets with a run in between, the end of the one that was watched is not known, and is not made up."""
-    buy(inventory, "ada")
+    buy(sale, "ada")
     read(reader)
     sale.reset(5)
-    buy(inventory, "bob")
+    buy(sale, "bob")
     sale.reset(5)
     assert read(reader).ended is None
 
 
-def test_a_long_ledger_comes_in_parts(
-    reader: LedgerReader, inventory: Inventory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_ledger_comes_in_parts(reader: LedgerReader, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
     """No reading is larger than the limit; the next one goes on."""
     monkeypatch.setattr(module, "MOST_NEW", 2)
-    buy(inventory, "a", "b", "c")
+    buy(sale, "a", "b", "c")
     assert [order.buyer for order in read(reader).new] == ["a", "b"]
     assert [order.buyer for order in read(reader).new] == ["c"]
 

@@ -16,23 +16,14 @@ from app.telemetry.section_log import SectionLog
 
 def enter(order: str, at: int = 1) -> dict[str, Any]:
     """The line of a section that begins."""
-    return {
-        "at": at,
-        "event": "enter",
-        "order": order,
-        "buyer": "ada",
-        "guard": "etcd",
-        "token": 7,
-        "instance": "shop-a",
-        "pid": 1,
-        "thread": "t",
-    }
+    purchase = {"order": order, "buyer": "ada", "guard": "etcd", "token": 7}
+    return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t"}
 
 
-def write(path: Path, *lines: dict[str, Any]) -> None:
+def append(path: Path, *lines: str | dict[str, Any]) -> None:
     """Append whole lines."""
     with path.open("a") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+        file.writelines((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
 
 
 def test_what_an_instance_records_is_read(tmp_path: Path) -> None:
@@ -58,12 +49,9 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     line = json.dumps(enter("x"))
     path.write_text(line[:20])
     assert tail.poll() == []
-    with path.open("a") as file:
-        file.write(line[20:] + "\n{broken\n")
+    append(path, line[20:], "{broken")
     assert [each.order for each in tail.poll()] == ["x"]
-    with path.open("a") as file:
-        file.write("7\n[]\n{}\n")
-    write(path, enter("y"))
+    append(path, "7", "[]", "{}", enter("y"))
     assert [each.order for each in tail.poll()] == ["y"]
 
 
@@ -71,10 +59,10 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
     """A board that begins late does not read for minutes what happened hours ago."""
     monkeypatch.setattr(module, "MOST_BYTES", 400)
     path = tmp_path / "shop-a-1.jsonl"
-    write(path, *(enter(str(number)) for number in range(100)))
+    append(path, *(enter(str(number)) for number in range(100)))
     tail = SectionTail(tmp_path)
     assert [each.order for each in tail.poll()] == ["98", "99"]
-    write(path, enter("100"))
+    append(path, enter("100"))
     assert [each.order for each in tail.poll()] == ["100"]
 
 
@@ -88,8 +76,8 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
     """What never ends is not kept for ever: the end of one that began long ago is no news any more."""
     monkeypatch.setattr(module, "MOST_OPEN", 2)
     tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
-    write(path, *(enter(order) for order in "abc"))
+    append(path, *(enter(order) for order in "abc"))
     assert len(tail.poll()) == 3
     leave = {"at": 2, "event": "leave", "read_at": 1, "commit_at": 1, "outcome": "sold", "cause": None}
-    write(path, *({**leave, "order": order} for order in "abc"))
+    append(path, *({**leave, "order": order} for order in "abc"))
     assert [each.order for each in tail.poll()] == ["b", "c"]

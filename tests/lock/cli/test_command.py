@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from loadtest.stack import programs
 from loadtest.stack.servers import Etcd
@@ -20,7 +19,7 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.options import Connection
-from tests.support.lock import keys
+from tests.support.lock import keys, put, queue_up
 from tests.support.secured import Certificates, TlsEtcd
 from tests.support.waiting import wait_until
 
@@ -58,7 +57,18 @@ def run(start: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture
+def invoke(etcdctl_env: dict[str, str]) -> Callable[..., Result]:
+    """Runs a subcommand that needs no process, in this one, with these changes to the environment."""
+
+    def invoke(*args: str, **env: str) -> Result:
+        return CliRunner().invoke(main, args, env=etcdctl_env | env)
+
+    return invoke
+
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Invoke = Callable[..., Result]
 
 
 def line(process: subprocess.Popen[str]) -> str:
@@ -108,7 +118,7 @@ def test_the_child_gets_key_revision_and_token(client: Client, session: Session,
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 128 + 9), ("kill -TERM $$", 128 + 15)],
+    [("exit 255", 255), ("kill -9 $$", 128 + 9), ("kill -TERM $$", 128 + 15)],
 )
 def test_the_childs_exit_code_passes_through(client: Client, run: Run, script: str, code: int) -> None:
     """The command's exit code is ours, and 128+N where signal N ended it; the lock is free again (case m)."""
@@ -171,32 +181,15 @@ def test_losing_the_lock_without_a_child_is_told(client: Client, start: Start) -
     assert "revoked" in errors
 
 
-def test_an_etcd_that_goes_away_ends_the_child(fresh_etcd: Etcd, start: Start, etcdctl_env: dict[str, str]) -> None:
-    """Cut off from etcd for the TTL, the child is ended by the local deadline."""
-    env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
-    process = start("command/away", "--ttl", "2", "--", "sh", "-c", "echo up; exec sleep 1000", env=env)
-    assert line(process) == "up"
-    fresh_etcd.pause()
-    assert process.wait(WAIT_S) == Exit.LOST
-    fresh_etcd.resume()
-
-
-def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> None:
-    """--timeout ends with exit 75 and names the holder; the command has not run, and no key is left."""
+@pytest.mark.parametrize("option", [("--timeout", "0.2"), ("--try",)])
+def test_not_acquired_in_time(client: Client, session: Session, run: Run, option: tuple[str, ...]) -> None:
+    """--timeout and --try end with exit 75 and name the holder; the command has not run, and no key is left."""
     with Mutex(session, "command/timeout").acquire(timeout=WAIT_S) as hold:
-        done = run("command/timeout", "--timeout", "0.2", "--", "echo", "never")
-        assert (done.returncode, done.stdout) == (Exit.NOT_ACQUIRED, "")
-        assert "ours" in done.stderr
-        assert keys(client, "command/timeout") == [hold.key]
-
-
-def test_try_does_not_wait(client: Client, session: Session, run: Run) -> None:
-    """--try ends with exit 75 while somebody holds, and runs the command when the lock is free."""
-    with Mutex(session, "command/try").acquire(timeout=WAIT_S):
-        done = run("--try", "command/try", "--", "echo", "never")
+        done = run(*option, "command/timeout", "--", "echo", "never")
         assert (done.returncode, done.stdout) == (Exit.NOT_ACQUIRED, "")
         assert "held by ours" in done.stderr
-    assert run("--try", "command/try", "--", "echo", "now").stdout == "now\n"
+        assert keys(client, "command/timeout") == [hold.key]
+    assert run(*option, "command/timeout", "--", "echo", "now").stdout == "now\n"
 
 
 def test_etcd_out_of_reach(run: Run, etcdctl_env: dict[str, str]) -> None:
@@ -260,53 +253,32 @@ def test_a_name_like_a_subcommand_can_be_locked(run: Run, args: tuple[str, ...])
     assert (done.returncode, done.stdout) == (0, "in\n")
 
 
-def test_it_excludes_etcdctl_and_is_excluded_by_it(client: Client, start: Start, etcdctl_env: dict[str, str]) -> None:
-    """`etcdctl lock` waits for us, and we for it, in the order in which they came."""
-    ours = start("command/both")
-    assert line(ours).startswith("command/both/")
-    theirs = subprocess.Popen(
-        [programs.etcdctl(), "lock", "command/both"], env=etcdctl_env, stdout=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: len(keys(client, "command/both")) == 2)
-    last = start("command/both", "--", "echo", "last")
-    wait_until(lambda: len(keys(client, "command/both")) == 3)
-    ours.send_signal(signal.SIGINT)
-    assert line(theirs) == keys(client, "command/both")[0]
-    assert last.poll() is None
-    theirs.send_signal(signal.SIGINT)
-    theirs.communicate(timeout=WAIT_S)
-    assert line(last) == "last"
+def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, invoke: Invoke) -> None:
+    """The holder comes first, then the waiters, with token, TTL, key and a readable owner; or none."""
+    hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
+    waiting = queue_up(client, Mutex(stranger, "command/queue"))
+    _, first, second = invoke("contenders", "command/queue").stdout.splitlines()
+    assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
+    assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
+    hold.release()
+    waiting.result(WAIT_S).release()
+    assert "nobody holds" in invoke("contenders", "command/queue").stdout
 
 
-def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, run: Run) -> None:
-    """The holder comes first, then the waiters, with token, TTL, key and a readable owner; or nobody."""
-    with ThreadPoolExecutor(1) as pool:
-        hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
-        waiting = pool.submit(Mutex(stranger, "command/queue").acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, "command/queue")) == 2)
-        _, first, second = run("contenders", "command/queue").stdout.splitlines()
-        assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
-        assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
-        hold.release()
-        waiting.result(WAIT_S).release()
-    assert "nobody holds" in run("contenders", "command/queue").stdout
-
-
-def test_contenders_gives_a_terminal_no_orders(client: Client, run: Run) -> None:
-    """Who puts a key with escapes into the queue does not decide how the list of it looks."""
-    kv = client.create("command/escapes/\x1b[2J", b"\x1b[31m", 0)
-    assert kv is not None
-    shown = run("contenders", "command/escapes").stdout
+def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -> None:
+    """A key with escapes, put into the queue by hand, does not decide how the list of it looks."""
+    kv = put(client, "command/escapes/\x1b[2J", value=b"\x1b[31m")
+    shown = invoke("contenders", "command/escapes").stdout
     client.delete(kv.key, kv.create_revision)
     assert r"command/escapes/\x1b[2J" in shown
     assert "\x1b" not in shown
 
 
-def test_a_password_without_a_user_is_wrong_usage(run: Run, etcdctl_env: dict[str, str]) -> None:
+def test_a_password_without_a_user_is_wrong_usage(invoke: Invoke) -> None:
     """It would be left out without a word, wherever it was given."""
     for args, env in ((["--password", "secret"], {}), ([], {"ETCDCTL_PASSWORD": "secret"})):
-        done = run("contenders", "command/password", *args, env={**etcdctl_env, **env})
-        assert done.returncode == 2
+        done = invoke("contenders", "command/password", *args, **env)
+        assert done.exit_code == 2
         assert "--user" in done.stderr
 
 
@@ -315,11 +287,11 @@ def test_a_password_is_not_shown() -> None:
     assert "secret" not in repr(Connection("127.0.0.1:2379", None, "root", "secret"))
 
 
-def test_options_before_the_subcommand(run: Run, etcd: Etcd, etcdctl_env: dict[str, str]) -> None:
+def test_options_before_the_subcommand(invoke: Invoke, etcd: Etcd) -> None:
     """Connection options may stand before or behind the subcommand, and win over the environment."""
-    elsewhere = {**etcdctl_env, "ETCDCTL_ENDPOINTS": "127.0.0.1:9"}
     for args in (["--endpoints", etcd.endpoint, "contenders", "x"], ["contenders", "x", "--endpoints", etcd.endpoint]):
-        assert run(*args, env=elsewhere).returncode == 0
+        assert invoke(*args, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
+    assert invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == Exit.UNAVAILABLE
 
 
 def test_elect_leads_until_a_signal(client: Client, session: Session, start: Start) -> None:
@@ -351,42 +323,40 @@ def test_help_tells_the_exit_codes() -> None:
     assert all(str(code.value) in text for code in Exit)
 
 
-def test_user_and_password(fresh_etcd: Etcd, run: Run, etcdctl_env: dict[str, str]) -> None:
+def test_user_and_password(fresh_etcd: Etcd, run: Run, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
     """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
-    env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
+    elsewhere = {"ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
     for args in (["user", "add", "root:secret"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
-        subprocess.run([programs.etcdctl(), *args], env=env, check=True, capture_output=True, timeout=WAIT_S)
-    assert run("command/user", "--user", "root:secret", "--", "echo", "in", env=env).stdout == "in\n"
-    as_root = {**env, "ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
-    assert run("command/user", "--", "echo", "in", env=as_root).stdout == "in\n"
-    assert run("command/user", "--user", "root:wrong", "--", "echo", "never", env=env).returncode == Exit.DENIED
+        command = [str(programs.etcdctl()), *args]
+        subprocess.run(command, env=etcdctl_env | elsewhere, check=True, capture_output=True, timeout=WAIT_S)
+    lock = ["command/user", "--user", "root:secret", "--", "echo", "in"]
+    assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
+    as_root = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
+    assert invoke("contenders", "command/user", **elsewhere, **as_root).exit_code == 0
+    assert invoke("contenders", "command/user", "--user", "root:wrong", **elsewhere).exit_code == Exit.DENIED
 
 
 @pytest.mark.skipif(not Certificates.program, reason="makes its certificates with openssl")
-def test_mutual_tls(run: Run, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
+def test_mutual_tls(run: Run, invoke: Invoke, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
     """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
     certificates = Certificates(tmp_path)
     cert, key = certificates.sign("client")
     with TlsEtcd(tmp_path, certificates, mutual=True) as server:
-        env = {**etcdctl_env, "ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+        elsewhere = {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
         options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
-        assert run(*options, "command/tls", "--", "echo", "in", env=env).stdout == "in\n"
-        assert run("--cacert", certificates.ca, "command/tls", "--", "echo", "never", env=env).returncode != 0
+        lock = [*options, "command/tls", "--", "echo", "in"]
+        assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
+        assert invoke("--cacert", certificates.ca, "contenders", "command/tls", **elsewhere).exit_code != 0
         variables = {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
-        script = run("trace", "command/tls", env={**env, **variables}).stdout
+        script = invoke("trace", "command/tls", **elsewhere, **variables).stdout
         done = subprocess.run(
             ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
         )
         assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
 
 
-def test_readers_and_permits_share_a_name(etcd: Etcd, client: Client, etcdctl_env: dict[str, str], name: str) -> None:
+def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invoke, name: str) -> None:
     """--shared and --limit let several hold; `contenders` tells who does, and another limit is refused."""
-    command = [sys.executable, "-m", "lock"]
-
-    def run(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *args], env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S)
-
     nested = f"{sys.executable} -m lock --shared --timeout 5 {name}/a -- {sys.executable} -m lock contenders {name}/a"
     told = run("--shared", f"{name}/a", "--", "sh", "-c", nested)
     assert told.returncode == 0, told.stderr
@@ -394,7 +364,7 @@ def test_readers_and_permits_share_a_name(etcd: Etcd, client: Client, etcdctl_en
     nested = f'test -z "$LOCK_TOKEN" && {sys.executable} -m lock --limit 3 {name}/b -- true'
     told = run("--limit", "2", f"{name}/b", "--", "sh", "-c", nested)
     assert (told.returncode, "limit of 2, not 3" in told.stderr) == (Exit.FAILED, True)
-    assert run("--shared", "--limit", "2", name).returncode == 2
+    assert invoke("--shared", "--limit", "2", name).exit_code == 2
     assert run("--try", f"{name}/a", "--", "true").returncode == 0
-    assert run("trace", "--shared", f"{name}/c").returncode == 0
+    assert invoke("trace", "--shared", f"{name}/c").exit_code == 0
     assert client.get_prefix(f"{name}/").keys == []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
+from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from tests.support.waiting import wait_until
 
@@ -18,15 +21,18 @@ WAIT_S = 30.0
 ODD_NAME = """trace/it's "odd" $HOME `date` \\ \\n ü &"""
 
 
-def trace(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
-    """Runs `python -m lock trace`."""
-    command = [sys.executable, "-m", "lock", "trace", *args]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S)
+Trace = Callable[..., Result]
 
 
-def test_every_operation_is_printed_with_revision_and_latency(etcdctl_env: dict[str, str]) -> None:
+@pytest.fixture
+def trace(etcdctl_env: dict[str, str]) -> Trace:
+    """Runs `trace` in this process."""
+    return lambda *args: CliRunner().invoke(main, ["trace", *args], env=etcdctl_env)
+
+
+def test_every_operation_is_printed_with_revision_and_latency(trace: Trace) -> None:
     """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
-    script = trace(etcdctl_env, "trace/all").stdout
+    script = trace("trace/all").stdout
     steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
     for who, keep_alives in (("A", 1), ("B", 0)):
         calls = [call for contender, call in steps if contender == who and call != "Watch"]
@@ -39,10 +45,10 @@ def test_every_operation_is_printed_with_revision_and_latency(etcdctl_env: dict[
 
 
 @pytest.mark.parametrize("name", ["trace/plain", ODD_NAME])
-def test_the_output_runs_as_printed(client: Client, etcdctl_env: dict[str, str], name: str) -> None:
+def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: dict[str, str], name: str) -> None:
     """As a script, with etcdctl alone, it queues both, frees both in turn, and leaves neither key nor lease."""
-    printed = trace(etcdctl_env, name)
-    assert printed.returncode == 0
+    printed = trace(name)
+    assert printed.exit_code == 0
     before = client.get_prefix(f"{name}/").revision
     done = subprocess.run(
         ["sh", "-eu"], input=printed.stdout, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
@@ -58,11 +64,11 @@ def test_the_output_runs_as_printed(client: Client, etcdctl_env: dict[str, str],
     assert f"{name}/{leases[0]}-1" in done.stdout
 
 
-def test_it_waits_its_turn_and_says_who_holds(session: Session, client: Client, etcdctl_env: dict[str, str]) -> None:
+def test_it_waits_its_turn_and_says_who_holds(session: Session, client: Client, trace: Trace) -> None:
     """A lock in use is not disturbed: exit 75, a message that names the holder, and nothing left."""
     with Mutex(session, "trace/busy").acquire(timeout=WAIT_S) as hold:
-        done = trace(etcdctl_env, "trace/busy", "--timeout", "0.2")
-        assert done.returncode == Exit.NOT_ACQUIRED
+        done = trace("trace/busy", "--timeout", "0.2")
+        assert done.exit_code == Exit.NOT_ACQUIRED
         assert "ours" in done.stderr
         hold.ensure()
         assert [kv.key for kv in client.get_prefix("trace/busy/").keys] == [hold.key]
@@ -84,17 +90,13 @@ def test_an_observer_is_told_of_every_answer(etcd: Etcd) -> None:
         assert all(response.header.revision > 0 for _, _, response, _ in seen)
 
 
-def test_an_uncontended_lock_costs_two_writes(etcd: Etcd) -> None:
+def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:
     """Acquire and release on a queue that is followed already are one transaction each, and nothing else."""
-    calls: list[str] = []
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.append(call)) as client,
-        Session(client, ttl=10) as session,
-    ):
+    with Session(counted, ttl=60) as session:
         mutex = Mutex(session, "trace/cost")
         mutex.acquire(timeout=WAIT_S).release()
         calls.clear()
         for _ in range(10):
             mutex.acquire(timeout=WAIT_S).release()
-        assert calls.count("Txn") == 20
+        assert calls["Txn"] == 20
         assert set(calls) <= {"Txn", "Watch"}

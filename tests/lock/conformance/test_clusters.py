@@ -12,6 +12,7 @@ import pytest
 from loadtest.stack import programs
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
+from lock.cli.exit_codes import Exit
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.test_queue import serve
@@ -72,12 +73,13 @@ def test_i_without_a_quorum_a_hold_is_lost_in_time(cluster: EtcdCluster, name: s
 def test_i_without_a_quorum_the_child_is_ended(
     implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
 ) -> None:
-    """A command that runs under the lock is ended when the lease is over, although nobody can be asked about it."""
+    """A command that runs under the lock is ended when the lease is over, although etcd cannot be asked about it."""
     sleeper = ["sh", "-c", "echo in; exec sleep 60"]
     contender = queue(implementation, name, *sleeper, ttl=TTL_S, observer=observer, endpoints=cluster.endpoints)
     assert contender.holds()
     kill_quorum(cluster)
     assert contender.has_ended(within=TTL_S + 2 * AT_ONCE_S)
+    assert contender.ends()[0] == Exit.LOST
 
 
 def test_j_a_member_restarts_while_five_wait(

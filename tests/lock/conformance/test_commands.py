@@ -42,7 +42,7 @@ def test_m_a_lost_lock_ends_the_child(
 
 
 def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation, queue: Contend, name: str) -> None:
-    """When the process that holds the lock is killed, the command under it ends before anybody else can hold."""
+    """When the process that holds the lock is killed, the command under it ends before another process can hold."""
     keeper, following = [queue(implementation, name, *SLEEPER, ttl=5) for _ in range(2)]
     assert keeper.holds()
     [child] = [each for each in keeper.children() if each.pid == int(keeper.said)]

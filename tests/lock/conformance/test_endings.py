@@ -1,4 +1,4 @@
-"""Conformance, cases d, e, g, h and p: what becomes of the lock when somebody goes."""
+"""Conformance, cases d, e, g, h and p: what becomes of the lock when a process ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def leases(etcd: Etcd) -> list[str]:
 def test_d_a_waiter_in_the_middle_dies(
     implementation: Implementation, client: Client, queue: Contend, name: str
 ) -> None:
-    """Killed, its lease over: who stood behind it goes on waiting for the holder, and follows it within a second."""
+    """Killed, its lease over: the waiter behind it goes on waiting for the holder, and follows it within a second."""
     holder, middle, last = [queue(implementation, name) for _ in range(3)]
     assert holder.holds()
     key = client.get_prefix(f"{name}/").keys[1]

@@ -107,7 +107,13 @@ def test_l_all_wait_in_one_queue(
 
     first = mutex.acquire(timeout=WAIT_S)
     turns = []
-    for turn in (by_rpc, partial(in_process, ETCDCTL), by_python, partial(in_process, OURS), by_python):
+    for turn in (
+        by_rpc,
+        partial(in_process, ETCDCTL),
+        by_python,
+        partial(in_process, OURS),
+        partial(in_process, ETCDCTL),
+    ):
         turns.append(in_thread(turn))
         wait_until(lambda: len(keys(client, name)) == 1 + len(turns), timeout=WAIT_S)
     expected = keys(client, name)[1:]

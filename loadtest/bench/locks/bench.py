@@ -20,11 +20,15 @@ from loadtest.bench.meters import etcd_served
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
+import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
+
 PROCESSES = 2
 _WARM_UP_S = 2.0
 _PATIENCE_S = 60.0
-_QUEUE_IN_ETCD = ("strict", "lock-rpc")
-CANDIDATES = ("strict", "cohort", "lock-rpc", "redis-lock")
+_QUEUE_IN_ETCD = ("strict", "history", "asyncio", "semaphore", "read-write", "lock-rpc")
+CANDIDATES = ("strict", "history", "asyncio", "cohort", "semaphore", "read-write", "lock-rpc", "redis-lock")
+_DELETED_KEYS = 200_000
+_KEYS_AT_ONCE = 100
 
 
 class TurnsMissing(Exception):
@@ -67,6 +71,8 @@ def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
 
 def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> LockResult:
     """Let two processes compete, and count once all of them queue."""
+    if candidate == "history":
+        _delete_many_keys(etcd, f"{_name(candidate, waiters)}/")
     before = serial_commits(etcd.endpoint)
     with _workers(candidate, waiters, etcd, redis, seconds) as workers:
         for worker in workers:
@@ -91,6 +97,17 @@ def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: flo
         1000 * sum(each["cpu_seconds"] for each in counted) / max(turns, 1),
         max(each["longest_wait_s"] for each in counted),
     )
+
+
+def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
+    """Leave a history under a prefix, as a lock of a busy day does until etcd is compacted."""
+    host, _, port = etcd.endpoint.rpartition(":")
+    client = etcd3.client(host=host, port=int(port), timeout=_PATIENCE_S)
+    put = client.transactions.put
+    for first in range(0, _DELETED_KEYS, _KEYS_AT_ONCE):
+        client.transaction([], [put(f"{prefix}{first + place:x}", "") for place in range(_KEYS_AT_ONCE)], [])
+    client.delete_prefix(prefix)
+    client.close()
 
 
 @contextmanager

@@ -8,6 +8,8 @@ on its standard input it counts for SECONDS, prints what it counted as JSON, and
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import sys
 import threading
@@ -19,7 +21,7 @@ from typing import Any
 import redis
 
 from loadtest.bench.locks.rpc import LockRpc
-from lock import CohortMutex, LockError, Mutex, Session, connect
+from lock import CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
 _PATIENCE_S = 120.0
 Enter = Callable[[], AbstractContextManager[Any]]
@@ -62,7 +64,30 @@ def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter
     return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
 
 
-CANDIDATES = {"strict": strict, "cohort": cohort, "lock-rpc": lock_rpc, "redis-lock": redis_lock}
+def semaphore(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our Semaphore with five permits."""
+    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+    permits = Semaphore(session, name, 5)
+    return lambda: permits.acquire(timeout=_PATIENCE_S)
+
+
+def read_write(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our ReadWriteLock: nine of ten read."""
+    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+    lock, number = ReadWriteLock(session, name), itertools.count()
+    return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
+
+
+CANDIDATES = {
+    "strict": strict,
+    "history": strict,  # on a prefix with 200,000 deleted keys
+    "cohort": cohort,
+    "semaphore": semaphore,
+    "read-write": read_write,
+    "lock-rpc": lock_rpc,
+    "redis-lock": redis_lock,
+}
+TASKS = "asyncio"  # a candidate without threads: aio.Mutex
 
 
 class Contest:
@@ -72,7 +97,8 @@ class Contest:
         self._enter = enter
         self._counting = threading.Event()
         self._over = threading.Event()
-        self._turns = 0  # only ever changed by the one thread that has the lock
+        self._turns = 0
+        self._gate = threading.Lock()  # several may hold at once
         self._longest_s = 0.0
 
     def compete(self) -> None:
@@ -81,9 +107,26 @@ class Contest:
             while not self._over.is_set():
                 began = time.monotonic()
                 with self._enter():
-                    if self._counting.is_set():
-                        self._turns += 1
-                        self._longest_s = max(self._longest_s, time.monotonic() - began)
+                    self._note(began)
+
+    async def compete_in_tasks(self, etcd: str, name: str, number: int) -> None:
+        """Take turns in so many tasks until it is over."""
+        with connect(etcd) as client, Session(client, ttl=30) as session:
+            mutex = aio.Mutex(session, name)
+            await asyncio.gather(*[self._compete_in_a_task(mutex) for _ in range(number)])
+
+    async def _compete_in_a_task(self, mutex: aio.Mutex) -> None:
+        with suppress(LockError):
+            while not self._over.is_set():
+                began = time.monotonic()
+                async with mutex.acquire(timeout=_PATIENCE_S):
+                    self._note(began)
+
+    def _note(self, began: float) -> None:
+        if self._counting.is_set():
+            with self._gate:
+                self._turns += 1
+                self._longest_s = max(self._longest_s, time.monotonic() - began)
 
     def count(self, seconds: float) -> dict[str, float]:
         """Turns, seconds, and CPU seconds of this process."""
@@ -105,9 +148,13 @@ def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
-        contest = Contest(CANDIDATES[candidate](etcd, redis_url, name, stack))
-        for _ in range(int(threads)):
-            threading.Thread(target=contest.compete, daemon=True).start()
+        contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
+        if candidate == TASKS:
+            tasks = contest.compete_in_tasks(etcd, name, int(threads))
+            threading.Thread(target=asyncio.run, args=(tasks,), daemon=True).start()
+        else:
+            for _ in range(int(threads)):
+                threading.Thread(target=contest.compete, daemon=True).start()
         print("queued", flush=True)
         sys.stdin.readline()
         print(json.dumps(contest.count(float(seconds))), flush=True)

@@ -84,7 +84,8 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
         with connection.open(log.of("A")) as a, connection.open(log.of("B")) as b:
             (_read if shared else _cycle)(a, b, name, timeout, log)
     date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
-    click.echo(f"# Two contenders, A and B, take the lock {name!r}; etcd {version}, {date}.")
+    how = "read under" if shared else "take"
+    click.echo(f"# Two contenders, A and B, {how} the lock {name!r}; etcd {version}, {date}.")
     click.echo("# Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadtest.report.charts.vega import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
+from loadtest.report.charts.vega import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, room
 
 _LANE = 30
-_BESIDE = 240, 130  # for names on the left and texts on the right
-_WIDTH = WIDE - sum(_BESIDE)
-_NAME = {"type": "text", "limit": _BESIDE[0], "fontWeight": 600}
-_TEXT = {"type": "text", "fill": DIM}
+_TEXTS = 130  # for the texts on the right
+_NAME = {"type": "text", "align": "left", "fontWeight": 600}
+_TEXT = {"type": "text", "align": "right", "fill": DIM}
 _AIR = 1.1  # around the outermost, as a factor
 _DIGITS = ((1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7), tuple(digit / 10 for digit in range(10, 100)))
 _FEWEST, _MANY = 3, 100  # ticks; Vega leaves some of its own accord out
@@ -49,16 +48,18 @@ def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) ->
     )
     y = {"field": "y", "type": "quantitative", "scale": None, "axis": None}
     dot = {"type": "point", "filled": True, "size": 140, "color": PLAIN, "opacity": 1}
+    names = room(lane.name for lane in lanes)
+    width = WIDE - names - _TEXTS
     return {
-        "width": _WIDTH,
+        "width": width,
         "height": len(lanes) * _LANE,
         "layer": [
             layer(rows, {"type": "rule", "color": LINE, "strokeWidth": 5}, x=x, x2={"field": "to"}, y=y),
             layer(line, {"type": "rule", "color": INK, "strokeDash": [4, 4]}, x=by("at")),
             layer(rounds, {"type": "tick", "color": DIM, "thickness": 2, "size": 14}, x=by("at"), y=y),
             layer(rows, dot, x=by("middle"), y=y),
-            layer(rows, {**_NAME, "align": "right", "dx": -14}, x={"value": 0}, y=y, text={"field": "name"}),
-            layer(rows, {**_TEXT, "align": "right"}, x={"value": _WIDTH + _BESIDE[1]}, y=y, text={"field": "text"}),
+            layer(rows, _NAME, x={"value": -names}, y=y, text={"field": "name"}),
+            layer(rows, _TEXT, x={"value": width + _TEXTS}, y=y, text={"field": "text"}),
         ],
     }
 

@@ -7,7 +7,7 @@ colour alone, and every chart has its figures next to it as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup as Markup
@@ -21,6 +21,7 @@ Spec = dict[str, Any]
 
 SMALL, HALF, WIDE = 350, 420, 1100  # widths for which charts are laid out; the page scales them
 TEXT = 15
+_WIDEST, _GAP = 0.72 * TEXT, 14  # of a letter in bold Verdana or DejaVu, on average; behind a name
 FONT = "Inter, 'Segoe UI', system-ui, sans-serif"
 INK, DIM, LINE = "var(--ink)", "var(--dim)", "var(--line)"
 GOOD, BAD, WARN, PLAIN = "var(--good)", "var(--bad)", "var(--warn)", "var(--left)"
@@ -80,6 +81,11 @@ def _joined(svg: str) -> str:
 
 
 _SHAPE = re.compile(r' d="([^"]*)"')
+
+
+def room(names: Iterable[str]) -> float:
+    """Width for the longest name: the reader's font may be wider than the one that Vega measures with."""
+    return _WIDEST * max(map(len, names), default=0) + _GAP
 
 
 def layer(rows: Sequence[Mapping[str, Any]], mark: dict[str, Any], **encoding: Any) -> Spec:

@@ -7,13 +7,12 @@ from typing import Any
 from loadtest.bench.result import BenchResult, Row
 from loadtest.bench.tables import Grid, grids, setting
 from loadtest.report.charts.strip import Lane, strip
-from loadtest.report.charts.vega import BAD, INK, PLAIN, WARN, WIDE, Markup, Spec, draw
+from loadtest.report.charts.vega import BAD, INK, PLAIN, WARN, WIDE, Markup, Spec, draw, room
 from loadtest.report.render import render
 from loadtest.report.sources import BenchSource
 
 _CPU = ("instances", "etcd", "redis", "buyers")
 _LANE = 34
-_NAME = 140
 
 
 def page(bench: BenchSource) -> str:
@@ -60,11 +59,12 @@ def cpu(result: BenchResult) -> Markup | None:
 
 def _stacked(rows: list[dict[str, Any]]) -> Spec:
     guards = list(dict.fromkeys(row["guard"] for row in rows))
-    names = {"domain": False, "ticks": False, "labelColor": INK, "labelLimit": _NAME, "grid": False}
+    names = {"labelAlign": "left", "labelPadding": room(guards), "labelLimit": 0, "labelColor": INK}
+    names |= {"domain": False, "ticks": False, "grid": False}
     lanes = {"field": "guard", "type": "nominal", "sort": guards, "title": None, "axis": names}
     who = {"domain": list(_CPU), "range": [PLAIN, WARN, BAD, "var(--c)"]}
     return {
-        "width": WIDE - _NAME,
+        "width": WIDE - room(guards),
         "height": _LANE * len(guards),
         "data": {"values": rows},
         "mark": {"type": "bar", "height": _LANE * 0.6},

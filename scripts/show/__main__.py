@@ -11,7 +11,7 @@ from loadtest.stack.apps import LocustPage
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
-from scripts.show import board, locust
+from scripts.show import board, film, locust
 from scripts.show.camera import Camera
 from scripts.show.runs import ROOT, comparison, fault
 
@@ -33,7 +33,8 @@ def show(every: Path | None) -> None:
         rushing = {"LOCUST_HOST": ",".join(stack.urls), **stack.client_environment}
         record = fault(directory, "pause-holder", "etcd-unfenced")
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
-            board.photograph(camera, stack.board.url, page.url, record)
+            events = board.photograph(camera, stack.board.url, page.url, record)
+        film.draw(camera, stack.board.url, events)
         with LocustPage(directory, stack.locust_port, env=rushing) as page:
             locust.photograph(camera, page.url)
         with camera.views(comparison(directory, stack).as_uri()) as views:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from scripts.show import film
 from scripts.show.camera import PATIENCE_MS, Camera, View
 
-HOLD_MS = 20
+HOLD_MS = 10
 MID_RUSH = 120  # sold when the shutter clicks
 OVER_EVERY_MS = 250
 # How many were sold in a rush that is over, as Locust's page knows it.
@@ -22,11 +24,15 @@ SOLD_UNDER = """([guard, least]) => document.querySelector("#runs .current butto
   && Number(document.querySelector("#figures [data-key=sold] dd").textContent) >= least"""
 
 
-def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
-    """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record."""
+def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[film.Event]:
+    """Send the rushes from the board at `url`, which asks Locust's page for them, and then open the record.
+
+    Returns:
+        What the board sent to a viewer during the rushes.
+    """
     locust = camera.browser.new_page()
     locust.goto(locust_url)
-    with camera.views(url) as views:
+    with camera.views(url, script=film.KEEP) as views:
         for view in views:
             expect(view.page.locator("#source")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
         first = views[0].page
@@ -38,12 +44,14 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> None:
         wait_sold(views, "etcd", MID_RUSH)
         camera.shoot(views, "board-rush")
         wait_end(views, locust, "etcd")
+        events = film.kept(first)
         camera.shoot(views, "board-exact", shown=False)
         for view in views:
             view.page.set_input_files("#file", record)
             view.page.wait_for_selector("#player:visible")
         camera.shoot(views, "board-fault")
     locust.close()
+    return events
 
 
 def rush(page: Page, guard: str, hold_ms: int) -> None:
@@ -64,5 +72,9 @@ def wait_sold(views: Sequence[View], guard: str, least: int) -> None:
 
 def wait_end(views: Sequence[View], locust: Page, guard: str) -> None:
     """Until Locust is ready for the next rush, and all viewers see the whole of this one."""
-    over = locust.wait_for_function(OVER, arg=guard, polling=OVER_EVERY_MS, timeout=PATIENCE_MS)
-    wait_sold(views, guard, over.json_value())
+    until = time.monotonic() + PATIENCE_MS / 1000
+    while not (sold := locust.evaluate(OVER, guard)):  # wait_for_function takes a promise for true
+        if time.monotonic() > until:
+            raise TimeoutError(f"The rush under {guard} is not over after {PATIENCE_MS / 1000:.0f} s.")
+        locust.wait_for_timeout(OVER_EVERY_MS)
+    wait_sold(views, guard, sold)

@@ -41,31 +41,37 @@ class Camera:
     every: bool
 
     @contextmanager
-    def views(self, url: str) -> Iterator[list[View]]:
-        """The page at `url`, open in all sizes, or in the one that the documents show."""
+    def views(self, url: str, *, script: str = "") -> Iterator[list[View]]:
+        """The page at `url`, open in all sizes, or in the one that the documents show; `script` runs before its own."""
         sizes = SIZES if self.every else ("small",)
-        views = [View(size, scheme, self._open(url, size, scheme)) for size in sizes for scheme in get_args(Scheme)]
+        views = [View(size, scheme, self._page(size, scheme)) for size in sizes for scheme in get_args(Scheme)]
+        for view in views:
+            view.page.add_init_script(script)
+            view.page.goto(url)
         yield views
         for view in views:
             view.page.close()
 
-    def _open(self, url: str, size: str, scheme: Scheme) -> Page:
+    def _page(self, size: str, scheme: Scheme) -> Page:
         width, height = SIZES[size]
         page = self.browser.new_page(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
         )
         page.set_default_timeout(PATIENCE_MS)
-        page.goto(url)
         return page
+
+    def path(self, scene: str, view: View, kind: str) -> Path:
+        """Where the picture of a view belongs."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        size = f"-{view.size}" if self.every else ""
+        return self.directory / f"{scene}{size}-{view.scheme}.{kind}"
 
     def shoot(self, views: Sequence[View], scene: str, *, shown: bool = True) -> None:
         """A picture of each view; of a scene that is not `shown` in the documents only if all are wanted."""
         for view in views if self.every or shown else []:
             view.page.mouse.move(0, 0)
             picture = view.page.screenshot(full_page=self.every, animations="disabled")
-            size = f"-{view.size}" if self.every else ""
-            self.directory.mkdir(parents=True, exist_ok=True)
-            (self.directory / f"{scene}{size}-{view.scheme}.png").write_bytes(smaller(picture))
+            self.path(scene, view, "png").write_bytes(smaller(picture))
 
 
 def smaller(picture: bytes) -> bytes:

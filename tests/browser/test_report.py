@@ -19,6 +19,7 @@ from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
 from tests.support.rushing import page as locusts_page
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -138,7 +139,7 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         page.set_viewport_size({"width": 1280, "height": 250})
         page.mouse.wheel(0, 1000)
         page.wait_for_function(UNCOVERED)
-        page.wait_for_function("async () => (await fetch('/report/')).ok")
+        wait_until(lambda: page.evaluate("async () => (await fetch('/report/')).ok"), timeout=60.0)
         page.get_by_role("link", name="Report").click()
         assert page.locator("h1").inner_text().startswith("Every promise was kept.")
         assert page.locator("svg").count() == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,10 +79,42 @@ def test_the_board_is_photographed(
 ) -> None:
     """Two rushes and a record, sent and opened from the board itself, are the pictures of it in the documents."""
     from scripts.show import board as scene
+    from scripts.show import film
 
     assert stack.board is not None
-    scene.photograph(camera(every=False), stack.board.url, locust.url, DATA / "rush-none.json")
+    taker = camera(every=False)
+    events = scene.photograph(taker, stack.board.url, locust.url, DATA / "rush-none.json")
     assert set(pictures(tmp_path)) == {path.name for path in IMAGES.glob("board-*.png")}
+    sales = [film.sale(event) for event in events]
+    none, etcd = ([sale for sale in sales if sale and sale["guard"] == guard] for guard in ("none", "etcd"))
+    assert none[-1]["orders"] > 300
+    assert (etcd[-1]["orders"], etcd[-1]["verdict"]) == (300, "EXACT")
+    film.draw(taker, stack.board.url, events)
+    assert_moving(tmp_path / "pictures")
+
+
+def assert_moving(directory: Path) -> None:
+    """Both colour schemes show the same moments of the two rushes, and each is small."""
+    from PIL import Image
+
+    lengths = []
+    for path in sorted(directory.glob("*.webp")):
+        with Image.open(path) as picture:
+            lengths.append((picture.n_frames, picture.size))
+        assert path.stat().st_size < 2_000_000
+    (frames, size), other = lengths
+    assert other == (frames, size)
+    assert frames > 20
+    assert {path.name for path in directory.glob("*.webp")} == {path.name for path in IMAGES.glob("*.webp")}
+
+
+def test_a_film_shows_the_sale_whenever_it_changed() -> None:
+    """What is sent while the sale stands still belongs to the moment before; none is lost."""
+    from scripts.show.film import moments
+
+    sales = [None, None, {"orders": 1}, {"orders": 1}, {"orders": 2}]
+    events = [(float(at), "sample", json.dumps({"sale": sale})) for at, sale in enumerate(sales)]
+    assert moments(events) == [events[:2], events[2:4], events[4:]]
 
 
 def test_the_comparison_is_a_real_one(stack: Stack, tmp_path: Path) -> None:

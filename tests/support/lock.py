@@ -30,7 +30,7 @@ def keys(client: Client, name: str) -> list[str]:
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
-def put(client: Client, key: str, *, lease_id: int = 0, value: bytes = b"") -> KeyValue:
+def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyValue:
     """A key made by hand, without a lease unless told otherwise."""
     kv = client.create(key, value, lease_id)
     assert kv is not None

@@ -10,7 +10,7 @@ from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, put
 from tests.support.waiting import wait_until
 
 
@@ -69,8 +69,7 @@ def test_k_a_name_below_is_named(implementation: Implementation, queue: Contend,
 
 def test_k_a_stray_key_is_named(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
     """A key that was put below the name by hand, without a lease, blocks it; the message says which key that is."""
-    stray = client.create(f"{name}/1", b"by hand", lease_id=0)
-    assert stray is not None
+    stray = put(client, f"{name}/1", b"by hand", lease_id=0)
     waiter = queue(implementation, name, timeout=0.5)
     assert waiter.has_ended(within=0.5 + 2 * AT_ONCE_S)
     assert stray.key in waiter.ends()[1]

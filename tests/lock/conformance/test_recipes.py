@@ -26,7 +26,7 @@ from lock import (
     SessionLost,
 )
 from tests.lock.conformance.recipes import EVERY, RECIPES, Held, Recipe
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, put, queue_up
 from tests.support.waiting import wait_until
 
 
@@ -208,8 +208,7 @@ def test_k_a_name_below_is_waited_for_and_named(
     kind: type[Recipe], recipe: Recipe, stranger: Session, client: Client
 ) -> None:
     """A lock on `a` waits for one on `a/b`, and for a stray key, and says so; `ab` is another lock."""
-    stray = client.create(f"{recipe.name}/1", b"by hand", 0)
-    assert stray is not None
+    stray = put(client, f"{recipe.name}/1", b"by hand", 0)
     [contender] = recipe.contenders()
     assert (contender.lease_id, contender.ttl_s) == (0, None)
     with pytest.raises(LockTimeout, match=rf"{stray.key}.*lease 0"):

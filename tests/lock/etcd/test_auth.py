@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, out_of_threads
+from tests.support.lock import WAIT_S, keys, out_of_threads, put
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import wait_until
 
@@ -107,8 +107,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
         assert next(changes) == []
         with pytest.raises(EtcdError, match="ended the watch"):
             list(client.watch("elsewhere/"))
-        kv = client.create("shop/undisturbed/a", b"", 0)
-        assert kv is not None
+        kv = put(client, "shop/undisturbed/a")
         assert [event.kv for event in next(changes)] == [kv]
         client.delete(kv.key, kv.create_revision)
 

@@ -17,7 +17,7 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
-from tests.support.lock import ROOT, WAIT_S
+from tests.support.lock import ROOT, WAIT_S, in_thread, put
 from tests.support.waiting import wait_until
 
 NO_LEASE = 0
@@ -71,27 +71,22 @@ def test_half_a_login_is_refused(login: dict[str, Any]) -> None:
 
 def test_a_key_is_created_once(client: Client) -> None:
     """create() tells the create revision; a repetition finds the key as it stands and changes nothing."""
-    first = client.create("client/once/a", b"one", NO_LEASE)
-    assert first is not None
+    first = put(client, "client/once/a", b"one", NO_LEASE)
     assert (first.key, first.value, first.create_revision) == ("client/once/a", b"one", first.mod_revision)
     assert client.create("client/once/a", b"two", NO_LEASE) == first
     assert client.get_prefix("client/once/").keys == [first]
 
 
 def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
-    """create_alone() writes into an empty prefix, whatever stands beside it."""
+    """create_alone() writes into an empty prefix, whatever stands beside it; a repetition finds its own key."""
     client.create("client/alon", b"", NO_LEASE)
     client.create("client/alone0", b"", NO_LEASE)
-    first = client.answer(client.requests.create_alone("client/alone/", "client/alone/a", b"", NO_LEASE))
+    create = client.requests.create_alone
+    first = client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE))
     assert first is not None
-    assert client.answer(client.requests.create_alone("client/alone/", "client/alone/b", b"", NO_LEASE)) is None
+    assert client.answer(create("client/alone/", "client/alone/b", b"", NO_LEASE)) is None
+    assert client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE)) == first
     assert client.get_prefix("client/alone/").keys == [first]
-
-
-def test_a_repeated_creation_finds_its_own_key(client: Client) -> None:
-    """When the answer of create_alone() was lost and it is sent again, its own first key is the answer."""
-    first = client.answer(client.requests.create_alone("client/again/", "client/again/a", b"", NO_LEASE))
-    assert client.answer(client.requests.create_alone("client/again/", "client/again/a", b"", NO_LEASE)) == first
 
 
 @pytest.mark.parametrize("create", ["create", "create_alone"])
@@ -110,43 +105,35 @@ def test_a_lease_that_is_gone_holds_no_key(client: Client, create: str) -> None:
 
 
 def test_only_the_very_key_is_deleted(client: Client) -> None:
-    """delete() compares the create revision: an old one does not free a newer key of the same name."""
-    first = client.create("client/delete/a", b"", NO_LEASE)
-    assert first is not None
+    """delete() compares the create revision: an old one does not free a newer key of the same name; None takes any."""
+    first = put(client, "client/delete/a")
     assert client.delete("client/delete/a", first.create_revision)
-    second = client.create("client/delete/a", b"", NO_LEASE)
-    assert second is not None
+    second = put(client, "client/delete/a")
     assert not client.delete("client/delete/a", first.create_revision)
     assert client.get_prefix("client/delete/").keys == [second]
     assert client.delete("client/delete/a", second.create_revision)
     assert not client.delete("client/delete/a", second.create_revision)
+    put(client, "client/delete/a")
+    assert client.delete("client/delete/a", None)
+    assert not client.delete("client/delete/a", None)
 
 
 def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
     """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
-    first, second, third = (client.create(f"client/several/{name}", b"", NO_LEASE) for name in "abc")
-    assert first is not None
-    assert second is not None
-    assert third is not None
+    first, second, third = (put(client, f"client/several/{name}") for name in "abc")
     wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
     assert client.delete_several([*wanted, (third.key, None)]) == [True, False, False, True]
     assert client.get_prefix("client/several/").keys == [second]
     assert client.delete_several([(second.key, second.create_revision)]) == [True]
 
 
-def test_a_key_in_doubt_is_deleted_whatever_its_revision(client: Client) -> None:
-    """Without a revision, delete() takes any; whether the key was there is told."""
-    client.create("client/doubt/a", b"", NO_LEASE)
-    assert client.delete("client/doubt/a", None)
-    assert not client.delete("client/doubt/a", None)
-
-
 def test_a_list_is_in_the_order_of_creation(client: Client) -> None:
-    """The oldest create revision first, whatever the names, and as of a revision not before the last write."""
-    created = [client.create(f"client/list/{name}", b"", NO_LEASE) for name in ("c", "a", "b")]
-    snapshot = client.get_prefix("client/list/")
+    """The oldest create revision first, whatever the names, as of the last write; `ab/` and `a0` are not below `a/`."""
+    created = [put(client, f"client/list/a/{name}") for name in ("c", "a", "b")]
+    for beside in ("a0", "ab/1", "a"):
+        put(client, f"client/list/{beside}")
+    snapshot = client.get_prefix("client/list/a/")
     assert snapshot.keys == created
-    assert created[-1] is not None
     assert snapshot.revision >= created[-1].create_revision
 
 
@@ -171,8 +158,7 @@ def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., 
 def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) -> None:
     """Two applications with the same names do not meet; inside, nothing is seen of the prefix."""
     with connect(etcd.endpoint, namespace="shop-a/") as inside:
-        kv = inside.create("ns/a", b"", NO_LEASE)
-        assert kv is not None
+        kv = put(inside, "ns/a")
         assert kv.key == "ns/a"
         assert [kv.key for kv in inside.get_prefix("ns/").keys] == ["ns/a"]
         assert [kv.key for kv in client.get_prefix("shop-a/ns/").keys] == ["shop-a/ns/a"]
@@ -182,26 +168,20 @@ def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) ->
 
 
 def test_a_lease_lives_and_ends(client: Client) -> None:
-    """Granted, renewed, asked for, revoked; afterwards it is gone in every answer, and revoking again is fine."""
+    """Granted, renewed, asked for, revoked with its keys; then it is gone in every answer; revoking again is fine."""
     lease = client.grant(30)
     assert lease.ttl == 30
     assert client.keep_alive(lease.id) == 30
     status = client.time_to_live(lease.id)
     assert status.granted_ttl == 30
     assert 20 < status.ttl <= 30
+    for name in "ab":
+        put(client, f"client/revoke/{name}", lease_id=lease.id)
     client.revoke(lease.id)
+    assert client.get_prefix("client/revoke/").keys == []
     assert client.keep_alive(lease.id) == 0
     assert client.time_to_live(lease.id).ttl == -1
     client.revoke(lease.id)
-
-
-def test_revoking_a_lease_deletes_its_keys(client: Client) -> None:
-    """All keys bound to it go in one revision."""
-    lease = client.grant(30).id
-    client.create("client/revoke/a", b"", lease)
-    client.create("client/revoke/b", b"", lease)
-    client.revoke(lease)
-    assert client.get_prefix("client/revoke/").keys == []
 
 
 def test_a_watch_tells_every_change_from_now_on(client: Client) -> None:
@@ -216,8 +196,7 @@ def test_a_watch_tells_every_change_from_now_on(client: Client) -> None:
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(follow)
         wait_until(lambda: batches == [[]])
-        kv = client.create("client/watch/a", b"", NO_LEASE)
-        assert kv is not None
+        kv = put(client, "client/watch/a")
         client.create("client/watch", b"", NO_LEASE)
         client.create("client/watch0", b"", NO_LEASE)
         client.delete("client/watch/a", kv.create_revision)
@@ -241,19 +220,7 @@ def test_the_status_names_the_servers_version(client: Client, etcdctl: Callable[
 
 
 def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
-    """After close(), calls and watches raise EtcdUnavailable; close() may be called again."""
-    client = connect(etcd.endpoint)
-    client.status()
-    client.close()
-    client.close()
-    with pytest.raises(EtcdUnavailable, match="closed"):
-        client.status()
-    with pytest.raises(EtcdUnavailable, match="closed"):
-        list(client.watch("client/closed/"))
-
-
-def test_closing_ends_a_watch_that_is_read(etcd: Etcd) -> None:
-    """Whoever reads it gets EtcdUnavailable instead of waiting for ever."""
+    """After close(), calls and watches, and one that is read, raise EtcdUnavailable; close() may be called again."""
     client = connect(etcd.endpoint)
     stands = threading.Event()
 
@@ -261,17 +228,13 @@ def test_closing_ends_a_watch_that_is_read(etcd: Etcd) -> None:
         for _ in client.watch("client/closing/"):
             stands.set()
 
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(follow)
-        assert stands.wait(WAIT_S)
-        client.close()
+    following = in_thread(follow)
+    assert stands.wait(WAIT_S)
+    client.close()
+    client.close()
+    for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
         with pytest.raises(EtcdUnavailable, match="closed"):
-            following.result(WAIT_S)
-
-
-def test_nothing_is_sent_before_the_first_call() -> None:
-    """connect() succeeds without etcd: a shop starts before its database."""
-    connect("127.0.0.1:9").close()
+            call()
 
 
 def test_a_client_is_refused_in_a_child_process(client: Client) -> None:
@@ -308,17 +271,9 @@ def _refusals(client: Client) -> int:
     return accepted
 
 
-def test_the_key_of_another_prefix_is_not_listed(client: Client) -> None:
-    """`ab/` and `a0` are not below `a/`."""
-    for key in ("client/range/a/1", "client/range/a0", "client/range/ab/1", "client/range/a"):
-        client.create(key, b"", NO_LEASE)
-    assert [kv.key for kv in client.get_prefix("client/range/a/").keys] == ["client/range/a/1"]
-
-
 def test_a_value_is_replaced_only_where_nobody_else_did(client: Client) -> None:
     """replace() compares the mod revision, keeps the create revision, and tells what stands there if it lost."""
-    first = client.create("client/replace/a", b"one", NO_LEASE)
-    assert first is not None
+    first = put(client, "client/replace/a", b"one", NO_LEASE)
     second = client.answer(client.requests.replace(first, b"two"))
     assert second is not None
     assert (second.value, second.create_revision) == (b"two", first.create_revision)

@@ -18,7 +18,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import assert_goes_on, in_thread
+from tests.support.lock import assert_goes_on, in_thread, put
 from tests.support.waiting import wait_until
 
 SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
@@ -358,8 +358,7 @@ def test_a_call_in_a_hurry_moves_nobody(both: Client, near: Proxy, client: Clien
     with contextlib.suppress(EtcdUnavailable):
         both.status(timeout=0.05)
     near.resume()
-    kv = client.create("transport/hurry/a", b"", NO_LEASE)
-    assert kv is not None
+    kv = put(client, "transport/hurry/a")
     assert [event.kv for event in next(changes)] == [kv]
     client.delete(kv.key, kv.create_revision)
 
@@ -371,8 +370,7 @@ def test_where_there_is_no_other_endpoint_a_watch_stays(far: Client, proxy: Prox
     proxy.stall()
     seconds(far.status)
     proxy.resume()
-    kv = client.create("transport/stays/a", b"", NO_LEASE)
-    assert kv is not None
+    kv = put(client, "transport/stays/a")
     assert [event.kv for event in next(changes)] == [kv]
     client.delete(kv.key, kv.create_revision)
 

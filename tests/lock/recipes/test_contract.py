@@ -13,7 +13,7 @@ from loadtest.stack.servers import Etcd
 from lock import Client, LockLost, LockTimeout, Mutex, NotHeld, Session, SessionLost, aio, connect
 from tests.lock.conformance.implementations import ETCDCTL, Contender
 from tests.support.contracts import RECIPES, AsyncFace, Loop, Recipe
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, lock_threads
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, lock_threads, put
 from tests.support.waiting import wait_until
 
 Make = Callable[[Session], Any]
@@ -137,8 +137,7 @@ def test_f_a_wait_has_an_end(client: Client, session: Session, stranger: Session
 
 def test_k_a_key_of_unknown_origin_is_exclusive(client: Client, session: Session, name: str, make: Make) -> None:
     """Nobody holds beside a key that was put by hand, behind it or before it; the message names it."""
-    stray = client.create(f"{name}/1", b"by hand", 0)
-    assert stray is not None
+    stray = put(client, f"{name}/1", b"by hand", 0)
     lock = make(session)
     assert lock.try_acquire() is None
     with pytest.raises(LockTimeout, match=stray.key):

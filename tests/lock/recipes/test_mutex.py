@@ -23,7 +23,7 @@ from lock import (
     connect,
 )
 from lock.model import LeaseStatus
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, put, queue_up
 from tests.support.waiting import wait_until
 
 
@@ -55,8 +55,8 @@ def test_a_timeout_is_kept_and_names_the_holder(client: Client, session: Session
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0])
-def test_a_timeout_of_nothing_takes_a_free_lock(client: Client, session: Session, name: str, timeout: float) -> None:
-    """Zero seconds: who is alone gets it, or is told in time; who is not is told in time. No key is left either way."""
+def test_a_timeout_of_nothing_ends_at_once(client: Client, session: Session, name: str, timeout: float) -> None:
+    """Zero seconds: the caller is told in time, and no key is left, whether the lock is free or not."""
     with contextlib.suppress(LockTimeout, EtcdUnavailable):
         Mutex(session, name).acquire(timeout=timeout).release()
     with in_thread(Mutex(session, name).acquire).result(WAIT_S):
@@ -108,7 +108,7 @@ def test_whether_it_is_locked(session: Session, stranger: Session, name: str, ma
 
 
 def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """In the very moment of a hand-over, the next one in the queue gets the lock and not who just tries."""
+    """In the very moment of a hand-over, the next one in the queue gets the lock, not a thread that just tries."""
     hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(stranger, name))
     hold.release()
@@ -122,10 +122,10 @@ def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session
 def test_contenders_are_told_within_one_deadline(
     client: Client, far: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:
-    """Over a slow network the TTLs of the first ones are told, and nobody waits for those of a long queue."""
+    """Over a slow network the TTLs of the first ones are told, and the call does not wait for those of a long queue."""
     leases = [client.grant(60).id for _ in range(30)]
     for number, lease in enumerate(leases):
-        client.create(f"{name}/{number}", b"", lease)
+        put(client, f"{name}/{number}", lease_id=lease)
     proxy.delay_s = 0.05
     started = time.monotonic()
     contenders = Mutex(far_session, name).contenders()
@@ -141,7 +141,7 @@ def test_contenders_are_told_within_one_deadline(
 def test_contenders_with_leases_that_may_not_be_asked_for_are_listed(
     client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who may read the queue, but not all keys of a holder's lease (etcd 3.5.9 and later), sees it without that TTL."""
+    """A client that may not read all keys of a holder's lease (etcd 3.5.9 and later) sees the queue without it."""
     time_to_live = client.time_to_live
 
     def denied(lease_id: int, *, timeout: float) -> LeaseStatus:
@@ -159,7 +159,7 @@ def test_contenders_with_leases_that_may_not_be_asked_for_are_listed(
 
 
 def test_contenders_are_listed_holder_first(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Who holds and who waits, in order, with readable owners, the TTLs of their leases, and since when."""
+    """Holder and waiters, in order, with readable owners, the TTLs of their leases, and since when."""
     with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
         waiting = queue_up(client, Mutex(stranger, name))
         first, second = Mutex(session, name).contenders()
@@ -180,13 +180,9 @@ def test_contenders_are_listed_holder_first(client: Client, session: Session, st
     assert Mutex(session, name).contenders() == []
 
 
-def test_a_stalled_etcd_ends_an_acquire_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
-    """EtcdUnavailable at the deadline, with the lock's name; a timeout would claim that somebody holds it."""
+def test_a_stalled_etcd_ends_a_try_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
+    """EtcdUnavailable at the client's deadline; None would claim that the lock is held."""
     proxy.stall()
-    started = time.monotonic()
-    with pytest.raises(EtcdUnavailable, match=name):
-        Mutex(far_session, name).acquire(timeout=0.5)
-    assert time.monotonic() - started < 0.5 + AT_ONCE_S / 2
     started = time.monotonic()
     with pytest.raises(EtcdUnavailable):
         Mutex(far_session, name).try_acquire()
@@ -195,7 +191,7 @@ def test_a_stalled_etcd_ends_an_acquire_in_time(far_session: Session, proxy: Pro
 
 
 def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Client, proxy: Proxy, name: str) -> None:
-    """With time left, an acquire that finds etcd away tries on and gets its place once etcd is back."""
+    """With time left, an acquire that finds etcd unavailable retries and gets its place once etcd is back."""
     proxy.refuse()
     acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
     assert_goes_on(acquiring, 0.3)

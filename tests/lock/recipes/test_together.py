@@ -31,7 +31,7 @@ from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.lock.queue.rules import OneKind
-from tests.support.lock import WAIT_S, assert_goes_on, in_thread, keys
+from tests.support.lock import WAIT_S, assert_goes_on, in_thread, keys, put
 from tests.support.waiting import wait_until
 
 
@@ -109,8 +109,7 @@ def test_gos_rwmutex_stands_in_the_same_queue(
     client: Client, session: Session, name: str, folder: str, together: bool
 ) -> None:
     """Its readers' keys are readers, its writers' are not; ours stand where its readers look for writers."""
-    gos = client.create(f"{name}/{folder}/1732000000000000001", b"", session.lease_id)
-    assert gos is not None
+    gos = put(client, f"{name}/{folder}/1732000000000000001", lease_id=session.lease_id)
     lock = ReadWriteLock(session, name)
     hold = lock.read.try_acquire()
     assert (hold is not None) is together

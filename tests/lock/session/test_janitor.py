@@ -1,4 +1,4 @@
-"""No key that was or may have been written is left: the lease is shared and lives on, so it would block everyone."""
+"""No key that was or may have been written is left: the lease is shared and lives on, so it would block all waiters."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from tests.support.lock import (
     lock_threads,
     lock_until,
     out_of_threads,
+    put,
     queue_up,
 )
 from tests.support.waiting import wait_until
@@ -42,6 +43,12 @@ from tests.support.waiting import wait_until
 def is_gone(client: Client, name: str) -> Callable[[], bool]:
     """Whether the queue of a name is empty."""
     return lambda: not keys(client, name)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A janitor that looks for keys in doubt more often."""
+    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_a_key_whose_acknowledgement_was_lost_is_deleted(
 def test_a_write_that_arrives_after_it_was_given_up_is_deleted(
     client: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:
-    """The network delivers the request when nobody waits for it any more: the key is deleted when it appears."""
+    """The network delivers the request when its call is over: the key is deleted when it appears."""
     proxy.stall(REQUESTS)
     with pytest.raises(EtcdUnavailable):
         Mutex(far_session, name).acquire(timeout=0.3)
@@ -85,35 +92,21 @@ def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> b
     return bool(keys(client, name))
 
 
-def test_a_repeated_write_that_arrives_after_the_first_was_deleted(
-    client: Client, far_session: Session, name: str
-) -> None:
-    """Two writes of one key may be under way. That the first was deleted does not mean that the second never comes."""
-    key = far_session.new_ticket(f"{name}/").key
-    client.create(key, b"", far_session.lease_id)
-    far_session.delete_later(key)
-    wait_until(is_gone(client, name))
-    client.create(key, b"", far_session.lease_id)
-    wait_until(is_gone(client, name))
-
-
-def test_a_write_that_arrives_however_late_blocks_nobody_for_long(
-    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+def test_a_write_that_arrives_however_late_is_soon_deleted(
+    client: Client, session: Session, name: str, quick: None
 ) -> None:
     """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
-    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
     key = session.new_ticket(f"{name}/").key
     session.delete_later(key)
     for _ in range(6):
-        client.create(key, b"", session.lease_id)
+        put(client, key, lease_id=session.lease_id)
         wait_until(is_gone(client, name), timeout=0.2 + AT_ONCE_S)
 
 
 def test_keys_in_doubt_are_looked_for_together(
-    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
     """Whenever they came, a look costs etcd one transaction."""
-    monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
     groups: list[int] = []
     delete_several = client.delete_several
 
@@ -147,7 +140,7 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
 def test_a_key_that_comes_back_with_a_backup_is_deleted(
     client: Client, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session lives and renews its lease, so nobody else would: not where it locks, nor where it did before.
+    """The session lives and renews its lease, so etcd keeps such a key: where it locks, and where it did before.
 
     What it holds, what another session left on its lease, and a stranger's key with the lease stay.
     """
@@ -161,8 +154,7 @@ def test_a_key_that_comes_back_with_a_backup_is_deleted(
             hold.release()
         held = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
         waiting = queue_up(client, Mutex(session, f"{name}/held"))
-        foreign = client.create(f"{name}/foreign/{session.lease_id:x}-1", b"", session.lease_id)
-        assert foreign is not None
+        foreign = put(client, f"{name}/foreign/{session.lease_id:x}-1", lease_id=session.lease_id)
         session.queues.followed.pop(f"{name}/1/").close(lambda: LockCancelled("as if it had been idle for long"))
         for hold in used:
             client.create(hold.key, b"", session.lease_id)
@@ -195,7 +187,7 @@ def test_a_release_rides_out_a_short_outage(
 def test_a_deletion_that_was_done_without_an_answer_was_no_loss(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next attempt finds nothing to delete, and release() does not take that for somebody else's doing."""
+    """The next attempt finds nothing to delete, and release() does not take that for a deletion by hand."""
     caplog.set_level("INFO", logger="lock.session.janitor")
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     proxy.stall(ANSWERS)
@@ -263,7 +255,7 @@ def test_a_timed_out_wait_without_etcd_is_made_up_for(
 def test_a_deletion_that_fails_in_an_unexpected_way_is_repeated(
     client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The janitor outlives errors that nobody has thought of; release() leaves the key to it."""
+    """The janitor outlives unexpected errors; release() leaves the key to it."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     with monkeypatch.context() as patched:
         patched.setattr(client, "delete_several", out_of_threads)
@@ -288,28 +280,20 @@ def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session,
     assert not failures
 
 
-def test_a_hold_that_is_dropped_is_released(client: Client, session: Session, name: str) -> None:
-    """Without release(), the garbage collector's notice is enough; a warning says whose fault it was."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    with pytest.warns(ResourceWarning, match=name):
-        del hold
-    wait_until(is_gone(client, name))
-
-
-@pytest.mark.parametrize(
-    "end", [Hold.__del__, Hold.release, lambda hold: hold._expire()], ids=["drop", "release", "expire"]
-)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_hold_whose_write_is_in_doubt_is_looked_after(
-    client: Client, session: Session, name: str, end: Callable[[Hold], None]
+    client: Client, session: Session, name: str, quick: None
 ) -> None:
     """However it ends, writes of its key that arrive after it was deleted leave no key, and not only the first."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    hold._ticket.doubt()
-    end(hold)
+    ends: list[Callable[[Hold], None]] = [Hold.__del__, Hold.release, lambda hold: hold._expire()]
+    holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
+    for hold, end in zip(holds, ends, strict=True):
+        hold._ticket.doubt()
+        end(hold)
     for _ in range(2):
         wait_until(is_gone(client, name))
-        client.create(hold.key, b"", session.lease_id)
+        for hold in holds:
+            put(client, hold.key, lease_id=session.lease_id)
     wait_until(is_gone(client, name))
 
 
@@ -353,20 +337,6 @@ def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: S
     wait_until(lambda: not queue._tickets)
 
 
-def test_what_was_left_during_an_outage_goes_after_it(client: Client, far: Client, proxy: Proxy, name: str) -> None:
-    """All of it, however much."""
-    with Session(client, ttl=600) as session:
-        janitor = Janitor(far)
-        kvs = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(5)]
-        proxy.refuse()
-        for kv in kvs:
-            assert kv is not None
-            janitor.delete_later(kv.key, kv.create_revision)
-        proxy.start()
-        wait_until(is_gone(client, name))
-        janitor.close()
-
-
 @contextmanager
 def busy(session: Session) -> Iterator[None]:
     """Its janitor is held up: what it is asked for meanwhile goes together."""
@@ -381,8 +351,7 @@ def busy(session: Session) -> Iterator[None]:
 
 def make_keys(client: Client, session: Session, name: str, count: int) -> list[KeyValue]:
     """Keys that are bound to the session."""
-    made = [client.create(f"{name}/{number}", b"", session.lease_id) for number in range(count)]
-    return [kv for kv in made if kv is not None]
+    return [put(client, f"{name}/{number}", lease_id=session.lease_id) for number in range(count)]
 
 
 def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) -> list[Future[bool]]:
@@ -409,24 +378,22 @@ def test_an_outage_costs_a_group_one_deadline(
     wait_until(is_gone(client, name))
 
 
-def test_a_group_is_no_larger_than_etcd_takes(etcd: Etcd, client: Client, name: str) -> None:
+def test_a_group_is_no_larger_than_etcd_takes(
+    counted: Client, calls: Counter[str], client: Client, session: Session, name: str
+) -> None:
     """Three hundred keys with a name as long as names can be go in a few transactions, none of which is refused."""
     name = name.ljust(LONGEST, "x")
-    calls: Counter[str] = Counter()
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
-        Session(counted) as session,
-    ):
-        kvs = make_keys(client, session, name, 300)
-        with busy(session):
+    kvs = make_keys(client, session, name, 300)
+    with Session(counted) as several:
+        with busy(several):
             for kv in kvs:
-                session.delete_later(kv.key, kv.create_revision)
+                several.delete_later(kv.key, kv.create_revision)
         wait_until(is_gone(client, name))
     assert calls["Txn"] <= 6
 
 
 def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for one is told as soon as the session is closed, and so is whoever comes too late."""
+    """A caller that waits for one is told as soon as the session is closed, and so is one that comes too late."""
     monkeypatch.setattr(janitor, "_COMPANY_S", 60.0)
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
@@ -460,21 +427,12 @@ def test_a_group_that_etcd_refuses_is_deleted_one_by_one(tmp_path: Path, caplog:
 
 
 def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session, name: str) -> None:
-    """A key of the same name with another create revision is somebody else's."""
-    kv = client.create(f"{name}/a", b"", session.lease_id)
-    assert kv is not None
+    """A key of the same name with another create revision is another one."""
+    kv = put(client, f"{name}/a", lease_id=session.lease_id)
     session.delete_later(kv.key, kv.create_revision - 1)
-    last = client.create(f"{name}/b", b"", session.lease_id)
-    assert last is not None
+    last = put(client, f"{name}/b", lease_id=session.lease_id)
     session.delete_later(last.key, last.create_revision)
     wait_until(lambda: keys(client, name) == [kv.key])
-
-
-def test_its_thread_ends_with_the_session(client: Client) -> None:
-    """Nothing of it is left after close()."""
-    with Session(client):
-        assert "lock-janitor" in lock_threads()
-    assert "lock-janitor" not in lock_threads()
 
 
 @pytest.mark.slow
@@ -482,7 +440,7 @@ def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
     etcd: Etcd, client: Client, proxy: Proxy, name: str
 ) -> None:
     """The first endpoint freezes with the request, the second one does it, the lock is used and released; and then the
-    first one thaws: its write comes second, and the key that it makes belongs to nobody.
+    first one thaws: its write comes second, and the key that it makes is not a hold's.
     """
     with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=1) as session:
         proxy.stall(REQUESTS)

@@ -117,7 +117,8 @@ class Inventory:
     def watching(self) -> Iterator[Pipeline]:
         """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
         if not self._sale.generation(self._item):  # or its opening would touch the stock, after the thinking perhaps
-            self._sale.reconcile(self._item, "")
+            found = self._sale.client.get(self._sale.keys_of[self._item].generation)
+            self._sale.reconcile(self._item, str(found or ""))
         with self._sale.client.pipeline() as pipe:
             pipe.watch(self._watched)  # type: ignore[no-untyped-call]
             yield pipe

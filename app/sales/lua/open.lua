@@ -1,4 +1,4 @@
--- Opens the sale of one item that is closed: from its generation to the next one, so whoever repeats it changes nothing.
+-- Opens the sale of one item that is closed: from its generation to the next one, so a repeated opening changes nothing.
 -- KEYS     initial, stock, generation, opener
 -- ARGV     generation of the closed sale, that of the opening, items for sale, when it opens (ms), token of the leader; '' is
 --          no token: it opens whatever it finds, as a leader would that believes in its lease alone

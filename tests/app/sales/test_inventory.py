@@ -208,30 +208,6 @@ def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Invent
     assert resets
 
 
-# What sets the plain ways apart
-
-
-def test_the_plain_write_believes_what_it_read(sale: Sale, inventory: Inventory) -> None:
-    """Two plain purchases that read the same stock both sell, and one update is lost: the race is real."""
-    first, second = Purchase("ada", "none"), Purchase("bob", "none")
-    readings = inventory.read(first), inventory.read(second)
-    inventory.write(first, readings[0])
-    inventory.write(second, readings[1])
-    now = sale.snapshot()
-    assert (now.stock, now.orders, now.lost_updates, now.verdict) == (9, 2, 1, "1 lost update")
-
-
-def test_a_watched_write_notices_others(sale: Sale, inventory: Inventory) -> None:
-    """A purchase that watches fails with WatchError when another has bought since, and writes nothing."""
-    purchase = Purchase("ada", "redis-watch")
-    with inventory.watching() as pipe:
-        reading = inventory.read(purchase, pipe=pipe)
-        inventory.sell(Purchase("bob", "redis-lua"))
-        with pytest.raises(redis.WatchError):
-            inventory.write(purchase, reading, pipe=pipe)
-    assert sale.snapshot().orders == 1
-
-
 # Fencing
 
 

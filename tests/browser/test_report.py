@@ -43,6 +43,16 @@ CUT_OFF = """
   .filter((text) => text.getBoundingClientRect().left < text.closest(".scroll").getBoundingClientRect().left - 0.5)
   .map((text) => text.textContent)
 """
+# How light the ground of a cell is painted, and that of the whole page, 0 to 1.
+GROUNDS = """cell => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const painted = [];
+  for (let each = cell; each; each = each.parentElement) painted.unshift(getComputedStyle(each).backgroundColor);
+  return [painted, painted.slice(0, -1)].map((colours) => {
+    for (const colour of ["white", ...colours]) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).reduce((a, b) => a + b) / 765;
+  });
+}"""
 FONT_SIZE = "node => parseFloat(getComputedStyle(node).fontSize)"
 UNCOVERED = """() => document.querySelector(".ways").getBoundingClientRect().bottom
   <= document.querySelector("header").getBoundingClientRect().top"""
@@ -119,6 +129,19 @@ def test_every_part_can_be_reached_by_keyboard(chromium: Browser, reports: dict[
         assert page.locator("details[open] table").first.is_visible()
 
 
+def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
+    """The verdicts can be read on Locust's own ground, dark or light."""
+    with opened(browser, f"{url}/", color_scheme=scheme) as (page, _):
+        page.get_by_role("tab", name="Verdict").click()
+        page.locator("td[data-judged=good]").first.wait_for()
+        judged = ("EXACT", "kept", "OVERSOLD")
+        contrasts = {text: contrast for text, _, contrast in page.evaluate(TEXTS) if text.startswith(judged)}
+        assert len(contrasts) == len(judged)
+        assert min(contrasts.values()) >= LEAST_CONTRAST
+        ground, around = page.locator("td[data-judged=good]").first.evaluate(GROUNDS)
+        assert (ground < 0.5) == (around < 0.5) == (scheme == "dark")
+
+
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:
     """Fill in the form, press Start: the tab has the verdicts, large and never covered; the report is a click away."""
     with (
@@ -136,6 +159,8 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         cells = page.get_by_role("row", name="redis-lua").get_by_role("cell").all_inner_texts()
         assert cells[:4] == ["redis-lua", "EXACT", "kept", "12"]
         assert page.get_by_role("cell", name="EXACT").last.evaluate(FONT_SIZE) >= 16
+        for scheme in ("dark", "light"):
+            assert_judged_in(chromium, shown.url, scheme)
         page.set_viewport_size({"width": 1280, "height": 250})
         page.mouse.wheel(0, 1000)
         page.wait_for_function(UNCOVERED)

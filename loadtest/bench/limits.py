@@ -27,20 +27,13 @@ _PATIENCE_S = 60.0
 
 def limits(result: BenchResult, row: Row) -> dict[str, float]:
     """What holds for this guard, lowest first, in clicks per second."""
-    found = {HTTP: result.bounds["http"], CPUS: by_cpus(result, row)}
-    if row.case.guard in IN_TURN:
-        found[TURNS] = result.bounds["trips"] / 2 / _sold(row)
+    # If the CPUs did nothing but what a click costs in instances, etcd, Redis and buyers.
+    by_cpus = 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())
+    found = {HTTP: result.bounds["http"], CPUS: by_cpus}
+    if row.case.guard in IN_TURN:  # buyers who are told that all is sold may need no turn
+        sold = max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
+        found[TURNS] = result.bounds["trips"] / 2 / sold
     return dict(sorted(found.items(), key=lambda limit: limit[1]))
-
-
-def by_cpus(result: BenchResult, row: Row) -> float:
-    """Clicks per second if the CPUs did nothing but what a click costs in instances, etcd, Redis and buyers."""
-    return 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())
-
-
-def _sold(row: Row) -> float:
-    """The share of clicks that bought: buyers who are told that all is sold may need no turn."""
-    return max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
 
 
 def limits_table(result: BenchResult) -> tuple[list[str], list[list[str]]]:

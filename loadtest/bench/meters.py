@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 import urllib.request
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,10 @@ class Meter:
         """All counters, now."""
         calls, events = etcd_served(self._stack.etcd)
         stats: Any = self._redis.info("stats")
-        cpu = {name: sum(map(_cpu_s, families)) for name, families in self._processes.items()}
+        cpu = {
+            name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
+            for name, families in self._processes.items()
+        }
         return Count({**cpu, "buyers": time.process_time()}, calls, events, stats["total_reads_processed"])
 
     def peak_mib(self) -> dict[str, float]:
@@ -64,10 +66,6 @@ def etcd_served(etcd: Etcd) -> tuple[float, float]:
 def _family(process: Process) -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]
-
-
-def _cpu_s(family: Iterable[psutil.Process]) -> float:
-    return float(sum(times.user + times.system for times in (process.cpu_times() for process in family)))
 
 
 def _peak_bytes(process: psutil.Process) -> int:

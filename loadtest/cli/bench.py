@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -82,17 +81,13 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                 result.bounds = measure_bounds(stack)
         result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
-    _report(part, result.rows[-len(runs) :], console)
+    for row in result.rows[-len(runs) :]:
+        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
 
 
 def _shown(case: Case) -> str:
     sizes = f"{case.buyers} buyers, {counted(case.instances, 'instance')}, {case.hold_ms} ms"
     return f"{case.guard}, {sizes}, {counted(case.items, 'item')}"
-
-
-def _report(part: Part, rows: Sequence[Row], console: Console) -> None:
-    for row in rows:
-        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
 
 
 def draw(grid: Grid) -> Table:

@@ -31,7 +31,8 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
     screen = console()
-    options = RushOptions(_with_baseline(guards or GUARDS), buyers, stock, hold_ms)
+    guards = guards or GUARDS
+    options = RushOptions(guards if BASELINE in guards else [BASELINE, *guards], buyers, stock, hold_ms)
     with report_under_way() as report, scratch_directory() as directory:
         stack = _stack(directory, keep=keep)
         try:
@@ -65,10 +66,6 @@ def _keep(stack: Stack, screen: Console) -> None:
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
-
-
-def _with_baseline(guards: Sequence[str]) -> Sequence[str]:
-    return guards if BASELINE in guards else [BASELINE, *guards]
 
 
 def _start(stack: Stack, screen: Console) -> None:

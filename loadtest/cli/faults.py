@@ -16,6 +16,7 @@ from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
+from loadtest.results.text import counted
 from loadtest.stack.programs import etcd_warning
 from loadtest.terminal.console import console
 
@@ -82,9 +83,5 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
         for line in runner.unexpected():
             screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in runner.results)
-    screen.print(_summary(len(runner.results), unexpected, time.monotonic() - began))
-
-
-def _summary(runs: int, unexpected: int, seconds: float) -> str:
     verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
-    return f"{runs} run{'s' if runs > 1 else ''} in {seconds:.0f} s: {verdict}."
+    screen.print(f"{counted(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s: {verdict}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -34,7 +33,7 @@ for command in (demo, workshop, up, compare, faults, audit_records, report, benc
 
 def run() -> NoReturn:
     """Run a command, and exit: what it cannot do is one line and an exit code; raises KeyboardInterrupt."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         sys.exit(cli(prog_name="python -m loadtest", standalone_mode=False))
     except click.ClickException as error:
@@ -44,7 +43,3 @@ def run() -> NoReturn:
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

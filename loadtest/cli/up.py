@@ -30,7 +30,10 @@ def up(free_ports: bool, port_offset: int) -> None:
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
-            _welcome(stack)
+            click.echo("\nThe sale is open. Ctrl-C stops everything.")
+            for name, place in usage_hints(stack).items():
+                click.echo(f"{name}: {place}")
+            click.echo()
             logs.follow()
         except PortOccupied as occupied:
             raise click.ClickException(f"{occupied}. Choose others: {_OTHER_PORTS}") from None
@@ -44,13 +47,6 @@ def up(free_ports: bool, port_offset: int) -> None:
 def _advice(process: Process) -> str:
     """What to do when it has ended by itself."""
     return "the board can start it again" if isinstance(process, Instance) else "Ctrl-C, and start again"
-
-
-def _welcome(stack: Stack) -> None:
-    click.echo("\nThe sale is open. Ctrl-C stops everything.")
-    for name, place in usage_hints(stack).items():
-        click.echo(f"{name}: {place}")
-    click.echo()
 
 
 class Logs:

@@ -13,10 +13,12 @@ from random import Random
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.testbed.protocols import CHILD, TTL_S, Shop, leader_of
 from loadtest.stack.process import ServerError
-from loadtest.stack.proxy import ANSWERS, REQUESTS
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from lock import LockError, Mutex, Session, connect
 
 LONGEST_S = 1.75 * TTL_S
+Faulty = Callable[[ScenarioContext, Shop], AbstractContextManager[None]]
+Steps = Iterable[Callable[[], object]]
 
 
 @dataclass(frozen=True)
@@ -31,32 +33,47 @@ class Injection:
 
     target: str
     text: str
-    faulty: Callable[[ScenarioContext, Shop], AbstractContextManager[None]]
+    faulty: Faulty
 
 
-@contextmanager
-def _done(do: Iterable[Callable[[], object]], undo: Iterable[Callable[[], object]]) -> Iterator[None]:
-    for step in do:
-        step()
-    yield
-    for step in undo:
-        step()
+def _done(steps: Callable[[ScenarioContext, Shop], tuple[Steps, Steps]]) -> Faulty:
+    """What is done, and what undoes it."""
+
+    @contextmanager
+    def faulty(context: ScenarioContext, shop: Shop) -> Iterator[None]:
+        do, undo = steps(context, shop)
+        for step in do:
+            step()
+        yield
+        for step in undo:
+            step()
+
+    return faulty
 
 
-def _frozen(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([shop.instance.pause], [shop.instance.resume])
+_frozen = _done(lambda _, shop: ([shop.instance.pause], [shop.instance.resume]))
+_dead = _done(lambda _, shop: ([shop.instance.kill], [shop.instance.launch]))
+_deaf_to_etcd = _done(
+    lambda _, shop: ([each.stall for each in shop.etcd_lines], [each.resume for each in shop.etcd_lines])
+)
+_refused_by_etcd = _done(
+    lambda _, shop: ([each.refuse for each in shop.etcd_lines], [each.start for each in shop.etcd_lines])
+)
+_late_to_redis = _done(lambda _, shop: ([partial(shop.redis_line.stall, REQUESTS)], [shop.redis_line.resume]))
+# Redis does what the shop asks.
+_unanswered_by_redis = _done(lambda _, shop: ([partial(shop.redis_line.stall, ANSWERS)], _mended(shop.redis_line)))
+_mute = _done(lambda _, shop: ([partial(shop.front.stall, ANSWERS)], _mended(shop.front)))
+_without_etcd = _done(lambda context, _: ([context.testbed.etcd.stop], [context.testbed.etcd.start]))
+_without_redis = _done(lambda context, _: ([context.testbed.redis.kill], [context.testbed.redis.start]))
 
 
-def _dead(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([shop.instance.kill], [shop.instance.launch])
+def _mended(line: Proxy) -> Steps:
+    return line.reset, line.resume
 
 
-def _deaf_to_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done((line.stall for line in shop.etcd_lines), (line.resume for line in shop.etcd_lines))
-
-
-def _refused_by_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done((line.refuse for line in shop.etcd_lines), (line.start for line in shop.etcd_lines))
+def _without_leader(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    leader = leader_of(context.testbed.etcd)
+    return _done(lambda *_: ([leader.kill], [leader.start]))(context, shop) if leader else nullcontext()
 
 
 @contextmanager
@@ -66,32 +83,6 @@ def _far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
     yield
     for line in shop.etcd_lines:
         line.delay_s = line.jitter_s = 0.0
-
-
-def _late_to_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([partial(shop.redis_line.stall, REQUESTS)], [shop.redis_line.resume])
-
-
-def _unanswered_by_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    line = shop.redis_line  # Redis does what the shop asks
-    return _done([partial(line.stall, ANSWERS)], [line.reset, line.resume])
-
-
-def _mute(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([partial(shop.front.stall, ANSWERS)], [shop.front.reset, shop.front.resume])
-
-
-def _without_etcd(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([context.testbed.etcd.stop], [context.testbed.etcd.start])
-
-
-def _without_leader(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    leader = leader_of(context.testbed.etcd)
-    return _done([leader.kill], [leader.start]) if leader else nullcontext()
-
-
-def _without_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
-    return _done([context.testbed.redis.kill], [context.testbed.redis.start])
 
 
 @contextmanager
@@ -124,7 +115,7 @@ INJECTIONS = (
 
 @dataclass(frozen=True)
 class PlannedInjection:
-    """A injection with its time; seconds from the start of the plan. Of one target, there is one at a time."""
+    """An injection with its time; seconds from the start of the plan. Of one target, there is one at a time."""
 
     injection: Injection
     shop: int

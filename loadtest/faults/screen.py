@@ -31,18 +31,15 @@ def draw(label: str, seen: Snapshot) -> RenderableType:
 
 
 def _rows(seen: Snapshot) -> Iterator[tuple[str, RenderableType, Text]]:
-    yield "stock", _stock_bar(seen), _stock(seen)
+    bar = ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
+    yield "stock", bar, _stock(seen)
     for participant in seen.participants:
-        bar = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
-        yield participant.name, bar, _participant(participant)
+        lease = _lease_bar(participant.lease) if participant.lease else Text(" " * _BAR)
+        yield participant.name, lease, _participant(participant)
     if seen.redis_lock:
         yield "Redis lock", _lease_bar(seen.redis_lock), Text(f"held  {seen.redis_lock.left_s:.1f} s left")
     if not seen.etcd:
         yield "etcd", Text(" " * _BAR), Text("unavailable", _BAD)
-
-
-def _stock_bar(seen: Snapshot) -> RenderableType:
-    return ProgressBar(total=max(seen.total, 1), completed=seen.stock or 0, width=_BAR)
 
 
 def _stock(seen: Snapshot) -> Text:

@@ -1,4 +1,4 @@
-"""What is done from the board: each control, by the hand of somebody who sees nothing else."""
+"""What is done from the board: each control, used from the page alone."""
 
 from __future__ import annotations
 
@@ -43,13 +43,18 @@ def test_the_sale_begins_again(look: Look, sales: Sales) -> None:
     assert (sales.stock()["initial"], sales.stock()["orders"]) == (42, 0)
 
 
+def fill_in(looker: Looker, **fields: int) -> None:
+    """The form of a rush under etcd."""
+    open_controls(looker)
+    looker.page.select_option("#rush-form [name=guards]", "etcd")
+    for name, value in fields.items():
+        looker.page.fill(f"#rush-form [name={name}]", str(value))
+
+
 def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust: LocustPage) -> None:
     """Guard, buyers, items and the dial reach Locust; the board shows the rush and its verdict, and offers the next."""
     looker = look()
-    open_controls(looker)
-    looker.page.select_option("#rush-form [name=guards]", "etcd")
-    looker.page.fill("#rush-form [name=buyers]", "60")
-    looker.page.fill("#rush-form [name=stock]", "40")
+    fill_in(looker, buyers=60, stock=40)
     looker.page.locator("#rush-form [name=hold_ms]").focus()
     for _ in range(30):
         looker.page.keyboard.press("ArrowRight")
@@ -67,11 +72,7 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
 def test_a_rush_is_not_reset_by_accident(look: Look, locust: LocustPage) -> None:
     """While a rush runs, both buttons say why they cannot be pressed; afterwards they can."""
     looker = look()
-    open_controls(looker)
-    looker.page.select_option("#rush-form [name=guards]", "etcd")
-    looker.page.fill("#rush-form [name=buyers]", "40")
-    looker.page.fill("#rush-form [name=stock]", "40")
-    looker.page.fill("#rush-form [name=hold_ms]", "100")
+    fill_in(looker, buyers=40, stock=40, hold_ms=100)
     looker.page.click("#start:enabled")
     for button in ("#start", "#reset"):
         looker.page.wait_for_selector(f"{button}:disabled[title^='A rush is running: ']")
@@ -99,8 +100,7 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
 def test_a_think_time_says_what_it_comes_to(look: Look) -> None:
     """Before the rush: how long its sales take in a row, and how many fit into the time that a buyer waits."""
     looker = look()
-    open_controls(looker)
-    looker.page.fill("#rush-form [name=hold_ms]", "100")
+    fill_in(looker, hold_ms=100)
     looker.wait_text("#foreseen", "^Under a lock, 300 sales in a row take at least 30.0 s. $")
     looker.page.fill("#rush-form [name=stock]", "900")
     looker.page.fill("#rush-form [name=buyers]", "800")
@@ -116,31 +116,25 @@ def test_without_locust_the_page_says_how_to_start_it(look: Look) -> None:
     assert looker("#start").is_disabled()
 
 
-def test_an_instance_is_frozen_and_thawed(look: Look, stack: Stack, sales: Sales) -> None:
-    """A frozen instance is named as such while the other sells on; thawed, it goes on."""
-    looker, (frozen, other) = look(), stack.instances
+@pytest.mark.parametrize(
+    ("do", "shown", "state", "undo"), [("freeze", "frozen", "frozen", "thaw"), ("kill", "down", "ended", "start")]
+)
+def test_an_instance_is_disturbed_and_comes_back(
+    look: Look, stack: Stack, sales: Sales, do: str, shown: str, state: str, undo: str
+) -> None:
+    """A frozen or killed instance is named as such while the other stays up; thawed or started, it sells again."""
+    looker, (disturbed, other) = look(), stack.instances
     sales.reset(10)
-    act(looker, "freeze", frozen.name)
-    wait_state(looker, frozen.name, "frozen")
-    assert "frozen" in looker.text(f"#instances tr[data-instance={frozen.name}]")
-    assert state_of(frozen) == "frozen"
+    act(looker, do, disturbed.name)
+    wait_state(looker, disturbed.name, shown)
+    assert shown in looker.text(f"#instances tr[data-instance={disturbed.name}]")
+    assert state_of(disturbed) == state
     wait_state(looker, other.name, "up")
-    act(looker, "thaw", frozen.name)
-    wait_state(looker, frozen.name, "up")
-    assert state_of(frozen) == "running"
-
-
-def test_an_instance_is_killed_and_started(look: Look, stack: Stack, sales: Sales) -> None:
-    """A killed instance is down until somebody starts it again; then it sells."""
-    looker, (killed, _) = look(), stack.instances
-    sales.reset(10)
-    act(looker, "kill", killed.name)
-    wait_state(looker, killed.name, "down")
-    assert state_of(killed) == "ended"
-    act(looker, "start", killed.name)
-    wait_state(looker, killed.name, "up")
+    act(looker, undo, disturbed.name)
+    wait_state(looker, disturbed.name, "up")
+    assert state_of(disturbed) == "running"
     sales.buy("redis-lua", buyers=2)
-    wait_until(lambda: looker.instances()[killed.name] == 1, timeout=PATIENCE_S)
+    wait_until(lambda: looker.instances()[disturbed.name] == 1, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])

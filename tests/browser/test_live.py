@@ -73,7 +73,7 @@ def test_an_oversold_stock_grows_past_its_end(look: Look, sales: Sales) -> None:
 
 
 def test_two_viewers_see_the_same(look: Look, sales: Sales) -> None:
-    """Everybody is told the same numbers, while they run and at the end."""
+    """All viewers are told the same numbers, while they run and at the end."""
     one, other = look(), look(viewport={"width": 390, "height": 844})
     sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
     sales.finish()
@@ -84,7 +84,7 @@ def test_two_viewers_see_the_same(look: Look, sales: Sales) -> None:
 
 
 def test_a_reload_in_the_middle_loses_nothing(look: Look, sales: Sales) -> None:
-    """Who comes later is told what was before: orders, critical sections and the last runs."""
+    """A viewer that comes later is told what was before: orders, critical sections and the last runs."""
     stayed, reloaded = look(), look()
     sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
     reloaded.wait_figure("sold", STOCK // 3)
@@ -116,7 +116,7 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
 
 
 def test_who_waits_and_who_holds(look: Look, sales: Sales) -> None:
-    """During the rush the holder is named with token and lease, waiters in order, and who waits inside an instance."""
+    """The holder is named with token and lease, waiters in order, and how many wait inside an instance."""
     looker = look()
     sales.rush(stock=STOCK, buyers=2 * BUYERS, hold_ms=HOLD_MS)
     holder = "instance-[0-9]+ holds.*token [0-9]+.*lease: [0-9]+ s of [0-9]+ s left"
@@ -147,7 +147,7 @@ def test_the_lease_of_a_frozen_holder_only_falls(look: Look, sales: Sales, stack
 
 
 def test_no_reader_is_flooded(look: Look, sales: Sales) -> None:
-    """Who listens to the page hears the outcome, and while numbers run not more than people can follow."""
+    """A screen reader tells the outcome, and while numbers run not more than people can follow."""
     looker = look()
     sales.reset(STOCK)
     looker.wait_figure("counter", STOCK)

@@ -76,15 +76,6 @@ def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
 
 
-def test_a_recorded_lock_shows_nothing_shaded(look: Look) -> None:
-    """Under the mutex no two sections overlap, and nothing claims so."""
-    looker = look()
-    open_file(looker, DATA / "rush-etcd.json")
-    looker.wait_text("#word", "^EXACT$")
-    looker.wait_text("#timeline-note", ": never two at once$")
-    assert looker("#timeline .band").count() == 0
-
-
 def test_time_is_scrubbed_without_a_server(look: Look) -> None:
     """Once the page is there, a record opens and runs back and forth without one more request."""
     record = Record.read(DATA / "rush-none.json")
@@ -108,7 +99,7 @@ def test_time_is_scrubbed_without_a_server(look: Look) -> None:
 
 
 def test_a_record_is_played(look: Look) -> None:
-    """Play runs from the beginning to the end by itself, and then stops."""
+    """Play runs from the beginning to the end by itself, and then stops; under the mutex nothing is shaded."""
     looker = look(reduced_motion="reduce")
     open_file(looker, DATA / "rush-etcd.json")
     looker.page.click("#play")
@@ -116,37 +107,32 @@ def test_a_record_is_played(look: Look) -> None:
     looker.page.wait_for_function("() => document.getElementById('play').textContent === 'Play'")
     assert looker("#scrub").input_value() == "1000"
     looker.wait_text("#word", "^EXACT$")
+    looker.wait_text("#timeline-note", ": never two at once$")
+    assert looker("#timeline .band").count() == 0
 
 
-def test_a_kept_record_is_opened_from_the_list(look: Look) -> None:
-    """What this machine has recorded can be chosen, and leads back to the live sale."""
-    looker = look()
-    looker.page.click("#toggle-open")
-    looker.page.select_option("#reports", "2026-01-01_00-00-00/records/rush-none.json")
-    looker.page.wait_for_selector("#player:visible")
-    assert looker.text("#source") == "recorded: none"
-    looker.page.click("#close-record")
-    looker.page.wait_for_selector("#source[data-state=live]")
-    assert looker("#player").is_hidden()
-
-
-def test_what_is_recorded_meanwhile_is_in_the_list(look: Look, stack: Stack) -> None:
-    """A run that ends while the page is open can be chosen as soon as somebody wants to open one."""
+def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None:
+    """What this machine has recorded, also while the page is open, can be chosen, and leads back to the live sale."""
     looker = look()
     looker.wait_text("#reports", "rush-none")
     assert stack.board is not None
     newer = Path(stack.board.environment()["FLASHSALE_REPORTS"]) / "2026-01-02_00-00-00"
     try:
         shutil.copytree(DATA, newer / "records")
-        looker.page.click("#toggle-open")
-        looker.page.select_option("#reports", "2026-01-02_00-00-00/records/rush-etcd.json")
-        looker.wait_text("#source", "recorded: etcd")
+        for name, guard in (("2026-01-01_00-00-00", "none"), ("2026-01-02_00-00-00", "etcd")):
+            looker.page.click("#toggle-open")
+            looker.page.select_option("#reports", f"{name}/records/rush-{guard}.json")
+            looker.page.wait_for_selector("#player:visible")
+            looker.wait_text("#source", f"recorded: {guard}")
+            looker.page.click("#close-record")
+            looker.page.wait_for_selector("#source[data-state=live]")
+            assert looker("#player").is_hidden()
     finally:
         shutil.rmtree(newer)
 
 
 def test_the_same_file_can_be_opened_again(look: Look) -> None:
-    """Whoever went back to the live sale may choose the file once more."""
+    """After the return to the live sale the file can be chosen once more."""
     looker = look()
     for _ in range(2):
         looker.page.click("#toggle-open")

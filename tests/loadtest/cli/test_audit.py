@@ -45,7 +45,7 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_record_blames_nobody(tmp_path: Path) -> None:
-    """What somebody else bought is listed, and is no broken promise."""
+    """A purchase from outside the rush is listed, and is not a broken promise."""
     record = Record.read(DATA / "rush-etcd.json")
     record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))
     record.verdict["verdict"] = NO_VERDICT

@@ -59,7 +59,7 @@ def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path)
 
 
 def test_demo_fails_if_nothing_is_oversold(tmp_path: Path) -> None:
-    """A demonstration in which the unlocked sale harms nobody proves nothing."""
+    """A demonstration in which the unlocked sale does no harm proves nothing."""
     done = finished(tmp_path, "demo", *SMALL, "--buyers=3", "--stock=20")
     assert done.returncode == 1, done.stdout
     assert "proves nothing" in done.stdout

@@ -310,7 +310,7 @@ def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Ve
 
 @pytest.mark.parametrize("expected", list(Expected))
 def test_a_buyer_without_an_answer_is_never_expected(expected: Expected) -> None:
-    """Whatever is broken, everybody gets an answer in the end."""
+    """Whatever is broken, every buyer gets an answer in the end."""
     silent = replace(audit(Record.read(DATA / "rush-etcd.json")), unanswered=["ada"])
     assert "1 buyer without an answer" in problems(expected, replace(EXACT, lost_updates=1), silent)
 

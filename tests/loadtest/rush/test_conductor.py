@@ -201,7 +201,7 @@ def the_error(rush: Finished) -> str:
 
 
 def test_a_stranger_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) -> None:
-    """No guard is blamed for somebody else's purchase: the same words on the screen and in the file, exit code 2."""
+    """No guard is blamed for a purchase from outside: the same words on the screen and in the file, exit code 2."""
     shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
     words = "disturbed by somebody else's purchases: no verdict"

@@ -46,7 +46,7 @@ def click(urls: list[str]) -> Iterator[None]:
 
 @pytest.mark.usefixtures("click")
 def test_purchases_in_progress_are_waited_for(urls: list[str]) -> None:
-    """Somebody is told how many there are, and afterwards there are none."""
+    """The caller is told how many there are, and afterwards there are none."""
     told: list[int] = []
     Shops(urls).wait_until_idle(told.append)
     assert set(told) == {1}

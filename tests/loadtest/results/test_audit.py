@@ -114,6 +114,11 @@ def write_together(record: Record, number: int) -> None:
     record.sections[number] = replace(record.sections[number], left_ms=10.0 * number + 15, commit_ms=10.0 * number + 12)
 
 
+def tell_another(record: Record, number: int) -> None:
+    """A second buyer was told of the order, which belongs to the first."""
+    record.answers.append(replace(record.answers[number], buyer="another"))
+
+
 CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
     forget_order: ["sold + stock is 19 of 20", "1 acknowledged but missing"],
     deny_order: ["1 sold but denied"],
@@ -121,6 +126,7 @@ CORRUPTIONS: dict[Callable[[Record, int], None], list[str]] = {
     lose_update: ["sold + stock is 21 of 20"],
     write_late: ["1 order out of token order"],
     hang_up: ["1 buyer without an answer"],
+    tell_another: ["1 acknowledged but missing"],
     write_together: ["1 pair that raced"],
 }
 

@@ -1,9 +1,12 @@
-"""README.md and docs/ say what is true: outputs have the shape of today's, and what is named exists."""
+"""README.md and docs/ say what is true, in English and Chinese; their pictures are there, and they build as a site."""
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +21,7 @@ from loadtest.results.comparison import Comparison, Run
 from loadtest.results.verdict import judge
 from loadtest.terminal.table import table
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
 LONGEST = 900  # words of README
@@ -128,3 +131,105 @@ def test_troubles_are_quoted_as_they_are_said() -> None:
     for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
         assert message.strip() in SOURCES
         assert message.strip(": ") in page("troubleshooting")
+
+
+IMAGES = ROOT / "docs/images"
+LARGEST = {".png": 200_000, ".svg": 200_000, ".webp": 2_000_000}  # bytes; only the moving ones are WebP
+
+
+def shown() -> set[Path]:
+    """Every picture that a document names."""
+    return {
+        (document.parent / name).resolve()
+        for document in DOCUMENTS
+        for name in re.findall(r'(?:src|srcset)="([^"]+\.(?:png|svg|webp))"', document.read_text(encoding="utf-8"))
+    }
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    """None is missing, none is left over, none is heavy."""
+    assert shown() == set(IMAGES.iterdir())
+    assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
+
+
+def test_every_picture_is_described() -> None:
+    """Each has a text in its place that says what there is to see."""
+    for document in DOCUMENTS:
+        for tag in re.findall(r"<img [^>]*>", document.read_text(encoding="utf-8")):
+            found = re.search(r'alt="([^"]{30,})"', tag)
+            assert found, tag
+
+
+def test_what_moves_has_a_still() -> None:
+    """Paper and those who want nothing to move get a picture that stands, in both colour schemes."""
+    moving = 0
+    for document in DOCUMENTS:
+        for picture in re.findall(r"<picture>.*?</picture>", document.read_text(encoding="utf-8"), re.DOTALL):
+            if ".webp" in picture:
+                moving += 1
+                assert re.search(r'<source media="print[^"]*" srcset="[^"]+-light\.png">', picture)
+                for scheme in ("dark", "light"):
+                    still = rf'<source media="[^"]*prefers-reduced-motion: reduce[^"]*" srcset="[^"]+-{scheme}\.png">'
+                    assert re.search(still, picture[: picture.index(".webp")])
+    assert moving
+
+
+def test_the_drawing_fits_both_colour_schemes() -> None:
+    """It brings its own ground and colours for dark and light, and fetches nothing."""
+    drawing = (IMAGES / "architecture.svg").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in drawing
+    assert "<title" in drawing
+    assert not re.search(r"href|url\((?!#)", drawing)
+
+
+PAIRS = [(path.with_name(path.name.replace(".zh-CN", "")), path) for path in sorted(ROOT.glob("**/*.zh-CN.md"))]
+SHAPES = {
+    "headings": r"^(#+) ",
+    "generated parts": r"<!-- (\w+: generated -->.*?)<!-- end -->",
+    "commands": r"^(?:\$ )?((?:make|curl|docker|\.venv/bin/\w+) [^#\n]*?) *(?:#.*)?$",
+    "names in code": r"`([^`\n]+)`",
+    "links": r"\]\(([^)#]+)",
+    "pictures": r'(?:src|srcset)="([^"]+)"',
+    "rows of tables": r"^(\|)",
+}
+
+
+def shape(text: str, pattern: str) -> list[str]:
+    """What matches, in order; names and links sorted, because word order differs."""
+    found = re.findall(pattern, text, re.MULTILINE | re.DOTALL if "generated" in pattern else re.MULTILINE)
+    return found if pattern == SHAPES["generated parts"] else sorted(found)
+
+
+def test_what_is_translated() -> None:
+    """README and workshop are there in Chinese."""
+    assert [theirs.name for _, theirs in PAIRS] == ["README.zh-CN.md", "workshop.zh-CN.md"]
+
+
+@pytest.mark.parametrize("pattern", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1].name)
+def test_both_languages_have_the_same_shape(pair: tuple[Path, Path], pattern: str) -> None:
+    """Headings, commands, generated outputs, names, links, pictures and tables are those of the original."""
+    ours, theirs = (
+        re.sub(r"^(English · .*|.* · 简体中文)$", "", path.read_text(encoding="utf-8"), flags=re.M) for path in pair
+    )
+    assert shape(theirs.replace(".zh-CN.md", ".md"), pattern) == shape(ours, pattern)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Every page of docs/ is on it and in its navigation; a link that leads nowhere would end the build."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+    )
+    assert (built.returncode, built.stderr) == (0, "")
+    pages = {path.stem for path in tmp_path.glob("*.html")} - {"404"}
+    assert pages == {path.stem for path in ROOT.glob("docs/*.md")}
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert pages <= set(re.findall(r'href="(?:\./)?([\w.-]+)\.html', index))
+
+
+def test_the_site_fetches_nothing() -> None:
+    """It needs neither a server nor a network to be read."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "- offline" in settings
+    assert "font: false" in settings

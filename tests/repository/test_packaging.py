@@ -1,0 +1,108 @@
+"""What is installed: packages with all their files, `lock` alone as well, requirements pinned and free of addresses."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path, PurePath
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def patterns() -> list[str]:
+    """What pyproject.toml adds to the modules, relative to each folder."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    line = text.partition("[tool.setuptools.package-data]\n")[2].partition("\n")[0]
+    return [each.strip(' "') for each in line.partition("[")[2].rstrip("]").split(",")]
+
+
+@pytest.mark.parametrize("package", ["app", "lock", "loadtest"])
+def test_every_file_of_a_package_is_packed(package: str) -> None:
+    """Scripts, pages, templates and py.typed come with an installation, wherever a folder keeps them."""
+    listed = subprocess.run(["git", "ls-files", package], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [
+        PurePath(name) for name in listed.stdout.splitlines() if not name.endswith((".py", ".toml", ".md", "LICENSE"))
+    ]
+    assert files
+    assert [file for file in files if not any(file.match(pattern) for pattern in patterns())] == []
+
+
+LOCK = ROOT / "lock"
+
+
+def table(path: Path, key: str) -> set[str]:
+    """The strings of an array in a TOML file (Python 3.10 has no reader for it)."""
+    found = re.search(rf"^{key} = \[(.*?)\]$", path.read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return set(re.findall(r'"([^"]+)"', found[1]))
+
+
+def test_every_folder_of_the_library_is_a_package_of_it() -> None:
+    """A folder that is not named would be missing where the library is installed alone."""
+    folders = {".".join(path.parent.relative_to(ROOT).parts) for path in LOCK.rglob("__init__.py")}
+    assert table(LOCK / "pyproject.toml", "packages") == folders
+    assert "lock.recipes" in folders
+
+
+def test_the_library_needs_nothing_that_the_demo_lacks() -> None:
+    """Its dependencies are some of the demo's, within the same bounds, so the same pins serve both."""
+    ours, all_of_them = (table(path / "pyproject.toml", "dependencies") for path in (LOCK, ROOT))
+    assert ours < all_of_them
+    assert {re.split("[=>]", each)[0] for each in ours} == {"click", "etcd3", "grpcio", "protobuf"}
+
+
+@pytest.mark.parametrize("line", ["version", "requires-python", "etcd-lock", "requires", "license"])
+def test_it_is_described_as_the_demo_is(line: str) -> None:
+    """Version, Python, command and build backend are the same in both files."""
+    ours, demos = (
+        re.findall(rf"^{line} = .*$", (path / "pyproject.toml").read_text(), re.MULTILINE) for path in (LOCK, ROOT)
+    )
+    assert ours == demos != []
+
+
+def test_its_files_are_there() -> None:
+    """README, license and the mark of a typed package, which its description names, exist."""
+    assert all((LOCK / name).is_file() for name in ("README.md", "LICENSE", "py.typed"))
+    assert (LOCK / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+NAMES = ["requirements-build.txt", "requirements.txt", "requirements-loadtest.txt", "requirements-dev.txt"]
+BROWSER = "requirements-browser.txt"  # for on top of all
+
+
+def pins(name: str) -> dict[str, str]:
+    """Each requirement as `name==version ; marker`, with its hashes."""
+    text = re.sub(r"\\\n", " ", (ROOT / name).read_text())
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    return {line.partition(" --hash=")[0].strip(): line for line in lines}
+
+
+@pytest.mark.parametrize("name", [*NAMES, BROWSER])
+def test_everything_is_pinned_by_hash(name: str) -> None:
+    """Every package has one exact version and at least one hash."""
+    assert pins(name)
+    for pin, line in pins(name).items():
+        assert re.match(r"[a-z0-9.\[\]-]+==[^\s,]+( ;|$)", pin)
+        assert "--hash=sha256:" in line
+
+
+@pytest.mark.parametrize("name", [*NAMES, BROWSER])
+def test_no_address_in_a_requirements_file(name: str) -> None:
+    """Where packages come from is the user's setting: no file names an index."""
+    assert not re.search(r"://|--(extra-)?index|--find-links", (ROOT / name).read_text())
+
+
+@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4]])
+def test_larger_files_contain_the_smaller(smaller: str, larger: str) -> None:
+    """Runtime, load test and development install the same versions of what they share."""
+    versions = [{pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger)]
+    assert versions[0] <= versions[1]
+
+
+def test_the_browser_changes_nothing_else() -> None:
+    """What drives a browser needs the versions that are there already."""
+    versions = {name: {pin.partition(" ;")[0] for pin in pins(name)} for name in ("requirements-dev.txt", BROWSER)}
+    known = {pin.partition("==")[0] for pin in versions["requirements-dev.txt"]}
+    assert {pin for pin in versions[BROWSER] if pin.partition("==")[0] in known} <= versions["requirements-dev.txt"]

@@ -21,6 +21,7 @@ from contextlib import closing
 from functools import partial
 
 import redis
+from redis.exceptions import NoScriptError
 
 from app.sales.opening import Opened, Openings
 from app.sales.purchase import DEFAULT_ITEM
@@ -80,14 +81,17 @@ class Schedule:
             redis.RedisError, EtcdError: it may be open, or not.
         """
         planned = {item: each for item, each in self._sale.record.read().items() if each.opens_at_ms is not None}
-        self._script.load()
         with self._sale.client.pipeline(transaction=True) as pipe:
             for item, each in planned.items():
                 k = self._sale.keys_of[item]
                 generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
                 asked: list[str | int] = [*generations, each.stock, opens_at_ms, fence_text(fence)]
                 self._script([k.initial, k.stock, k.generation, k.opener], asked, pipe=pipe)
-            answers = pipe.execute()
+            try:
+                answers = pipe.execute()
+            except NoScriptError:  # then none did run
+                self._script.load()
+                return self.open(fence)
         refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
         if refused:
             status, found = refused[0]

@@ -22,6 +22,8 @@ from loadtest.terminal.console import console
 
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
 DEFAULT_GUARDS = GUARDS[:3]
+OPENING = "opening"  # all scenarios about the scheduled opening
+OPENINGS = [name for name in BY_NAME if name.startswith(f"{OPENING}-")]
 
 
 def _listed() -> str:
@@ -30,11 +32,11 @@ def _listed() -> str:
         textwrap.fill(each.what, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
         for name, each in BY_NAME.items()
     )
-    return "\b\nScenarios:\n" + "\n".join(lines)
+    return "\b\nScenarios:\n" + "\n".join([*lines, f"  {OPENING:<15}all that begin with this word"])
 
 
 @click.command(epilog=_listed())
-@click.argument("scenarios", nargs=-1, type=click.Choice(list(BY_NAME)), metavar="[SCENARIO]...")
+@click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, OPENING]), metavar="[SCENARIO]...")
 @click.option(
     "--guard",
     "guards",
@@ -58,6 +60,7 @@ def faults(
     """
     if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
         raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
+    scenarios = [name for each in scenarios for name in (OPENINGS if each == OPENING else [each])]
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:

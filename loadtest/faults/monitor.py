@@ -16,7 +16,7 @@ from loadtest.faults.testbed.protocols import SALE, Shop, Testbed
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
-from loadtest.target.names import key_prefix, queue_name
+from loadtest.target.names import CLOSED, key_prefix, queue_name
 from lock import EtcdError, connect
 
 PERIOD_S = 0.1
@@ -87,13 +87,13 @@ class Monitor:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
         try:
             with self._redis.pipeline() as pipe:
-                pipe.get(KEYS + "stock")
+                pipe.mget(KEYS + "stock", KEYS + "initial")
                 pipe.llen(KEYS + "orders")
                 pipe.pttl(KEYS + "lock")
-                stock, orders, left = pipe.execute()
+                (stock, initial), orders, left = pipe.execute()
         except redis.RedisError:
             return None, None, 0
-        self.stock, self.orders = int(stock or 0), int(orders)
+        self.stock, self.orders = int((initial if stock == CLOSED else stock) or 0), int(orders)
         return self.stock, self.orders, max(left, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:

@@ -78,7 +78,13 @@ class ScenarioRunner(TrialListener):
     def _testbed(self, scenario: type[Scenario], directory: Path) -> LocalTestbed | ComposeTestbed:
         if self._compose:
             return ComposeTestbed(directory, ttl_s=scenario.ttl_s)
-        return LocalTestbed(directory, members=scenario.members, lines=scenario.lines, ttl_s=scenario.ttl_s)
+        return LocalTestbed(
+            directory,
+            members=scenario.members,
+            lines=scenario.lines,
+            ttl_s=scenario.ttl_s,
+            settings=scenario.settings,
+        )
 
     def _play_random(self, guard: str, testbed: Testbed) -> TrialResult:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""

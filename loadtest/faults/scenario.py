@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import Enum
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ from loadtest.faults.context import ScenarioContext
 from loadtest.faults.testbed.protocols import TTL_S
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
+from loadtest.target.sale import Sale
 
 
 class Expected(str, Enum):
@@ -29,6 +31,7 @@ class Scenario(ABC):
         members: of etcd.
         lines: whether it needs lines that can be cut.
         ttl_s: how long a lease lives.
+        settings: of the instances, beyond the usual ones.
         unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
     """
 
@@ -38,6 +41,11 @@ class Scenario(ABC):
     lines: ClassVar[bool] = False
     ttl_s: ClassVar[int] = TTL_S
     unfenced: ClassVar[Expected] = Expected.EXACT
+    settings: ClassVar[Mapping[str, str]] = {}
+
+    def begin(self, sale: Sale, stock: int) -> None:
+        """Open the sale; raises SaleError."""
+        sale.reset(stock)
 
     def expected(self, promise: str) -> Expected:
         """What has to come of it under a guard with this promise, in the shop's words."""

@@ -56,7 +56,7 @@ class Trial:
         return result, record
 
     def _play(self) -> tuple[ScenarioContext, Record]:
-        self._sale.reset(self._stock)
+        self._scenario.begin(self._sale, self._stock)
         start, started = Start.now(), utc_now()
         threads = TrialThreads()
         buyers = Buyers(self._testbed.shops, self._guard, threads)

@@ -5,6 +5,8 @@ The shop's own words are in `app`, which is not imported here; tests/loadtest/ta
 
 from __future__ import annotations
 
+CLOSED = "closed"  # what stands for the stock of a sale that opens later
+
 
 def key_prefix(sale: str) -> str:
     """What the Redis keys of a sale begin with."""

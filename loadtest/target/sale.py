@@ -19,7 +19,7 @@ from typing import Any
 import redis
 
 from loadtest.results.verdict import Order
-from loadtest.target.names import key_prefix, queue_name
+from loadtest.target.names import CLOSED, key_prefix, queue_name
 from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
@@ -91,6 +91,12 @@ class Sale:
         self.shops.reset(stock)
         _, _, self._generation = self._read()
 
+    def schedule(self, stock: int, opens_in_s: int) -> None:
+        """The same, to be opened in so many seconds; raises SaleError."""
+        self.shops.schedule(stock, opens_in_s)
+        _, _, closed = self._read()
+        self._generation = str(int(closed) + 1)  # as the shop has it: a closed sale fixes its opening
+
     def ledger(self) -> tuple[list[Order], int]:
         """The orders as they were written, and what the counter says is left.
 
@@ -109,15 +115,15 @@ class Sale:
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.lrange(self._prefix + "orders", 0, -1)
-                pipe.mget(self._prefix + "stock", self._prefix + "generation")
-                entries, (stock_left, generation) = pipe.execute()
+                pipe.mget(*(self._prefix + name for name in ("stock", "generation", "initial")))
+                entries, (stock_left, generation, initial) = pipe.execute()
         except redis.RedisError as error:
             raise SaleError(f"The ledger cannot be read: {str(error).rstrip('.')}. {self._advice()}") from error
         if stock_left is None:
             raise SaleError(
                 "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
             )
-        return entries, int(stock_left), generation
+        return entries, int(initial if stock_left == CLOSED else stock_left), generation
 
     def _advice(self) -> str:
         if self._generation is None:
@@ -128,9 +134,10 @@ class Sale:
         """How it stands; cheap enough to be asked several times a second."""
         stock = orders = queued = None
         with contextlib.suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipe:
-            pipe.get(self._prefix + "stock")
+            pipe.mget(self._prefix + "stock", self._prefix + "initial")
             pipe.llen(self._prefix + "orders")
-            stock, orders = pipe.execute()
+            (stock, initial), orders = pipe.execute()
+            stock = initial if stock == CLOSED else stock
         with contextlib.suppress(*UNANSWERED):
             queued = int(get_json(self._count_queue()).get("count", 0))
         return SaleSnapshot(None if stock is None else int(stock), orders, queued)

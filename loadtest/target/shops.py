@@ -20,7 +20,7 @@ LOOK_S = 0.2
 # Longer than the longest think time, a minute: even where all wait for one lock, one purchase ends within this time.
 STALL_TIMEOUT_S = 80.0
 _ADDRESSES = "each as http://HOST:PORT, separated by commas"
-RESET = "/stock/reset"
+RESET, SCHEDULE = "/stock/reset", "/sale/schedule"
 _JSON = {"Content-Type": "application/json"}
 UNANSWERED = (OSError, ValueError, HTTPException)
 _IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
@@ -35,7 +35,7 @@ class Shops:
 
     Args:
         hosts: their base URLs.
-        admin_token: sent with a reset alone, and only to `trusted`.
+        admin_token: sent with a reset or a schedule alone, and only to `trusted`.
         trusted: the base URLs that may be told the token; all of `hosts` if not given.
     """
 
@@ -48,11 +48,15 @@ class Shops:
         """Open the sale anew with `stock` items; raises SaleError."""
         self.ask("POST", RESET, {"stock": stock})
 
+    def schedule(self, stock: int, opens_in_s: int) -> None:
+        """Close the sale until it is opened with `stock` items; raises SaleError."""
+        self.ask("POST", SCHEDULE, {"stock": stock, "opens_in_s": opens_in_s})
+
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
         for host in self._hosts:
-            headers = self._headers(host) if path == RESET else _JSON
+            headers = self._headers(host) if path in (RESET, SCHEDULE) else _JSON
             try:
                 return get_json(urllib.request.Request(host + path, data, headers, method=method))
             except urllib.error.HTTPError as error:
@@ -67,7 +71,7 @@ class Shops:
         )
 
     def _headers(self, host: str) -> dict[str, str]:
-        """Of a reset: the token is for hosts that were configured, not for one that was typed into a form."""
+        """Of a reset or a schedule: the token is for hosts that were configured, not for one typed into a form."""
         if not self._admin_token or host not in self._trusted:
             return _JSON
         return {**_JSON, "Authorization": f"Bearer {self._admin_token}"}

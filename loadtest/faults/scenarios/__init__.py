@@ -8,6 +8,7 @@ from loadtest.faults.scenarios.etcd_member import EtcdMember
 from loadtest.faults.scenarios.etcd_outage import EtcdOutage
 from loadtest.faults.scenarios.kill_holder import KillHolder
 from loadtest.faults.scenarios.nested_name import NestedName
+from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
 from loadtest.faults.scenarios.partition import Partition
 from loadtest.faults.scenarios.pause_holder import PauseHolder
 from loadtest.faults.scenarios.restart_etcd import RestartEtcd
@@ -27,4 +28,9 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     RestartRedis,
     RetryStorm,
     NestedName,
+    KillLeader,
+    PauseLeader,
+    CutLeader,
+    LateOpening,
+    OpenedTwice,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
@@ -20,14 +21,24 @@ class LocalTestbed(Lifetime):
         members: of etcd.
         lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
         ttl_s: how long a lease lives.
+        settings: more of the instances' settings.
     """
 
-    def __init__(self, directory: Path, *, members: int = 1, lines: bool = True, ttl_s: int = TTL_S) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        members: int = 1,
+        lines: bool = True,
+        ttl_s: int = TTL_S,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.section_log = directory / "section-log"
         self.ttl_s = ttl_s
         self.etcd = EtcdCluster(directory, size=members)
         self.redis = Redis(directory, appendonly=True)
         self._directory = directory
+        self._settings = settings or {}
         self._instances: list[Instance] = []
         self.shops = [self._shop(name, lines=lines) for name in ("shop-a", "shop-b")]
 
@@ -43,6 +54,7 @@ class LocalTestbed(Lifetime):
             "FLASHSALE_LEASE_TTL": str(self.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FLASHSALE_SECTION_LOG": str(self.section_log),
+            **self._settings,
         }
         instance = Instance(self._directory, env=settings)
         self._instances.append(instance)

@@ -24,7 +24,7 @@ class RedisWatchGuard(Guard):
 
     name = "redis-watch"
     promise = Promise.EXACT
-    description = "WATCH, MULTI, EXEC: no lock, but everybody who was overtaken has to begin again. Exact."
+    description = "WATCH, MULTI, EXEC: no lock, but a purchase that was overtaken begins again. Exact."
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)

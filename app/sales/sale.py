@@ -107,7 +107,7 @@ class Sale:
         client: see `app.sales.redis_client`.
         sale: its id.
         record: what etcd knows of it.
-        stock: pieces of each item that the sale begins with if nobody has reset it yet.
+        stock: pieces of each item that the sale begins with, until a reset.
         items: how many items there are; they are called "1", "2" and so on.
 
     Attributes:

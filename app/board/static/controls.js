@@ -25,7 +25,7 @@ export class Controls {
     this.#foresee();
   }
 
-  // What the think time comes to, before anybody waits for it.
+  // What the think time comes to, before the buyers wait for it.
   #foresee() {
     const { hold_ms, stock, buyers } = $("rush-form").elements;
     const [hold, sales, patience] = [hold_ms.value, Math.min(stock.value, buyers.value), this.#setup.lock_timeout_s];

@@ -1,4 +1,4 @@
-// Who was in a critical section together with whom.
+// Which critical sections were open at the same time.
 
 // Sections as { begin, end, index, ... } in the order of their beginning, each with a lane and a row in it.
 export function layOut(view) {

@@ -82,12 +82,11 @@ export class Stock {
   #fill(stock, sold, beyond) {
     this.#cells.forEach((cell, index) => {
       const past = index >= stock;
-      const state = past ? (index - stock < beyond ? "over" : "none") : index < sold ? "sold" : "left";
-      if (cell.getAttribute("class") !== state) cell.setAttribute("class", state);
+      setAll(cell, { class: past ? (index - stock < beyond ? "over" : "none") : index < sold ? "sold" : "left" });
     });
   }
 
-  // Tells of the item under the pointer who bought it.
+  // Shows the buyer of the item under the pointer.
   #name(cell) {
     const order = cell.dataset?.index && this.#orders[cell.dataset.index];
     if (!order) return;

@@ -25,8 +25,7 @@ export class Timeline {
     this.layer = svgEl("g");
     this.cursor = svgEl("rect", { class: "cursor", visibility: "hidden" });
     svg.append(definitions, this.layer, this.cursor);
-    svg.addEventListener("pointermove", (event) => this.#choose(this.#at(event)));
-    svg.addEventListener("pointerdown", (event) => this.#choose(this.#at(event)));
+    for (const kind of ["pointermove", "pointerdown"]) svg.addEventListener(kind, (event) => this.#choose(this.#at(event)));
     svg.addEventListener("keydown", (event) => this.#press(event));
     zoomIn.addEventListener("click", () => this.#scale(2));
     zoomOut.addEventListener("click", () => this.#scale(0.5));
@@ -56,7 +55,7 @@ export class Timeline {
     const top = 2 * line; // above it: how many at once
     const bottom = height - (1.3 + events.rows) * line;
     this.#place = { bars, lanes, ...found, events, x, from, to, left, width, top, bottom, line };
-    // Overlaps are what went wrong where too much was sold; a guard that is exact without excluding anybody may have them.
+    // Overlaps are what went wrong where too much was sold; a guard that is exact without excluding others may have them.
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
     this.layer.replaceChildren(...(bars.length ? draw(this.#place) : []));
     this.#note(view, bars, found);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from flask import Flask, Response, send_from_directory
 from werkzeug.exceptions import NotFound, PreconditionFailed
@@ -11,7 +10,7 @@ from werkzeug.exceptions import NotFound, PreconditionFailed
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
-from app.guards import DEFAULT, GUARDS
+from app.guards import GUARDS
 from app.web.responses import json_response, problem_response
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -37,19 +36,13 @@ class Pages:
         """``GET /setup``: what the page has to know of this board."""
         settings = self._settings
         open_to_all = settings.on_loopback and settings.shop.admin_token is None
-        guards: list[dict[str, Any]] = [
-            {"name": guard.name, "promise": guard.promise.value, "description": guard.description} for guard in GUARDS
-        ]
         return json_response(
             {
-                "guards": guards,
-                "default": DEFAULT,
+                "guards": [{"name": guard.name, "description": guard.description} for guard in GUARDS],
                 "stock": settings.shop.stock,
                 "lock_timeout_s": settings.shop.lock_timeout,
                 "token_needed": not open_to_all,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
-                "locust": settings.locust,
-                "instances": settings.instances,
                 "reports": self._reports(),
             }
         )

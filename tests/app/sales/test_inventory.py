@@ -53,13 +53,7 @@ def grouped(inventory: Inventory, purchase: Purchase) -> Receipt:
     return result
 
 
-BUY: dict[str, Buy] = {
-    "plain": plain,
-    "watched": watched,
-    "fenced": fenced,
-    "group": grouped,
-    "atomic": Inventory.sell,
-}
+BUY: dict[str, Buy] = {"plain": plain, "watched": watched, "fenced": fenced, "group": grouped, "atomic": Inventory.sell}
 each_way = pytest.mark.parametrize("buy", BUY.values(), ids=BUY)
 each_way_under_a_token = pytest.mark.parametrize("buy", [fenced, grouped])
 

@@ -39,6 +39,11 @@ class ComparisonSource(Source):
     about: Comparison
     records: dict[str, Record]
 
+    @property
+    def recorded(self) -> dict[str, Record]:
+        """Those records, in the order of the runs."""
+        return {run.guard: self.records[run.guard] for run in self.about.runs if run.guard in self.records}
+
 
 @dataclass(frozen=True)
 class RecordsSource(Source):

@@ -18,7 +18,7 @@ from loadtest.results.record import Record
 def page(rush: ComparisonSource) -> str:
     """The whole page."""
     comparison = rush.about
-    insides = [Inside.of(rush.records[run.guard]) for run in comparison.runs if run.guard in rush.records]
+    insides = [Inside.of(record) for record in rush.recorded.values()]
     return render(
         "comparison.html",
         {
@@ -37,10 +37,9 @@ def page(rush: ComparisonSource) -> str:
 
 def sold(rush: ComparisonSource) -> dict[str, Markup | None]:
     """Sales over time by guard, all on the same axes."""
-    records = {run.guard: rush.records[run.guard] for run in rush.about.runs if run.guard in rush.records}
-    until_s = max(map(end_s, records.values()), default=0.0)
-    most = max([rush.about.stock, *(len(record.ledger) for record in records.values())])
-    return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in records.items()}
+    until_s = max(map(end_s, rush.recorded.values()), default=0.0)
+    most = max([rush.about.stock, *(len(record.ledger) for record in rush.recorded.values())])
+    return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in rush.recorded.items()}
 
 
 def waited(record: Record) -> list[float]:
@@ -55,8 +54,7 @@ def took(record: Record) -> list[float]:
 
 def _distributions(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
     """Histograms by guard."""
-    guards = [run.guard for run in rush.about.runs if run.guard in rush.records]
-    spec = distributions({guard: measured(rush.records[guard]) for guard in guards})
+    spec = distributions({guard: measured(record) for guard, record in rush.recorded.items()})
     return draw(spec) if spec else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadtest.bench.result import Row
 from loadtest.bench.tables import setting
 from loadtest.report.charts.strip import Lane, strip
 from loadtest.report.charts.vega import Markup, draw
@@ -13,6 +14,7 @@ from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.comparison import took
 from loadtest.report.render import render
 from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source
+from loadtest.results.comparison import Run
 
 
 @dataclass(frozen=True)
@@ -63,35 +65,28 @@ def sentence(lines: Sequence[Line]) -> str:
 
 def _guards(a: ComparisonSource, b: ComparisonSource) -> list[Line]:
     theirs = {run.guard: run for run in b.about.runs}
-    return [
-        Line(
-            run.guard,
-            (run.verdict, other.verdict),
-            [
-                Measure("wall s", run.wall_s, other.wall_s),
-                Measure("took ms", run.purchase_ms.p50, other.purchase_ms.p50),
-                Measure("waited ms", run.waited_ms.p50, other.waited_ms.p50),
-            ],
-        )
-        for run in a.about.runs
-        if (other := theirs.get(run.guard))
-    ]
+    both = [(run, theirs[run.guard]) for run in a.about.runs if run.guard in theirs]
+    return [Line(run.guard, (run.verdict, other.verdict), _measures(run, other)) for run, other in both]
 
 
 def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
     theirs = {row.case: row for row in b.about.rows}
+    both = [(row, theirs[row.case]) for row in a.about.rows if row.case in theirs]
     return [
         Line(
             ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case)))),
             (" / ".join(row.verdicts), " / ".join(other.verdicts)),
-            [
-                Measure("wall s", row.wall_s, other.wall_s),
-                Measure("took ms", row.purchase_ms.p50, other.purchase_ms.p50),
-            ],
+            _measures(row, other),
         )
-        for row in a.about.rows
-        if (other := theirs.get(row.case))
+        for row, other in both
     ]
+
+
+def _measures(a: Run | Row, b: Run | Row) -> list[Measure]:
+    found = [Measure("wall s", a.wall_s, b.wall_s), Measure("took ms", a.purchase_ms.p50, b.purchase_ms.p50)]
+    if isinstance(a, Run) and isinstance(b, Run):
+        found.append(Measure("waited ms", a.waited_ms.p50, b.waited_ms.p50))
+    return found
 
 
 def _ratios(lines: Sequence[Line]) -> Markup | None:
@@ -105,9 +100,8 @@ def _ratios(lines: Sequence[Line]) -> Markup | None:
 
 def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
     """Times from click to answer, A above B for each guard that both have recorded."""
-    both = [guard for guard in a.records if guard in b.records]
-    ordered = [run.guard for run in a.about.runs if run.guard in both]
-    waits = {f"{guard}, {name}": took(each.records[guard]) for guard in ordered for name, each in (("A", a), ("B", b))}
+    both = [guard for guard in a.recorded if guard in b.records]
+    waits = {f"{guard}, {name}": took(each.records[guard]) for guard in both for name, each in (("A", a), ("B", b))}
     spec = distributions(waits)
     return draw(spec) if spec else None
 

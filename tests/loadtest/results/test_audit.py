@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadtest.results.audit import audit, longest_stall
-from loadtest.results.overlaps import MOST_KEPT, Overlaps
+from loadtest.results.overlaps import MOST_KEPT, Overlaps, joined
 from loadtest.results.record import AnswerRow, CriticalSection, LedgerRow, Record
 
 DATA = Path(__file__).parents[2] / "data"
@@ -191,6 +191,11 @@ def test_guards_may_share_a_ledger(written: list[int | list[int] | None]) -> Non
     pairs = [(token, 0) if isinstance(token, int) else tuple(token) for token in written if token is not None]
     late = sum(pair < max(pairs[:n]) for n, pair in enumerate(pairs) if n)
     assert len(audit(record).token_regressions) == late
+
+
+def test_times_that_touch_are_joined() -> None:
+    """Whatever their order, of times that overlap or touch one remains, from the first beginning to the last end."""
+    assert joined([(5, 7), (0, 3), (3, 4), (6, 6.5), (8, 9)]) == [(0, 4), (5, 7), (8, 9)]
 
 
 @pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])

@@ -61,7 +61,7 @@ def main() -> None:
     \b
     Examples
       python -m lock deploy/shop -- ./deploy.sh         one deployment at a time
-      python -m lock --try nightly -- ./report.sh       only if nobody else is at it
+      python -m lock --try nightly -- ./report.sh       only if it does not run yet
       python -m lock --timeout 30 deploy/shop -- make   give up after half a minute
       python -m lock --shared deploy/shop -- ./test.sh  together with others that share, but not with a deployment
       python -m lock --limit 3 builds -- make           at most three at a time

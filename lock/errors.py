@@ -21,11 +21,11 @@ Every message says what happened, to which key, and what to do. A caller that se
     try:
         with mutex.acquire(timeout=5) as hold:
             ...
-    except LockTimeout as busy:       # somebody else holds it: busy.holder
+    except LockTimeout as busy:       # it is held: busy.holder
         ...
-    except LockLost:                  # write nothing more: the lock may be somebody else's by now
+    except LockLost:                  # write nothing more: another process may hold the lock by now
         ...
-    except EtcdUnavailable:           # nobody knows; try again later
+    except EtcdUnavailable:           # etcd did not answer: retry later
         ...
 """
 

@@ -69,11 +69,11 @@ class AsyncHold(Generic[HeldT]):
         self.lost = Lost(held)
 
     def remaining(self) -> float:
-        """See `lock.Hold.remaining`; asks nobody."""
+        """See `lock.Hold.remaining`; asks no server."""
         return self._held.remaining()
 
     def ensure(self) -> None:
-        """See `lock.Hold.ensure`; asks nobody."""
+        """See `lock.Hold.ensure`; asks no server."""
         self._held.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
@@ -152,7 +152,7 @@ class Leadership(Hold[sync.Leadership]):
     """An election won. Leaving ``async with`` resigns."""
 
     async def proclaim(self, value: str) -> None:
-        """Let everybody who observes see another value: see `lock.Leadership.proclaim`."""
+        """Let all observers see another value: see `lock.Leadership.proclaim`."""
         await self._held.proclaiming(Suspending(), value)
 
 

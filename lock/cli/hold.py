@@ -108,7 +108,7 @@ def _take(mutex: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
     held: HeldKey | None = mutex.try_acquire()
     if held is None:
         queue = mutex.contenders()
-        holder = str(queue[0]) if queue else "somebody until just now"
+        holder = str(queue[0]) if queue else "another holder until just now"
         raise LockTimeout(f"lock {mutex.name!r} is not free: held by {holder}")
     return held
 

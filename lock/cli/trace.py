@@ -108,7 +108,7 @@ def _cycle(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
             log.note("B waits, and says nothing more until its watch tells that it is first.")
             a.keep_alive(session_a.lease_id)
         with waiting.result() as second:
-            log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whoever is the faster.")
+            log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whichever is faster.")
 
 
 def _read(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:

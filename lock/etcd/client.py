@@ -1,7 +1,7 @@
 """What a lock needs of etcd: leases, conditional writes, lists and watches, with deadlines and typed results.
 
 Error handling: every call ends before its deadline, with a result or with an `EtcdError`. Each write is conditional
-on a key that nobody else writes, so a call whose answer was lost can be repeated.
+on a key that no other client writes, so a call whose answer was lost can be repeated.
 """
 
 from __future__ import annotations

@@ -51,5 +51,5 @@ def token_expired(error: grpc.RpcError) -> bool:
 
 
 def anybody_may(error: grpc.RpcError) -> bool:
-    """Whether nobody can log in, or has to: authentication is not turned on, or not any more."""
+    """Whether logging in is neither possible nor needed: authentication is not turned on, or not any more."""
     return "authentication is not enabled" in words(error)

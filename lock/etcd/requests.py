@@ -1,6 +1,6 @@
 """Requests to etcd as values: what is asked, and how to read the response.
 
-Each write is conditional on a key that nobody else writes, so it can be repeated where the answer was lost.
+Each write is conditional on a key that no other client writes, so it can be repeated where the answer was lost.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ class Transport:
         return "" if self._login is None else await execution.call(partial(self._token, endpoint, deadline))
 
     def _token(self, endpoint: Endpoint, deadline: float) -> str:
-        """What to show etcd; "" where nobody has to log in."""
+        """What to show etcd; "" where no login is needed."""
         return "" if self._login is None else self._login.token(partial(_authenticate, endpoint, self._login), deadline)
 
     @staticmethod

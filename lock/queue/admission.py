@@ -1,7 +1,7 @@
 """Who may hold together: a rule over the queue, and how far a rule lets the queue in.
 
-Each recipe is such a rule. Mutex: nobody before me. Semaphore: fewer than n before me. Read-write lock: for a reader
-no writer before it, for a writer nobody. A rule looks only at keys that stand before a key, and stays true when some of
+Each recipe is such a rule. Mutex: none before me. Semaphore: fewer than n before me. Read-write lock: for a reader
+no writer before it, for a writer none. A rule looks only at keys that stand before a key, and stays true when some of
 them leave, so an old view of the queue is safe: `lock.queue.view` proves it.
 """
 

@@ -59,7 +59,7 @@ class QueueView:
     def apply(self, events: Iterable[Event]) -> None:
         """Follow the events of whole revisions; those the view knows already are passed over.
 
-        Events before the first list are dropped: without the list nobody knows who stands before them.
+        Events before the first list are dropped: without the list it is not known what stands before them.
         """
         if self.revision == 0:
             return
@@ -101,7 +101,7 @@ class QueueView:
         return self._frontiers[rule].has_waiters()
 
     def head(self) -> KeyValue | None:
-        """The first key, which holds by any rule, or None where nobody is known."""
+        """The first key, which holds by any rule, or None where none is known."""
         return next(iter(self._keys.values()), None)
 
     def create_revision(self, key: str) -> int | None:

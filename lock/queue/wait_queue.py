@@ -5,8 +5,8 @@ a lease; the smallest create revision holds, and those that its rule admits with
 learns that it is its turn from the watch or, if the hold before was one of this very process, from its end. Nothing on
 that path costs more when the queue is longer, or when more hold.
 
-Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an error that
-nobody expected), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
+Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an
+unexpected error), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
 waiter learns of nothing but its turn, the loss of its key or session, and its cancellation.
 """
 
@@ -29,7 +29,7 @@ from lock.runtime.clock import now
 
 logger = logging.getLogger(__name__)
 
-_AUDIT_S = 5.0  # how often the view is checked against a list while somebody waits
+_AUDIT_S = 5.0  # how often the view is checked against a list while there are waiters
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -79,12 +79,12 @@ class WaitQueue:
             self._fail([ticket])
 
     def hand_over(self, key: str, create_revision: int) -> bool:
-        """A hold of this process is over: whoever may hold now and is ours as well is called before the key is deleted.
+        """A hold of this process is over: those of ours that may hold now are called before the key is deleted.
 
-        That is safe: while the key is there it is nobody else's turn, and then it is the turn of those who were called.
+        That is safe: while the key is there no other process has its turn; then those that were called have theirs.
 
         Returns:
-            Whether those who may hold now are ours, so that nobody else waits for the deletion.
+            Whether those that may hold now are ours, so that no other process waits for the deletion.
         """
         with self._lock:
             self._view.discard(key, create_revision)
@@ -130,7 +130,7 @@ class WaitQueue:
             return len(self._view)
 
     def audit(self, *, timeout: float) -> None:
-        """Check the view against a list, if that was not done lately; called while somebody waits.
+        """Check the view against a list, if that was not done lately; called while there are waiters.
 
         A difference means that the watch is late or has gone silent, so it is opened anew.
         """
@@ -170,7 +170,7 @@ class WaitQueue:
             return key in self._tickets
 
     def idle_s(self) -> float:
-        """Seconds for which nobody of this process has stood in this queue; 0.0 while somebody does."""
+        """Seconds for which this process has had no ticket in this queue; 0.0 while it has one."""
         with self._lock:
             return 0.0 if self._tickets else now() - self._idle_since
 
@@ -281,7 +281,7 @@ class WaitQueue:
     @staticmethod
     def _fail(tickets: list[Ticket]) -> None:
         for ticket in tickets:
-            ticket.fail(LockLost(f"key {ticket.key!r} was deleted by somebody else: the lock is not ours any more"))
+            ticket.fail(LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more"))
 
     @staticmethod
     def _refuse(tickets: list[tuple[Ticket, str]]) -> None:

@@ -63,7 +63,7 @@ HoldT_co = TypeVar("HoldT_co", bound=HeldKey, covariant=True)
 class Acquisition(Generic[HoldT_co]):
     """One key on its way from nothing to a hold, by a thread or task at a time.
 
-    Whoever starts one either gets a `hold` from it or calls `withdraw`, so that no key is left that nobody looks after.
+    The caller of `begin` either gets a `hold` from it or calls `withdraw`, so that no key is left behind.
     Deadlines are times of `lock.runtime.clock`, `math.inf` for none.
 
     Args:
@@ -210,7 +210,7 @@ class Acquisition(Generic[HoldT_co]):
 
         Raises:
             LockTimeout: the turn had not come at the deadline.
-            LockLost: the key was deleted by somebody else, or the session is over.
+            LockLost: the key was deleted from elsewhere, or the session is over.
             LockCancelled: the wait was cancelled.
             AdmissionConflict: the first key of the queue stands there by other terms.
         """

@@ -1,7 +1,7 @@
 """A mutex that threads of one process hand to each other without asking etcd.
 
 Between processes a hold passes as with `Mutex`: first come, first served. Inside the process that holds it, it passes
-from thread to thread, first come first served too, for as long as nobody else waits; once a stranger waits, for at
+from thread to thread, first come first served too, for as long as no other process waits; once a stranger waits, for at
 most `batch` turns or `slice` seconds. So a stranger at the head of the queue waits for at most `slice`, one critical
 section and one hand-over, and one hand-over over etcd is paid for many turns.
 
@@ -123,7 +123,7 @@ class CohortMutex(Lockable):
             acquisition.cancel()  # which leaves a hold alone
 
     def _watch_session(self) -> None:
-        """The hold is lost. If the session is, too, whoever waits behind a turn is told before that has ended."""
+        """The hold is lost. If the session is, too, the threads behind a turn are told before it has ended."""
         self.session.lease.add_listener(self._cancel)
 
     def _proceed(self, waiter: _Waiter, until: float) -> Turn:
@@ -139,7 +139,7 @@ class CohortMutex(Lockable):
         return self._lead(waiter, acquisition or self._begin(waiter), until)
 
     def _begin(self, waiter: _Waiter) -> Acquisition[Hold]:
-        """A key for the process; made without our lock, for whoever finds the session lost calls `_cancel`."""
+        """A key for the process; made without our lock, as the thread that finds the session lost calls `_cancel`."""
         acquisition = self._mutex.new_acquisition()
         with self._lock:
             self._acquisition = acquisition

@@ -1,4 +1,4 @@
-"""Who leads: a queue in which the first key names the leader, and everybody may watch.
+"""Who leads: a queue in which the first key names the leader, and all may watch.
 
 The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
 So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees who leads here.
@@ -36,7 +36,7 @@ _POLL_S = 1.0  # how often an observer looks whether an audit is due
 
 
 class Leader(NamedTuple):
-    """Who leads, as anybody sees it: `token` rises with every new leader, but not with what a leader proclaims."""
+    """The leader, as all see it: `token` rises with every new leader, but not with what a leader proclaims."""
 
     key: str
     value: str
@@ -52,7 +52,7 @@ class Leadership(Hold):
         self._one_at_a_time = threading.Lock()
 
     def proclaim(self, value: str) -> None:
-        """Let everybody who observes see another value, without a new election.
+        """Let all observers see another value, without a new election.
 
         Raises:
             LockLost: it leads no more.
@@ -164,7 +164,7 @@ class Observation:
             self.close()
 
     def close(self) -> None:
-        """End it; whoever waits for the next leader is woken. May be called again."""
+        """End it; a thread that waits for the next leader is woken. May be called again."""
         self._client.check_process()
         self._closed = True
         self._queue.close(_over)

@@ -82,7 +82,7 @@ class HeldKey(Releasable):
         self.released = False
 
     def remaining(self) -> float:
-        """Seconds for which the lock is surely ours unless somebody deletes its key; 0.0 once it is lost."""
+        """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
         self._session.client.check_process()
         if self.lost.is_set() or self.released:
             return 0.0
@@ -108,14 +108,14 @@ class HeldKey(Releasable):
         """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
 
         That is the strongest fence there is: etcd itself checks it in the same step as the write. So that a transaction
-        that arrives late fails, nobody holds after this hold before its key is deleted, not even in this process.
+        that arrives late fails, the next hold begins after its key is deleted, even in this process.
         """
         self._session.client.check_process()
         self._is_fence = True
         return self._session.client.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
-        """Whether anybody waits, as far as this process knows; asks nobody."""
+        """Whether there is a waiter, as far as this process knows; asks no server."""
         self._session.client.check_process()
         return self._queue.has_waiters(self._ticket.rule)
 
@@ -173,7 +173,7 @@ class HeldKey(Releasable):
         while True:
             found = await client.ask(execution, client.requests.replace(kv, value))
             if found is None or found.create_revision != token:
-                raise LockLost(f"key {self.key!r} was deleted by somebody else: the lock is not ours any more")
+                raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._written_at = found.mod_revision
             if (found.create_revision, found.value, found.lease_id) == wanted:
                 return
@@ -232,7 +232,7 @@ class Hold(HeldKey):
         return self._create_revision
 
 
-# Not methods, for they would keep a hold alive that everybody else has dropped.
+# Not methods, for they would keep a hold alive that has been dropped everywhere else.
 
 
 def _leave(session: Session, queue: WaitQueue, ticket: Ticket, timer: sched.Event | None) -> None:

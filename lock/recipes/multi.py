@@ -1,6 +1,6 @@
 """Several locks at once, all or none.
 
-Why it cannot deadlock. Names are locked in sorted order, whatever the order given. Whoever waits for a name is kept
+Why it cannot deadlock. Names are locked in sorted order, whatever the order given. A waiter for a name is kept
 waiting by keys of that name or of names below it, none of which sorts before it; and their owners wait, if at all,
 for names that sort after those. So along any chain of waiting the names only rise, and no chain closes.
 
@@ -188,7 +188,7 @@ async def _release_all(execution: Execution, holds: list[Hold]) -> list[LockErro
 
 
 def _one_lost(loss: LostEvent, names: str) -> None:
-    # Not a method: what the queue knows would then keep a hold alive that everybody else has dropped.
+    # Not a method: what the queue knows would then keep a hold alive that has been dropped everywhere else.
     loss.fail(LockLost(f"one of the locks {names} is lost"))
 
 

@@ -3,7 +3,7 @@
 Error handling: `acquire` either returns a hold or raises, so the body of ``with`` never runs unlocked. A wait that ends
 early leaves no key behind (see `lock.recipes.acquisition`).
 
-A lock service alone cannot keep a paused holder from writing after its lease has ended, for nobody can tell it so in
+A lock service alone cannot keep a paused holder from writing after its lease has ended, for it cannot be told so in
 time. What can is the resource: let it refuse a token lower than the highest it has seen (M. Kleppmann, "How to do
 distributed locking", 2016), when it is read as well as when it is written.
 """
@@ -25,7 +25,7 @@ class Mutex(QueuedLock[Hold]):
         session: the process's session.
         name: slash-separated, without empty parts. A name waits for everything below it too: see `lock.queue.names`.
         max_hold: seconds after which a hold gives itself up, so that a critical section that hangs in a living process
-            does not block everyone else; None for never. (The session's `ttl` is what happens when the process dies.)
+            does not block all others; None for never. (The session's `ttl` is what happens when the process dies.)
 
     Raises:
         InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.

@@ -58,7 +58,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
             ValueError: `timeout` is negative; TypeError: it is no number.
             LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
             LockCancelled: the wait was cancelled from another thread.
-            LockLost: the key that queued was deleted by somebody else.
+            LockLost: the key that queued was deleted from elsewhere.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not confirm a place in the queue in time.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
@@ -66,7 +66,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
         return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
 
     def try_acquire(self) -> HoldT | None:
-        """The lock if it is free at this moment, else None; nobody's place in the queue is touched.
+        """The lock if it is free at this moment, else None; no place in the queue is touched.
 
         Raises:
             LockCancelled: the session is draining.

@@ -1,6 +1,6 @@
 """Many readers or one writer of one name over all processes, first come first served.
 
-Rules: a reader needs no writer before it, a writer needs nobody before it. So readers that come behind a waiting writer
+Rules: a reader needs no writer before it, a writer needs no key before it. So readers that come behind a waiting writer
 wait for it, and no writer starves. Any key that is not a reader's is exclusive: of a `Mutex`, of ``etcdctl lock``, of
 Go's ``concurrency.Mutex`` (a reader that looks only for writers does not see them: etcd issue 6408).
 
@@ -34,7 +34,7 @@ _REFUSED = "a reader cannot become a writer: two that try wait for each other. R
 
 @dataclass(frozen=True)
 class ReadersTogether(Admission):
-    """Readers hold together, everybody else alone."""
+    """Readers hold together, others alone."""
 
     def kind(self, kv: KeyValue) -> str | None:
         """A reader of ours or of Go's; None for all others."""
@@ -67,7 +67,7 @@ class WriteHold(Hold):
     """A lock held for writing, alone."""
 
     def downgrade(self) -> ReadHold:
-        """Go on as a reader in the same place, and let the readers behind it in; nobody can write in between.
+        """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
 
         The result has the same key and token; this hold counts as released. Not where Go's ``recipes.RWMutex`` queues
         as well: its writers don't see a key that was overwritten.

@@ -45,7 +45,7 @@ class UpTo(Admission):
             return None
         return (
             f"the semaphore of key {first.key!r} has a limit of {limit}, not {self.limit}: use the same limit "
-            "everywhere, and change it when nobody holds or waits"
+            "everywhere, and change it when there is neither holder nor waiter"
         )
 
 

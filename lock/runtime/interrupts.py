@@ -1,7 +1,7 @@
 """Keeps KeyboardInterrupt out of what it would break.
 
 Python raises it in the main thread wherever that happens to be, also between the taking of a lock and the ``with`` that
-would give it back. gRPC is full of such places, and a channel whose lock is lost answers nobody any more, in no thread
+would give it back. gRPC is full of such places, and a channel whose lock is lost never answers again, in no thread
 and with no deadline. So what the main thread wants of etcd is done by another one, which no signal interrupts; and so
 is the making of a thread that has to be remembered.
 
@@ -26,7 +26,7 @@ _listed: dict[int, object] = getattr(threading, "_active", {})  # by `threading.
 
 
 def run_uninterrupted(call: Callable[[], T]) -> T:
-    """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, but nobody hears of that."""
+    """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, unheard."""
     if threading.get_ident() != threading.main_thread().ident or _runs_a_loop():
         return call()
     outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway

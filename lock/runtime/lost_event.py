@@ -1,4 +1,4 @@
-"""That something is lost: once, for good, and everyone who asked to be told is told."""
+"""That something is lost: once, for good, and each listener is told."""
 
 from __future__ import annotations
 

@@ -59,6 +59,6 @@ class Timers:
                 self._sleep(None)
 
     def _sleep(self, seconds: float | None) -> None:
-        """Until `seconds` are over or the timers have changed; whoever calls this looks at them again."""
+        """Until `seconds` are over or the timers have changed; the caller looks at them again."""
         self._changed.wait(None if seconds is None else min(seconds, _SLEEP_S))
         self._changed.clear()

@@ -1,10 +1,10 @@
-"""Deletes the keys that nobody needs any more, and those that may still be written.
+"""Deletes the keys that are not needed any more, and those that may still be written.
 
 What has to go comes together: hold after hold is given back, many waits end at once. So while one transaction is under
 way the next keys gather, and go in the next one (group commit). The key of a hold whose successor is a thread of this
-process is in nobody's way, and waits a moment for company (as PostgreSQL's ``commit_delay`` lets commits wait).
+process is in no other's way, and waits a moment for company (as PostgreSQL's ``commit_delay`` lets commits wait).
 
-The lease is shared and kept alive, so a key that is forgotten blocks everyone behind it for as long as the session
+The lease is shared and kept alive, so a key that is forgotten blocks all behind it for as long as the session
 lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
 was dropped without a release.
 
@@ -98,7 +98,7 @@ class Janitor:
     ) -> bool:
         """Delete a key and wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
 
-        `waits_for_company`: nobody waits for this, so it may take some milliseconds until others go with it.
+        `waits_for_company`: no thread waits for this, so it may take some milliseconds until others go with it.
 
         Raises:
             EtcdError: etcd refused it, or has not confirmed it when the time is over; the janitor goes on trying.
@@ -107,7 +107,7 @@ class Janitor:
         if waits_for_company:
             deletion.due += _COMPANY_S
         self._inbox.put(deletion)
-        if self._closed.is_set():  # perhaps nobody has seen it
+        if self._closed.is_set():  # perhaps the thread has not seen it
             raise _stopped(key)
         await execution.wait(deletion.told, timeout)
         outcome = deletion.outcome

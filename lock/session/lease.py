@@ -87,7 +87,7 @@ class KeptLease(LostEvent):
             pause = self._renew()
         except EtcdError as error:
             logger.info("lease %x was not renewed, %.1f s left: %s", self.id, self.remaining(), error)
-        except Exception:  # a machine that is out of threads or memory; whoever relies on the lease has to be told
+        except Exception:  # a machine that is out of threads or memory; all that relies on the lease has to be told
             logger.exception("lease %x was not renewed, %.1f s left", self.id, self.remaining())
         if self.remaining() <= 0.0:
             self._run_out()

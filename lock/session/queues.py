@@ -3,7 +3,7 @@
 One thread looks after all of them, at one pace, so that waiting costs next to nothing however many names there are:
 the threads that wait sleep until they are woken.
 
-Error handling: an error that nobody expected is logged, and the next look follows.
+Error handling: an unexpected error is logged, and the next look follows.
 """
 
 from __future__ import annotations

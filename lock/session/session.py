@@ -1,4 +1,4 @@
-"""One lease per process, and everything in this process that relies on it; when it is lost, everyone is told.
+"""One lease per process, and everything in this process that relies on it; when it is lost, all are told.
 
 Error handling: a session that is lost stays lost. Make a new one.
 """
@@ -70,7 +70,7 @@ class Session:
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
         self._closed = False
-        self._ending = threading.RLock()  # the garbage collector may find somebody who closes it, too
+        self._ending = threading.RLock()  # the garbage collector may close it in the same thread
         self.timers = Timers()
         self._janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()

@@ -157,7 +157,7 @@ class ModelClient:
         self.stale: Snapshot | None = None
         self.meanwhile: Callable[[str], None] | None = None  # what happens to a key before its writing is acknowledged
         self.list_fails = False
-        self.late: list[Callable[[], object]] = []  # what arrives when nobody waits for it any more
+        self.late: list[Callable[[], object]] = []  # what arrives when its call is over
         self.owner = threading.get_ident()
         self.idle = threading.Semaphore(0)
         self.closing: list[ModelWatch] = []
@@ -169,10 +169,10 @@ class ModelClient:
         self.current = ModelWatch(self)
 
     def check_process(self) -> None:
-        """Nobody forks here."""
+        """No process forks here."""
 
     def forked(self) -> bool:
-        """Nobody forks here."""
+        """No process forks here."""
         return False
 
     def create(
@@ -346,7 +346,7 @@ class Process:
     # What is true of it
 
     def in_order(self) -> list[KeyValue]:
-        """Who holds and who waits, as its own threads may see it: a hold of theirs that is over is in nobody's way."""
+        """Holders and waiters, as its own threads may see it: a hold of theirs that is over is in no way."""
         return [kv for kv in self.etcd.in_order() if (kv.key, kv.create_revision) not in self.given_up]
 
     def admitted(self, rule: Admission) -> list[str]:

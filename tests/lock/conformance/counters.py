@@ -1,4 +1,4 @@
-"""Two counters in Redis: one that believes what it is told, and one that refuses whoever was overtaken."""
+"""Two counters in Redis: one that believes what it is told, and one that refuses tokens that were overtaken."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Counters:
         return Values(int(fenced), 1)
 
     def show(self) -> Values:
-        """Both values, asked by somebody without a lock."""
+        """Both values, asked without a lock."""
         return Values(*(int(value or 0) for value in self._redis.mget(self._fenced, self._plain)))
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ def test_i_without_a_quorum_the_child_is_ended(
 def test_j_a_member_restarts_while_five_wait(
     implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
 ) -> None:
-    """The member that all of them talk to is killed and comes back: nobody loses hold or place."""
+    """The member that all of them talk to is killed and comes back: none loses hold or place."""
     contenders = [queue(implementation, name, observer=observer, endpoints=cluster.endpoints) for _ in range(5)]
     expected = keys(observer, name)
     cluster.members[0].kill()

@@ -108,14 +108,14 @@ def test_c_one_of_five_tries_succeeds(kind: type[Recipe], client: Client, name: 
     """Five sessions try at once: one hold, four None, one key; after the release a try succeeds again."""
     if not kind.can_try:
         pytest.skip("has no try_acquire")
-    everybody = threading.Barrier(5)
+    together = threading.Barrier(5)
 
     def attempt(recipe: Recipe) -> int:
-        everybody.wait(WAIT_S)
+        together.wait(WAIT_S)
         held = recipe.attempt()
-        everybody.wait(WAIT_S)
+        together.wait(WAIT_S)
         found = len(keys(client, name))
-        everybody.wait(WAIT_S)
+        together.wait(WAIT_S)
         if held is not None:
             held.release()
         return 0 if held is None else found

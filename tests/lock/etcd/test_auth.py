@@ -1,4 +1,4 @@
-"""User and password: tokens expire, servers restart and forget them, and nobody has to notice."""
+"""User and password: tokens expire, servers restart and forget them, and callers need not notice."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_watch_that_is_refused_for_its_expired_token_is_the_last(shop: Client)
 
 
 def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
-    """The endpoint has answered: nobody has to leave it."""
+    """The endpoint has answered: no other watch has to leave it."""
     with connect(f"{server.endpoint},{server.endpoint}", user="shop", password=SHOP_PASSWORD) as client:
         changes = iter(client.watch("shop/undisturbed/"))
         assert next(changes) == []
@@ -154,7 +154,7 @@ def test_a_wrong_password_is_denied(server: LoginEtcd) -> None:
 
 
 def test_without_a_user_one_is_denied(server: LoginEtcd) -> None:
-    """Who does not log in where one has to gets EtcdDenied, too."""
+    """A client that does not log in where it has to gets EtcdDenied, too."""
     with connect(server.endpoint) as client, pytest.raises(EtcdDenied):
         client.get_prefix("shop/")
 
@@ -225,7 +225,7 @@ def test_a_holder_with_an_expired_token_learns_that_its_key_is_gone(
 
 
 def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:
-    """A client that knows its password works before, after, and while somebody waits for it."""
+    """A client that knows its password works before, after, and while a thread waits for it."""
     with (
         LoginEtcd(tmp_path) as server,
         connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,

@@ -72,7 +72,7 @@ def test_a_client_of_another_authority_is_turned_away(
 def test_a_server_of_another_authority_is_not_believed(
     server: TlsEtcd, certificates: Certificates, strangers: Certificates
 ) -> None:
-    """The client does not hand its locks to whoever answers; the message says that it is the certificate."""
+    """The client does not trust every server that answers; the message says that it is the certificate."""
     certificate, key = certificates.sign("client")
     with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
         locks(server.endpoint, Tls(strangers.ca, certificate, key))

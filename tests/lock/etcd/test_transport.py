@@ -46,7 +46,7 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def refused() -> str:
-    """An endpoint where nobody listens."""
+    """An endpoint where no server listens."""
     return f"{LOOPBACK}:{free_port()}"
 
 
@@ -78,7 +78,7 @@ def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
 
 
 def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
-    """Where nobody listens, the error comes without waiting, names the endpoint and asks the right question."""
+    """Where no server listens, the error comes without waiting, names the endpoint and asks the right question."""
     with connect(refused, timeout=30) as client:
         assert seconds(client.status) < 5
         with pytest.raises(EtcdUnavailable, match=f"{refused}.*is etcd running there"):
@@ -171,7 +171,7 @@ def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(etcd: Etcd, client: 
 
 
 def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client, silent: str) -> None:
-    """Whoever asked has to know: it may do later what another one has done by now, or nobody."""
+    """The caller has to know: it may do later what another one has done by now, or none."""
     unanswered: list[str] = []
     with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
         kv = both.create("transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("silent"))
@@ -222,7 +222,7 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
 def test_what_does_not_say_that_etcd_refused_leaves_it_in_doubt(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str
 ) -> None:
-    """Perhaps etcd did what was asked, or will: whoever asked has to know that, too."""
+    """Perhaps etcd did what was asked, or will: the caller has to know that, too."""
     unanswered: list[str] = []
     with pytest.raises(EtcdError, match=said):
         failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
@@ -342,7 +342,7 @@ def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, 
 
 
 def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:
-    """It is not opened where nobody answers."""
+    """It is not opened where there is no answer."""
     watch = both.watch("transport/unread/")
     near.stall()
     both.status()
@@ -350,7 +350,7 @@ def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) 
         list(watch)
 
 
-def test_a_call_in_a_hurry_moves_nobody(both: Client, near: Proxy, client: Client) -> None:
+def test_a_call_in_a_hurry_moves_no_watch(both: Client, near: Proxy, client: Client) -> None:
     """That an endpoint does not answer within milliseconds says little about it: calls and watches stay there."""
     changes = iter(both.watch("transport/hurry/"))
     assert next(changes) == []
@@ -396,8 +396,8 @@ def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
         assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 
-def test_who_is_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) -> None:
-    """One thread asks for the token of all, with as much time as its own call has; nobody else has to wait so long."""
+def test_a_call_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) -> None:
+    """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)
         login = client._transport._login

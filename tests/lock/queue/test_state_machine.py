@@ -33,7 +33,7 @@ from tests.support.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Proces
 
 T = TypeVar("T")
 SOME = st.integers(0, 10_000)  # chooses one of what there is at that moment
-STRANGER = 0  # a lease that is nobody's
+STRANGER = 0  # a lease of no process here
 TERMS = {  # of the recipes
     "mutex": ALONE,
     "reader": Terms(ReadersTogether(), Declaration("read"), "read/"),
@@ -139,7 +139,7 @@ class Crowd(RuleBasedStateMachine):
 
     @rule(some=SOME, how=st.sampled_from(["joins", "reads", "leaves", "begins anew", "begins anew", "overwrites"]))
     def stranger(self, some: int, how: str) -> None:
-        """Somebody with another client; begins anew: under the same name, in a later place."""
+        """A stranger with another client; begins anew: under the same name, in a later place."""
         strangers = sorted(kv.key for kv in self.etcd.keys.values() if kv.lease_id == STRANGER)
         if how == "joins" or not strangers:
             self.etcd.create(f"{PREFIX}stranger-{next(self.serial)}", b"", STRANGER)
@@ -214,11 +214,11 @@ class Crowd(RuleBasedStateMachine):
         if how != "open first":
             process.list_keys(fails=how == "in vain")
 
-    @precondition(lambda self: any(process.client.late for process in self.everybody()))
+    @precondition(lambda self: any(process.client.late for process in self.all_processes()))
     @rule(some=SOME)
     def late_call_arrives(self, some: int) -> None:
         """Also of a process that has crashed."""
-        arrive(choose([process for process in self.everybody() if process.client.late], some))
+        arrive(choose([process for process in self.all_processes() if process.client.late], some))
 
     @precondition(lambda self: any(process.pending for process in self.processes))
     @rule()
@@ -270,8 +270,8 @@ class Crowd(RuleBasedStateMachine):
                 assert not lost or ticket.key not in self.etcd.keys or ticket.in_doubt, f"{ticket.key} is there"
 
     @invariant()
-    def who_is_told_everything_knows_everything(self) -> None:
-        """A process that was told everything has called those of its own that hold, and failed whoever lost its key."""
+    def a_process_that_is_told_everything_knows_everything(self) -> None:
+        """A process that was told everything has called those of its own that hold, and failed those without a key."""
         for process in self.processes:
             if not process.is_current():
                 continue
@@ -291,7 +291,7 @@ class Crowd(RuleBasedStateMachine):
     def teardown(self) -> None:
         """When all faults are over, everyone who waits gets the lock or an error, and no key is left."""
         try:
-            for process in self.everybody():
+            for process in self.all_processes():
                 while process.client.late:
                     arrive(process)
             for process in self.crashed:
@@ -316,7 +316,7 @@ class Crowd(RuleBasedStateMachine):
                 while process.holds:
                     self.let_go(process, process.holds.pop())
         for process in self.processes:
-            assert not process.waits, "somebody waits for ever"
+            assert not process.waits, "a process waits for ever"
 
     def heal(self, process: Process) -> None:
         """The network works, and an audit has found what was lost."""
@@ -334,7 +334,7 @@ class Crowd(RuleBasedStateMachine):
         told = [events for revision, events in self.etcd.history if revision <= watch.position][-1 - age :][:number]
         watch.tell([event for events in told for event in events])
 
-    def everybody(self) -> list[Process]:
+    def all_processes(self) -> list[Process]:
         return [*self.processes, *self.crashed]
 
     def waits(self) -> Iterator[tuple[Process, Acquisition[Hold]]]:
@@ -384,7 +384,7 @@ class Crowd(RuleBasedStateMachine):
         assert hold.key not in self.etcd.keys or hold.key in [key for key, _ in process.pending]
 
     def begin_anew(self, process: Process) -> None:
-        """A lost session: nobody goes on waiting, and every hold knows; and there is a new one."""
+        """A lost session: no wait goes on, and every hold knows; and there is a new one."""
         assert all(acquisition._ticket.turn.is_set() for acquisition in process.waits)
         assert all(hold.lost.is_set() and hold.remaining() == 0.0 for hold in process.holds)
         for acquisition in list(process.waits):
@@ -405,7 +405,7 @@ def arrive(process: Process) -> None:
 
 
 def test_a_crowd_on_a_bad_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of random steps: never two holders, tokens rise, nobody waits for ever, no key is left."""
+    """Thousands of random steps: never two holders, tokens rise, no wait is for ever, no key is left."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", -1.0)
     monkeypatch.setattr(wait_queue, "_RETRY_S", (0.0,))
     monkeypatch.setattr(HeldKey, "__del__", lambda hold: None)

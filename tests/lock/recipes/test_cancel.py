@@ -1,4 +1,4 @@
-"""Mutex.cancel and interrupts: whoever is woken leaves no key, and nobody else's place is touched."""
+"""Mutex.cancel and interrupts: a woken waiter leaves no key, and no other place is touched."""
 
 from __future__ import annotations
 

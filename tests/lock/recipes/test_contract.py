@@ -50,7 +50,7 @@ def make(recipe: Recipe, loop: Loop | None, name: str) -> Make:
 def test_a_only_a_hold_is_released_and_once(
     client: Client, session: Session, stranger: Session, name: str, make: Make
 ) -> None:
-    """A second release is an error and touches nobody else's key."""
+    """A second release is an error and touches no other key."""
     hold = make(session).acquire(timeout=WAIT_S)
     hold.ensure()
     assert 0 < hold.remaining() <= session.ttl
@@ -65,7 +65,7 @@ def test_a_only_a_hold_is_released_and_once(
 def test_b_as_many_hold_as_may_and_the_next_ones_follow_in_order(
     client: Client, session: Session, stranger: Session, name: str, recipe: Recipe, make: Make
 ) -> None:
-    """Over two sessions: whoever may not hold waits for its turn, which comes in the order of arrival."""
+    """Over two sessions: a caller that may not hold waits for its turn, which comes in the order of arrival."""
     together = recipe.together or 3
     lock = [make(session), make(stranger)]
     holds = [lock[place % 2].acquire(timeout=WAIT_S) for place in range(together)]
@@ -136,7 +136,7 @@ def test_f_a_wait_has_an_end(client: Client, session: Session, stranger: Session
 
 
 def test_k_a_key_of_unknown_origin_is_exclusive(client: Client, session: Session, name: str, make: Make) -> None:
-    """Nobody holds beside a key that was put by hand, behind it or before it; the message names it."""
+    """There is no hold beside a key that was put by hand, behind it or before it; the message names it."""
     stray = put(client, f"{name}/1", b"by hand", 0)
     lock = make(session)
     assert lock.try_acquire() is None

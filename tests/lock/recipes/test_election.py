@@ -83,7 +83,7 @@ def test_a_leader_proclaims_another_value(client: Client, session: Session) -> N
 
 
 def test_proclaiming_over_a_strangers_value(etcdctl: Callable[..., str], session: Session) -> None:
-    """A value that somebody wrote into the leader's key by hand is proclaimed over."""
+    """A value that was written into the leader's key by hand is proclaimed over."""
     election = Election(session, "election/over")
     with election.campaign("mine", timeout=WAIT_S) as leadership:
         etcdctl("put", leadership.key, "theirs", f"--lease={session.lease_id:x}")
@@ -222,7 +222,7 @@ def test_an_observation_that_is_dropped_ends(session: Session, name: str) -> Non
 
 
 def test_an_observation_ends_with_its_client(etcd: Etcd, session: Session, name: str) -> None:
-    """Who waits for the next leader when the client is closed, or after that, gets EtcdUnavailable."""
+    """A wait for the next leader ends in EtcdUnavailable when the client is closed, and after that."""
     with Election(session, name).campaign("one", timeout=WAIT_S), connect(etcd.endpoint) as client:
         with Session(client) as other:
             observation = Election(other, name).observe()
@@ -237,7 +237,7 @@ def test_an_observation_ends_with_its_client(etcd: Etcd, session: Session, name:
 
 
 def test_an_observer_outlives_a_restart_of_etcd(fresh_etcd: Etcd) -> None:
-    """While etcd is away the observer waits; when it is back it sees the next leader."""
+    """While etcd is unavailable the observer waits; when it is back it sees the next leader."""
     with connect(fresh_etcd.endpoint) as client, Session(client, ttl=30) as session:
         election = Election(session, "election/restart")
         with election.observe() as observation:
@@ -249,7 +249,7 @@ def test_an_observer_outlives_a_restart_of_etcd(fresh_etcd: Etcd) -> None:
                 assert next(observation).value == "after"
 
 
-def test_observing_an_etcd_that_is_away_fails_at_once(fresh_etcd: Etcd) -> None:
+def test_observing_an_unavailable_etcd_fails_at_once(fresh_etcd: Etcd) -> None:
     """observe raises EtcdUnavailable instead of waiting in silence for an etcd that was never there."""
     with connect(fresh_etcd.endpoint, timeout=0.5) as client, Session(client, ttl=5) as session:
         fresh_etcd.stop()

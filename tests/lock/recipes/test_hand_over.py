@@ -25,7 +25,7 @@ class Row(NamedTuple):
     calls: Counter[str]
 
     def pass_on(self) -> None:
-        """Everybody has a turn."""
+        """All have their turns."""
         self.hold.release()
         for wait in self.waits:
             wait.result(WAIT_S)
@@ -78,7 +78,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
 def test_a_key_that_fences_is_deleted_before_the_next_one_holds(
     session: Session, name: str, monkeypatch: pytest.MonkeyPatch, fences: bool
 ) -> None:
-    """After `is_owner`, a transaction of this hold that arrives late must fail: nobody holds while it could succeed."""
+    """After `is_owner`, a transaction of this hold that arrives late must fail: no hold begins before that."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
     wait_until(lambda: hold._queue.length() == 2)
@@ -106,7 +106,7 @@ def test_a_hand_over_asks_etcd_for_nothing(row: Row) -> None:
 def test_holds_of_one_process_in_a_row_leave_together(
     client: Client, row: Row, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The keys of holds after each other, nobody else among them, are deleted in one transaction."""
+    """The keys of holds after each other, with no other process between, are deleted in one transaction."""
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
     row.pass_on()
     assert row.calls["Txn"] == 1

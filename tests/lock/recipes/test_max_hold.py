@@ -46,7 +46,7 @@ def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
 
 
 def test_expiry_is_told_to_listeners_and_is_a_kind_of_loss(session: Session) -> None:
-    """on_lost is called once, and whoever handles LockLost handles HoldExpired too."""
+    """on_lost is called once, and code that handles LockLost handles HoldExpired too."""
     told = threading.Event()
     hold = Mutex(session, "max-hold/told", max_hold=SHORT_S).acquire(timeout=WAIT_S)
     hold.on_lost(told.set)

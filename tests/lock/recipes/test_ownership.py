@@ -56,7 +56,7 @@ def test_the_proof_fails_when_the_key_was_deleted_by_hand(
 
 
 def test_the_proof_serves_a_raw_transaction(client: Client, session: Session) -> None:
-    """build_message is etcd's own Compare, for whoever speaks the protocol itself; it carries the namespace."""
+    """build_message is etcd's own Compare, for a client that speaks the protocol itself; it carries the namespace."""
     with Mutex(session, "ownership/raw").acquire(timeout=WAIT_S) as hold:
         compare = hold.is_owner().build_message()
         request = rpc.TxnRequest(compare=[compare])

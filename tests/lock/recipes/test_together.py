@@ -130,7 +130,7 @@ def test_a_lock_below_is_no_reader(session: Session, name: str) -> None:
 def test_another_limit_is_an_error_and_overruns_nothing(
     client: Client, session: Session, stranger: Session, name: str
 ) -> None:
-    """Whoever comes second with another limit is told both limits; the first ones are undisturbed."""
+    """A second caller with another limit is told both limits; the first ones are undisturbed."""
     three, five = Semaphore(session, name, 3), Semaphore(stranger, name, 5)
     hold = three.acquire(timeout=WAIT_S)
     for attempt in (lambda: five.acquire(timeout=WAIT_S), five.try_acquire):
@@ -189,7 +189,7 @@ class Counted(ReadersTogether):
 
 
 def test_who_leaves_costs_the_same_however_many_hold() -> None:
-    """2,000 readers and a writer behind them: nobody is asked again when one after the other leaves."""
+    """2,000 readers and a writer behind them: none is asked again when one after the other leaves."""
     asked = threading.Semaphore(0)
     rule = Counted(asked)
     readers = [KeyValue(f"q/{place}", b'{"kind": "read"}', place, place, 1) for place in range(1, 2001)]

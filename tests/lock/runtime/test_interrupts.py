@@ -84,7 +84,7 @@ def test_an_interrupt_at_any_call_of_a_release_keeps_nobody_waiting(
     for number in itertools.count(1):
         hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
         more = interrupted(hold.release, at=number, inside=(LIBRARY, EVENTS))
-        with contextlib.suppress(NotHeld):  # it had not begun, and whoever is interrupted there calls it again
+        with contextlib.suppress(NotHeld):  # it had not begun: a caller that is interrupted there calls it again
             hold.release()
         waiting.result(WAIT_S).release()
         if not more:
@@ -96,7 +96,7 @@ def test_an_interrupt_at_any_call_of_a_release_keeps_nobody_waiting(
 def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
 ) -> None:
-    """Who was not woken by the first is woken by the second."""
+    """A thread that was not woken by the first is woken by the second."""
     for number in itertools.count(1):
         mutex = make(session, f"{name}/{number}")
         hold, waiting = held_and_wanted(mutex)

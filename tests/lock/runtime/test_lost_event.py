@@ -1,4 +1,4 @@
-"""Everybody knows of a loss at once, whatever the callbacks of the others do."""
+"""All know of a loss at once, whatever the callbacks of the others do."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: boo
 def _stack(directory: Path, *, keep: bool) -> Stack:
     """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
     if not keep:
-        return Stack(directory, ports="free", durable=True)
+        return Stack(directory, ports="free")  # nothing kills this Redis, and a slow disk is not what is compared
     usual = Stack.on_stage(directory)
     occupied = any(is_occupied(process.port) for process in usual.processes)
     return Stack.on_stage(directory, ports="free") if occupied else usual

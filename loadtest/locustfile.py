@@ -3,6 +3,7 @@
     locust                              no lock against the etcd mutex, on a running stack (make up)
     locust --guards none etcd redis-lua --stock 100 --users 200 --hold-ms 5
     locust --headful                    the same from Locust's page on http://127.0.0.1:8089, as often as you like
+    locust --opens-in 3                 a scheduled sale: some buyers click early, some too early, some on time
     locust --processes 2                the same with two processes of buyers
 
 The other defaults are in pyproject.toml. The exit code is 0 if every guard kept its promise, 1 if one did not, and 2 if
@@ -15,10 +16,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
+import gevent
 from locust import FastHttpUser, events, task
 from locust.contrib.fasthttp import FAILURE_EXCEPTIONS
 
-from loadtest.results.answer import Answer
+from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.rush.barrier import BuyerPool, Round
 from loadtest.rush.conductor import CLICK_TIMEOUT_S
@@ -37,6 +39,7 @@ def add_options(parser: Any) -> None:
     )
     parser.add_argument("--stock", type=int, default=300, help="Items for sale")
     parser.add_argument("--hold-ms", type=int, default=0, help="Think time inside the critical section, milliseconds")
+    parser.add_argument("--opens-in", type=int, default=0, help="Seconds until the sale opens; 0: it is open")
     parser.add_argument("--report", metavar="<filename>", include_in_web_ui=False, help="Write the comparison as JSON")
 
 
@@ -60,22 +63,32 @@ class Buyer(FastHttpUser):
         round = self.slot.rounds.get()
         self.connect()
         buyer_pool.wait_for_everyone(round)
-        buyer_pool.report(round, self.click(round))
+        gevent.sleep(self.slot.patience_s(round, time.time()))
+        buyer_pool.report(round, self.shop(round))
 
     def connect(self) -> None:
         """Open the connection before the burst, so that the burst is clicks alone; not part of the statistics."""
         with suppress(*FAILURE_EXCEPTIONS):
             self.client.client.urlopen(f"{self.host}/livez").read()
 
-    def click(self, round: Round) -> Answer:
-        """Buy one item; the statistics name what came of it."""
+    def shop(self, round: Round) -> Answer:
+        """Click; and if the sale is not open yet, again when the shop says."""
+        until = time.time() + CLICK_TIMEOUT_S
+        answer, retry_after_s = self.click(round)
+        while answer.outcome is Outcome.NOT_OPEN and time.time() + retry_after_s < until:
+            gevent.sleep(retry_after_s)
+            answer, retry_after_s = self.click(round)
+        return answer
+
+    def click(self, round: Round) -> tuple[Answer, int]:
+        """Buy one item; the statistics name what came of it. Also the seconds after which to come back."""
         sent = time.time()
         with self.client.post(round.path(self.slot.buyer), catch_response=True) as response:
             times = {"sent": sent, "received": time.time()}
             answer = Answer.read(self.slot.buyer, self.host, response.status_code, response.content, **times)
             response.request_meta.update(request_type=round.guard, name=answer.outcome.value)
-            if answer.outcome.served:
+            if answer.outcome.served or (answer.outcome is Outcome.NOT_OPEN and sent < round.opens_at):
                 response.success()
             else:
                 response.failure(f"HTTP {response.status_code}" if response.status_code else str(response.error))
-        return answer
+            return answer, int((response.headers or {}).get("Retry-After", 1))

@@ -21,6 +21,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def rush_options(command: F) -> F:
     """The options of every command that runs a comparison."""
     for option in (
+        click.option(
+            "--opens-in", default=0, type=click.IntRange(0, 30), help="A leader opens each sale after so long, s."
+        ),
         click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), show_default=True, help="Think time, ms."),
         click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
         click.option("--buyers", default=500, type=click.IntRange(1), show_default=True, help="Each clicks once."),
@@ -33,7 +36,7 @@ def rush_options(command: F) -> F:
 @click.command()
 @rush_options
 @click.option("--hosts", default="http://127.0.0.1:8080,http://127.0.0.1:8090", show_default=True)
-def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts: str) -> None:
+def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, hosts: str) -> None:
     """Run the rush against a stack that runs already.
 
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
@@ -44,7 +47,7 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, hosts:
     except SaleError as error:
         raise NoComparison(str(error)) from None
     with report_under_way() as report:
-        options = RushOptions(guards or GUARDS, buyers, stock, hold_ms)
+        options = RushOptions(guards or GUARDS, buyers, stock, hold_ms, opens_in)
         comparison = run_rush(options, report, hosts=addresses)
         draw(report, console())
     sys.exit(comparison.exit_code)

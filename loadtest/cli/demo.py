@@ -25,14 +25,15 @@ from loadtest.terminal.console import console
 @click.command()
 @rush_options
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, keep: bool) -> None:
+def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, keep: bool) -> None:
     """Start a sale, rush under every guard, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
     screen = console()
     guards = guards or GUARDS
-    options = RushOptions(guards if BASELINE in guards else [BASELINE, *guards], buyers, stock, hold_ms)
+    guards = guards if BASELINE in guards else [BASELINE, *guards]
+    options = RushOptions(guards, buyers, stock, hold_ms, opens_in)
     with report_under_way() as report, scratch_directory() as directory:
         stack = _stack(directory, keep=keep)
         try:

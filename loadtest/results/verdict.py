@@ -53,6 +53,7 @@ class Verdict:
         contradicted: orders whose buyer was told that nothing was bought.
         in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
+        early: buyers who were sold an item before the opening.
         strangers: orders of buyers outside the rush, for which no guard is to blame.
     """
 
@@ -66,6 +67,7 @@ class Verdict:
     in_doubt: int
     strangers: int = 0
     gave_up: int = 0
+    early: int = 0
 
     @property
     def exact(self) -> bool:
@@ -98,9 +100,12 @@ class Verdict:
         yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
         yield self.missing, f"{self.missing} acknowledged but missing"
         yield self.contradicted, f"{self.contradicted} sold but denied"
+        yield self.early, f"{self.early} sold before the opening"
 
 
-def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequence[Answer]) -> Verdict:
+def judge(
+    *, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequence[Answer], opens_at: float = 0.0
+) -> Verdict:
     """Judge one rush in which each buyer clicked once.
 
     Args:
@@ -108,6 +113,7 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
         stock_left: what the counter says at the end.
         ledger: the orders, in the order in which they were written.
         answers: one for each click.
+        opens_at: when a scheduled sale opens at the earliest, in seconds since the epoch.
     """
     acknowledged = {(answer.order, answer.buyer) for answer in answers if answer.outcome is Outcome.SOLD}
     entries = {(entry.order, entry.buyer) for entry in ledger}
@@ -126,6 +132,7 @@ def judge(*, stock: int, stock_left: int, ledger: Sequence[Order], answers: Sequ
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
+        early=sum(answer.outcome is Outcome.SOLD and answer.received < opens_at for answer in answers),
     )
 
 

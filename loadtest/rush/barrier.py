@@ -7,6 +7,7 @@ every round has its own gate.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
@@ -20,6 +21,7 @@ from loadtest.results.answer import Answer
 
 # Enough that progress can be seen, few enough that telling it costs nothing.
 _BATCH = 25
+LEADS_S = (math.inf, 0.2, 0.0)  # buyers who click early, too early and on time
 
 
 @dataclass(eq=False)
@@ -31,6 +33,7 @@ class Round:
         expected: buyers of this process that take part; a buyer that comes before the burst still does.
         announced: how many of the arrived the master was told of.
         gate: the barrier; open from the burst on.
+        opens_at: when a scheduled sale opens, in seconds since the epoch; 0.0: it is open.
     """
 
     number: int
@@ -42,6 +45,7 @@ class Round:
     answered: int = 0
     answers: list[Answer] = field(default_factory=list)
     gate: Event = field(default_factory=Event)
+    opens_at: float = 0.0
 
     def path(self, buyer: str) -> str:
         """What the buyer posts to."""
@@ -50,11 +54,19 @@ class Round:
 
 @dataclass(eq=False)
 class Slot:
-    """A buyer's slot in the pool: a name, an instance to buy from, and the rounds to come."""
+    """A buyer's slot in the pool: a name, an instance to buy from, and the rounds to come.
+
+    Before a scheduled opening the buyer comes `lead_s` seconds before the time.
+    """
 
     buyer: str
     host: str
+    lead_s: float = 0.0
     rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
+
+    def patience_s(self, round: Round, now: float) -> float:
+        """Seconds until the buyer clicks, if it is `now`."""
+        return max(round.opens_at - self.lead_s - now, 0.0)
 
 
 class BuyerPool:
@@ -86,7 +98,7 @@ class BuyerPool:
     def add(self, hosts: Sequence[str]) -> Slot:
         """A slot for one more buyer; they take the hosts in turn."""
         name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
-        slot = Slot(name, hosts[self._added % len(hosts)])
+        slot = Slot(name, hosts[self._added % len(hosts)], LEADS_S[self._added % len(LEADS_S)])
         self._added += 1
         self._slots.add(slot)
         if self._round is not None and not self._round.gate.is_set():
@@ -108,6 +120,7 @@ class BuyerPool:
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
         if self._round is not None and self._round.number == msg.data["number"]:
+            self._round.opens_at = msg.data["opens_at"]
             self._round.gate.set()
 
     def wait_for_everyone(self, round: Round) -> None:

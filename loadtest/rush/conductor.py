@@ -7,6 +7,7 @@ open the barrier, wait for every answer, read the ledger, judge.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +28,12 @@ from loadtest.target.sale import Sale, SaleSnapshot
 from loadtest.target.shops import SaleError
 
 LONGEST_HOLD_MS = 60_000  # the shop's
+LONGEST_OPENS_IN_S = 30  # or early buyers run out of patience
 ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
 # The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
 CLICK_TIMEOUT_S = 60.0
-ANSWERS_TIMEOUT_S = CLICK_TIMEOUT_S + 10.0
+ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # twice: before a scheduled opening, and for the last click
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +54,17 @@ class ProgressListener:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be compared; of `hosts`, those that are `trusted` may be told the admin token."""
+    """What is to be compared; of `hosts`, those that are `trusted` may be told the admin token.
+
+    With `opens_in_s` each sale is scheduled, and a leader opens it.
+    """
 
     guards: Sequence[str]
     stock: int
     hold_ms: int
     hosts: Sequence[str]
     trusted: Sequence[str]
+    opens_in_s: int = 0
 
     def check(self) -> None:
         """Refuse what no shop could do; raises SaleError."""
@@ -66,6 +72,8 @@ class Plan:
             raise SaleError(f"--stock is {self.stock}: give a number from 0.")
         if not 0 <= self.hold_ms <= LONGEST_HOLD_MS:
             raise SaleError(f"--hold-ms is {self.hold_ms}: give a number from 0 to {LONGEST_HOLD_MS}.")
+        if not 0 <= self.opens_in_s <= LONGEST_OPENS_IN_S:
+            raise SaleError(f"--opens-in is {self.opens_in_s}: give a number from 0 to {LONGEST_OPENS_IN_S}.")
 
 
 class Conductor:
@@ -124,16 +132,20 @@ class Conductor:
         self._let_others_end(sale)
         self._listener.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
-        sale.reset(plan.stock)
+        opens_at = time.time() + plan.opens_in_s if plan.opens_in_s else 0.0
+        if opens_at:
+            sale.schedule(plan.stock, plan.opens_in_s)
+        else:
+            sale.reset(plan.stock)
         section_log, start, started = SectionReader.from_environment(), Start.now(), utc_now()
         samples: list[Sample] = []
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
-            answers = self._burst(buyers)
+            answers = self._burst(buyers, opens_at)
         finally:
             monitor.kill()
         ledger, stock_left = sale.ledger()
-        verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers)
+        verdict = judge(stock=plan.stock, stock_left=stock_left, ledger=ledger, answers=answers, opens_at=opens_at)
         run = Run.of(guard, promise, verdict, stock_left=stock_left, answers=answers)
         record = Record.of_rush(run, stock=plan.stock, hold_ms=plan.hold_ms, started=started, versions=sale.versions())
         record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
@@ -162,9 +174,9 @@ class Conductor:
         if not self._wait(lambda: self._arrived >= buyers, ARRIVAL_TIMEOUT_S):
             raise SaleError(f"Only {self._arrived} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
-    def _burst(self, buyers: int) -> list[Answer]:
-        """One click of every buyer, all at once, and its answer."""
-        self._runner.send_message("open", {"number": self._number})
+    def _burst(self, buyers: int, opens_at: float) -> list[Answer]:
+        """One click of every buyer, all at once, and its answer; of a scheduled sale, the last answer."""
+        self._runner.send_message("open", {"number": self._number, "opens_at": opens_at})
         if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
             answers = counted(buyers, "answer")
             raise SaleError(f"Only {len(self._answers)} of {answers} came within {ANSWERS_TIMEOUT_S:g} s.")

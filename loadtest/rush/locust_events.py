@@ -117,7 +117,8 @@ class LocustHooks:
     def _plan(self) -> Plan:
         options = self._environment.parsed_options
         (buyer,) = self._environment.user_classes
-        return Plan(options.guards, options.stock, options.hold_ms, hosts=hosts_of(buyer.host), trusted=self._trusted)
+        asked = options.guards, options.stock, options.hold_ms, hosts_of(buyer.host)
+        return Plan(*asked, trusted=self._trusted, opens_in_s=options.opens_in)
 
     def _on_test_stopping(self, environment: Any, **_: Any) -> None:
         # Not test_stop: a distributed test fires that up to a second after its page has offered to start the next one.

@@ -115,7 +115,7 @@ def _check_form(form: Mapping[str, str]) -> None:
     """Raise SaleError for what Locust would take without looking."""
     if form.get("host"):
         hosts_of(form["host"])
-    for name in ("stock", "hold_ms"):
+    for name in ("stock", "hold_ms", "opens_in"):
         try:
             int(form.get(name, 0))
         except ValueError:

@@ -38,6 +38,7 @@ class RushOptions:
     buyers: int
     stock: int
     hold_ms: int
+    opens_in: int = 0
 
 
 def run_rush(
@@ -82,6 +83,7 @@ def _locust(options: RushOptions, hosts: Sequence[str], report: Path) -> list[st
         "--spawn-rate": options.buyers,
         "--stock": options.stock,
         "--hold-ms": options.hold_ms,
+        "--opens-in": options.opens_in,
         "--report": (report / COMPARISON).resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]

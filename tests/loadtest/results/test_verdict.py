@@ -59,6 +59,13 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
     assert verdict.exact == (example["verdict"] == "EXACT")
 
 
+def test_a_sale_before_the_opening_is_a_flaw() -> None:
+    """However exact the rest is; `received` is compared, since a click may be sent a moment before."""
+    answers = [replace(sold(number), received=99.0 + number) for number in range(2)]
+    verdict = judge(stock=2, stock_left=0, ledger=[entry(n) for n in range(2)], answers=answers, opens_at=100.0)
+    assert (verdict.sentence, verdict.exact) == ("1 sold before the opening", False)
+
+
 def test_a_counter_at_zero_does_not_hide_overselling() -> None:
     """Ten orders for one item, and the counter says 0: it is the ledger that counts."""
     verdict = rush(stock=1, left=0, orders=10)

@@ -105,7 +105,7 @@ def test_a_buyer_after_the_opening_waits_for_the_next_round(pool: BuyerPool, run
     """A buyer who enrols when the barrier is open is not invited to that burst, and is to the next one."""
     early = pool.add(HOSTS)
     runner.announce(1)
-    runner.hear("open", number=1)
+    runner.hear("open", number=1, opens_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
     assert (invited(late), first.expected) == ([], 1)
@@ -119,9 +119,9 @@ def test_an_opening_is_for_its_own_round(pool: BuyerPool, runner: Runner) -> Non
     runner.announce(1)
     runner.announce(2)
     first, second = invited(slot)
-    runner.hear("open", number=1)
+    runner.hear("open", number=1, opens_at=0.0)
     assert not second.gate.is_set()
-    runner.hear("open", number=2)
+    runner.hear("open", number=2, opens_at=0.0)
     assert second.gate.is_set()
     assert not first.gate.is_set()
 

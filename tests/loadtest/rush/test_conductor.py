@@ -31,6 +31,16 @@ BUYERS, STOCK = 60, 20
 SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 
 
+def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
+    """Buyers who click early, too early and on time: all learn when it opens, and the sale is exact."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=2")
+    (run,) = rush.runs().values()
+    assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
+    early, failures = rush.requests()["etcd", "not_open"]
+    assert early >= BUYERS // 3
+    assert failures <= early - BUYERS // 3, "who clicks early is told the truth; who is on time may find it opening"
+
+
 @pytest.mark.parametrize("processes", [[], ["--processes", "2"]], ids=["one process", "two processes"])
 def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, processes: list[str]) -> None:
     """Without options it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0.
@@ -142,6 +152,7 @@ class Runner:
         ({"FLASHSALE_SALE": "another"}, {}, BUYERS, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, {}, BUYERS, "The ledger cannot be read: "),
         ({}, {"hold_ms": -3}, BUYERS, "--hold-ms is -3: give a number from 0 to 60000."),
+        ({}, {"opens_in_s": 31}, BUYERS, "--opens-in is 31: give a number from 0 to 30."),
         ({}, {"hold_ms": 60001}, BUYERS, "--hold-ms is 60001: give a number from 0 to 60000."),
         ({}, {"stock": -1}, BUYERS, "--stock is -1: give a number from 0."),
         ({}, {"guards": ["hope"]}, BUYERS, "The shop has no guard hope: choose from none, "),

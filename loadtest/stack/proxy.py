@@ -20,13 +20,10 @@ import threading
 import time
 from collections import deque
 from random import Random
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from loadtest.stack.ports import LOOPBACK, free_port
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from loadtest.stack.process import Lifetime
 
 REQUESTS = "requests"
 ANSWERS = "answers"
@@ -36,7 +33,7 @@ _CHUNK = 65536
 _CONNECT_S = 5.0
 
 
-class Proxy:
+class Proxy(Lifetime):
     """Listens on a free port of the loopback interface and forwards to `target`, ``HOST:PORT``."""
 
     def __init__(self, target: str, *, port: int = 0) -> None:
@@ -113,6 +110,9 @@ class Proxy:
             self._listener = None
         self.reset()
 
+    def stop(self) -> None:
+        self.refuse()
+
     def is_stalled(self, direction: str) -> bool:
         """Whether nothing is passed on in this direction; to be called with `gate` held."""
         return direction in self._stalled
@@ -145,15 +145,6 @@ class Proxy:
         for pipe in pipes:
             for half in (pipe.read, pipe.write):
                 threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.refuse()
 
 
 class _Piece(NamedTuple):

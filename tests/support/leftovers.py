@@ -17,7 +17,7 @@ def directories_of(processes: list[psutil.Process]) -> set[Path]:
 
 
 def users_of(directory: Path) -> list[psutil.Process]:
-    """Whoever was told of this directory, on the command line or in the environment: also who was started last."""
+    """The processes that were told of this directory, on the command line or in the environment, the last one too."""
     return [process for process in psutil.process_iter() if str(directory) in _told(process)]
 
 

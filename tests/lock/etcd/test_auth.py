@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, out_of_threads, put
+from tests.support.lock import WAIT_S, keys, out_of_threads, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import wait_until
 
@@ -86,20 +86,6 @@ def test_a_watch_that_is_refused_ends(shop: Client) -> None:
         list(shop.watch("elsewhere/"))
 
 
-def test_a_watch_that_is_refused_for_its_expired_token_is_the_last(shop: Client) -> None:
-    """etcd says of it what it says where one may not, so the token is got anew, also where no call ever needs one."""
-    shop.get_prefix("shop/")
-    time.sleep(TOKEN_S)
-
-    def stands() -> bool:
-        try:
-            return next(iter(shop.watch("shop/expired/"))) == []
-        except EtcdError:
-            return False
-
-    wait_until(stands)
-
-
 def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
     """The endpoint has answered: no other watch has to leave it."""
     with connect(f"{server.endpoint},{server.endpoint}", user="shop", password=SHOP_PASSWORD) as client:
@@ -159,13 +145,27 @@ def test_without_a_user_one_is_denied(server: LoginEtcd) -> None:
         client.get_prefix("shop/")
 
 
-def test_an_expired_token_is_renewed_for_all_threads(shop: Client) -> None:
-    """After a long silence, threads that find the token expired at the same moment all get their answers."""
-    shop.get_prefix("shop/")
-    time.sleep(TOKEN_S)
-    with ThreadPoolExecutor(20) as pool:
-        answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
-        assert all(answer.result(WAIT_S).revision for answer in answers)
+def test_an_expired_token_is_renewed_for_all_threads(server: LoginEtcd, shop: Client) -> None:
+    """After a long silence, threads that find the token expired at the same moment all get their answers.
+
+    etcd refuses a watch for it in the same words as one that may not be: its token, too, is got anew, although no call
+    ever needs one.
+    """
+    with connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as watching:
+        for client in (shop, watching):
+            client.get_prefix("shop/")
+        time.sleep(TOKEN_S)
+        with ThreadPoolExecutor(20) as pool:
+            answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
+            assert all(answer.result(WAIT_S).revision for answer in answers)
+
+        def stands() -> bool:
+            try:
+                return next(iter(watching.watch("shop/expired/"))) == []
+            except EtcdError:
+                return False
+
+        wait_until(stands)
 
 
 def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
@@ -198,30 +198,28 @@ def session(proxy: Proxy) -> Iterator[Session]:
         yield session
 
 
-def test_a_wait_outlives_its_token(session: Session, proxy: Proxy, root: Client) -> None:
-    """The token expires while a thread waits, and then the connection breaks: the turn still comes at once."""
-    with Session(root, ttl=60) as stranger, ThreadPoolExecutor(1) as pool:
+def test_a_wait_outlives_its_token(session: Session, server: LoginEtcd, proxy: Proxy, root: Client) -> None:
+    """The token expires while a thread waits, and then the connection breaks: the turn still comes at once.
+
+    Another process only holds, and calls nothing that would renew its token: its watch tells it that its key is gone.
+    """
+    with (
+        Session(root, ttl=60) as stranger,
+        connect(proxy.endpoint, user="shop", password=SHOP_PASSWORD) as other,
+        Session(other, ttl=600) as holding,
+    ):
+        held = Mutex(holding, "shop/hold").acquire(timeout=WAIT_S)
         hold = Mutex(stranger, "shop/wait").acquire(timeout=WAIT_S)
-        waiting = pool.submit(Mutex(session, "shop/wait").acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(root, "shop/wait")) == 2)
+        waiting = queue_up(root, Mutex(session, "shop/wait"))
         time.sleep(TOKEN_S)
         proxy.reset()
         hold.release()
+        root.delete(held.key, held.token)
         with waiting.result(AT_ONCE_S) as mine:
             assert keys(root, "shop/wait") == [mine.key]
-
-
-def test_a_holder_with_an_expired_token_learns_that_its_key_is_gone(
-    session: Session, proxy: Proxy, root: Client
-) -> None:
-    """A process that only holds calls nothing that would renew the token: its watch has to see to it."""
-    hold = Mutex(session, "shop/hold").acquire(timeout=WAIT_S)
-    time.sleep(TOKEN_S)
-    proxy.reset()
-    root.delete(hold.key, hold.token)
-    assert hold.lost.wait(AT_ONCE_S)
-    with pytest.raises(LockLost, match="deleted"):
-        hold.release()
+        assert held.lost.wait(AT_ONCE_S)
+        with pytest.raises(LockLost, match="deleted"):
+            held.release()
 
 
 def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:

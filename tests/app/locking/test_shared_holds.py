@@ -229,17 +229,6 @@ def test_an_unavailable_etcd_is_unavailable_for_all(make: Make, fresh_etcd: Etcd
     assert buy(app, "etcd-batch")["outcome"] == "sold"
 
 
-@each_guard
-def test_an_overtaken_hold_is_fenced_off(queue_up: QueueUp, sale: Sale, stranger: Mutex, guard: str) -> None:
-    """A hold that was overtaken in Redis is refused there for every buyer it serves, and nothing is written."""
-    with stranger.acquire(timeout=WAIT_S) as hold:
-        buyers = queue_up(guard, 3)
-        sale.client.set(sale.keys.fence, f"{hold.token + 1000:020d}")
-    assert told(buyers) == ["lock_lost"] * 3
-    assert all(f"{hold.token + 1000} was here before" in detail for detail in told(buyers, "detail"))
-    assert ledger(sale) == []
-
-
 def test_a_lost_answer_leaves_the_whole_group_in_doubt(
     queue_up: QueueUp, app: Flask, sale: Sale, stranger: Mutex
 ) -> None:

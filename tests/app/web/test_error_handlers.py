@@ -8,25 +8,22 @@ from flask.testing import FlaskClient
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
+    ("status", "requests"),
     [
-        ("GET", "/", 404),
-        ("GET", "/stock/", 404),
-        ("POST", "/nothing/here", 404),
-        ("GET", "/stock/reduce", 405),
-        ("DELETE", "/stock", 405),
-        ("OPTIONS", "/stock", 405),
-        ("PUT", "/livez", 405),
+        (404, ["GET /", "GET /stock/", "POST /nothing/here"]),
+        (405, ["GET /stock/reduce", "DELETE /stock", "OPTIONS /stock", "PUT /livez"]),
     ],
 )
-def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, method: str, path: str, status: int) -> None:
+def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, status: int, requests: list[str]) -> None:
     """A wrong address or method is answered as a problem that says what there is instead."""
-    answer = browser.open(path, method=method)
-    body = answer.get_json()
-    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json")
-    assert (body["status"], body["type"], body["instance"]) == (status, "about:blank", "shop-a")
-    hints = ["/stock/reduce"] if status == 404 else answer.headers["Allow"].split(", ")
-    assert all(hint in body["detail"] for hint in hints)
+    for request in requests:
+        method, path = request.split()
+        answer = browser.open(path, method=method)
+        body = answer.get_json()
+        assert (answer.status_code, answer.mimetype) == (status, "application/problem+json"), request
+        assert (body["status"], body["type"], body["instance"]) == (status, "about:blank", "shop-a")
+        hints = ["/stock/reduce"] if status == 404 else answer.headers["Allow"].split(", ")
+        assert all(hint in body["detail"] for hint in hints)
 
 
 def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:

@@ -115,7 +115,7 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
     looker.complaints.clear()
 
 
-def test_who_waits_and_who_holds(look: Look, sales: Sales) -> None:
+def test_holder_and_waiters_are_shown(look: Look, sales: Sales) -> None:
     """The holder is named with token and lease, waiters in order, and how many wait inside an instance."""
     looker = look()
     sales.rush(stock=STOCK, buyers=2 * BUYERS, hold_ms=HOLD_MS)

@@ -46,7 +46,7 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert looker("#timeline .level.over").get_attribute("d")
 
 
-def test_who_gave_up_is_told_apart(look: Look, tmp_path: Path) -> None:
+def test_buyers_that_gave_up_are_told_apart(look: Look, tmp_path: Path) -> None:
     """Beside UNDERSOLD stands how many buyers waited in vain: a figure, and a sentence."""
     record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
     verdict = "UNDERSOLD by 2, gave up: 20"

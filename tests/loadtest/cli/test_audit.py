@@ -44,7 +44,7 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     assert "1 buyer without an answer:\n    ada" in done.output
 
 
-def test_a_disturbed_record_blames_nobody(tmp_path: Path) -> None:
+def test_a_disturbed_record_blames_no_guard(tmp_path: Path) -> None:
     """A purchase from outside the rush is listed, and is not a broken promise."""
     record = Record.read(DATA / "rush-etcd.json")
     record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))

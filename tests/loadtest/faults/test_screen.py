@@ -65,7 +65,7 @@ def test_the_room_sees_what_happens(seen: Snapshot, words: list[str]) -> None:
     assert len(lines) == 2 + len(seen.participants) + (seen.redis_lock is not None) + (not seen.etcd)
 
 
-def test_who_holds_and_who_waits_is_seen() -> None:
+def test_holder_and_waiters_are_seen() -> None:
     """The holder and the number of those behind; nothing is claimed of what cannot be seen."""
     assert (snapshot().holder, snapshot().waiters) == ("shop-a", 10)
     assert (snapshot(redis_lock=Lease(1, 2)).holder, snapshot(redis_lock=Lease(1, 2)).waiters) == ("redis-lock", None)

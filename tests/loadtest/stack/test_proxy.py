@@ -131,7 +131,7 @@ def test_a_connection_is_reset(proxy: Proxy) -> None:
         assert ask(new, b"two") == b"two"
 
 
-def test_nobody_listens_until_it_is_started_again(proxy: Proxy) -> None:
+def test_the_port_is_free_until_it_is_started_again(proxy: Proxy) -> None:
     """While it refuses, the port is free; started again, it is the same port."""
     proxy.refuse()
     assert not is_occupied(proxy.port)

@@ -16,6 +16,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from weakref import WeakValueDictionary
 
 from lock.errors import AdmissionConflict, EtcdError, LockError, LockLost
@@ -26,6 +27,7 @@ from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.view import QueueView
 from lock.runtime.clock import now
+from lock.runtime.interrupts import run_uninterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +88,8 @@ class WaitQueue:
         Returns:
             Whether those that may hold now are ours, so that no other process waits for the deletion.
         """
-        with self._lock:
-            self._view.discard(key, create_revision)
-            called = self._call()
-            return bool(called) and all(key in self._tickets for key in called)
+        # An interrupt halfway would lose a call: the next ones would wait for an audit.
+        return run_uninterrupted(partial(self._hand_over, key, create_revision))
 
     def cancel(self, failure: Callable[[], LockError]) -> None:
         """End the wait of every ticket that waits; holds go on."""
@@ -245,6 +245,12 @@ class WaitQueue:
         self._fail(gone)
         self._refuse(refused)
         return news
+
+    def _hand_over(self, key: str, create_revision: int) -> bool:
+        with self._lock:
+            self._view.discard(key, create_revision)
+            called = self._call()
+            return bool(called) and all(key in self._tickets for key in called)
 
     # With the lock held
 

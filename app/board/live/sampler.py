@@ -26,6 +26,7 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, LedgerReading, Order
 from app.board.sources.locust import UNREACHABLE, Locust
+from app.board.sources.opening import Opening, read_opening
 from app.board.sources.poller import Poller
 from app.board.sources.queue import TIMEOUT, Queue, read_queue
 from app.board.sources.section_tail import Section, SectionTail
@@ -57,7 +58,7 @@ class Sampler(threading.Thread):
         super().__init__(name="sampler", daemon=True)
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
-        self._redis = connect_redis(shop.redis_url, connections=2, timeout=TIMEOUT)
+        self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
         self._reader, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[LedgerReading | None]()
         self._record = OpeningRecord(self._etcd, shop.sale)
@@ -66,6 +67,12 @@ class Sampler(threading.Thread):
         name = f"flash-sale/{shop.sale}"
         self._queue: Poller[Queue] = Poller(
             "etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S
+        )
+        self._opening: Poller[Opening | None] = Poller(
+            "opening",
+            lambda: read_opening(self._etcd, self._redis, shop.sale),
+            errors=(LockError, redis.RedisError),
+            every_s=4 * EVERY_S,
         )
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
@@ -82,7 +89,7 @@ class Sampler(threading.Thread):
         self._published_at = 0.0
 
     def run(self) -> None:
-        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._locust, *self._instances.pollers]
+        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust, *self._instances.pollers]
         for poller in pollers:
             poller.start()
         while not self._closed.is_set():
@@ -105,7 +112,7 @@ class Sampler(threading.Thread):
         if generation != self._confirmed:
             with suppress(LockError):  # etcd is asked elsewhere, too, and its absence told there
                 opened = self._record.read().get(DEFAULT_ITEM)
-                if opened and opened.generation != generation:
+                if opened and generation not in (opened.generation, opened.opening.generation):
                     raise SaleLost
                 self._confirmed = generation
         self._readings.put(reading)
@@ -188,6 +195,7 @@ class Sampler(threading.Thread):
         return {
             "unavailable": {"redis": ledger.error, "etcd": queue.error},
             "sale": self._run.summary() if self._run else None,
+            "opening": self._opening.latest.value,
             "queue": queue.value.as_json() if queue.value else None,
             "redis_lock_ms": self._lock_ms,
             "instances": instances,

@@ -31,6 +31,17 @@ export function toneOf(verdict) {
 // "EXACT" is not yet the last word while items are left and buyers may come.
 export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);
 
+function beforeTheFirst({ initial }, opening) {
+  const items = plural(initial, "item");
+  const at = (ms) => new Date(ms).toISOString().slice(11, 23);
+  if (opening?.opened_at_ms) return { tone: "ready", word: `${items} for sale`, lead: `Opened at ${at(opening.opened_at_ms)} UTC. Nothing is sold yet.` };
+  if (!opening) return { tone: "ready", word: `${items} for sale`, lead: "Nothing is sold yet." };
+  if (!opening.opens_at_ms) return { tone: "ready", word: "Closed", lead: `${items} for sale after a reset or at a set time.` };
+  const left = Math.max(0, Math.ceil((opening.opens_at_ms - Date.now()) / 1000));
+  const leader = opening.leader ? `${opening.leader} leads, and will open the sale.` : "The instances elect a leader.";
+  return { tone: "ready", word: `Opens in ${left} s`, lead: `${items}, at ${at(opening.opens_at_ms)} UTC. ${leader}` };
+}
+
 // The sentence of the page: { tone, word, lead }.
 export function headline(view) {
   const { sale, guard } = view;
@@ -38,7 +49,7 @@ export function headline(view) {
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
   if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {
-    return { tone: "ready", word: `${plural(sale.initial, "item")} for sale`, lead: "Nothing is sold yet." };
+    return beforeTheFirst(sale, view.opening);
   }
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from app import services
 from app.board.live import sampler
 from app.board.sources.queue import Queue, read_queue
 from app.sales.sale import Sale
@@ -145,3 +146,17 @@ def test_a_slow_etcd_holds_up_nothing_else(app: Flask, watch: Watch, monkeypatch
     assert watcher.wait_orders(1)["queue"] is None
     arrived.set()
     watcher.wait(lambda now: now["queue"])
+
+
+def test_a_scheduled_opening_is_counted_down_to(app: Flask, sale: Sale, watch: Watch) -> None:
+    """The board tells when the sale opens and which instance leads, and then when it was opened."""
+    watcher, client = watch(), app.test_client()
+    assert client.post("/sale/schedule?stock=3&opens_in_s=2").status_code == 200
+    services.of(app).opener.start()
+    now = watcher.wait(lambda now: (now["opening"] or {}).get("leader"))
+    assert (now["opening"]["leader"], now["sale"]["initial"], now["sale"]["orders"]) == ("shop-a", 3, 0)
+    opens_at_ms = now["opening"]["opens_at_ms"]
+    now = watcher.wait(lambda now: (now["opening"] or {}).get("opened_at_ms"))
+    assert 0 <= now["opening"]["opened_at_ms"] - opens_at_ms < 3000
+    assert now["unavailable"] == {"redis": None, "etcd": None}
+    assert sale.snapshot().stock == 3

@@ -135,14 +135,16 @@ class Opener(threading.Thread):
         self._end_watch: Callable[[], None] = lambda: None
 
     def run(self) -> None:
+        said = ""
         while not self._closing.is_set():
             try:
                 self._await_schedule()
                 if not self._closing.is_set():
                     self._lead()
             except (LockError, redis.RedisError, PurchaseError) as error:
-                if not self._closing.wait(RETRY_S):
-                    logger.warning("opener: %s", error)
+                if not self._closing.wait(RETRY_S) and str(error) != said:  # once, however long etcd is unavailable
+                    said = str(error)
+                    logger.warning("opener: %s", said)
 
     def close(self) -> None:
         """Take part no more; a leader resigns. The session's `cancel_waiters` ends a candidacy."""

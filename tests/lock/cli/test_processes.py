@@ -19,7 +19,7 @@ from lock.cli import guardian
 from lock.cli.exit_codes import Exit
 from tests.support.lock import keys
 from tests.support.terminal import WAIT_S, Terminal
-from tests.support.waiting import has_ended, wait_until
+from tests.support.waiting import freeze, has_ended, wait_until
 
 LOCK = [sys.executable, "-m", "lock"]
 
@@ -104,18 +104,21 @@ def test_a_killed_guardian_ends_the_command(client: Client, job: Start, name: st
     assert keys(client, name) == []
 
 
-@pytest.mark.parametrize("process", ["keeper", "guardian"])
-def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(
-    client: Client, job: Start, name: str, process: str
-) -> None:
-    """A keeper that is stopped cannot renew, so the guardian ends the command; and the other way round."""
+def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -> None:
+    """A keeper that is stopped cannot renew, so the guardian ends the command."""
     started = job(SCATTERED["a job"], "--ttl", "1")
-    frozen = psutil.Process(getattr(started, process).pid)
-    frozen.suspend()
-    if process == "guardian":
-        client.delete(keys(client, name)[0], None)
+    freeze(started.keeper)
     wait_until(lambda: all(map(has_ended, started.processes)), timeout=WAIT_S)
-    frozen.resume()
+    started.keeper.send_signal(signal.SIGCONT)
+    assert started.keeper.wait(WAIT_S) == Exit.LOST
+    assert started.has_ended()
+
+
+def test_a_lost_lock_ends_the_command_of_a_frozen_guardian(client: Client, job: Start, name: str) -> None:
+    """A guardian that is stopped cannot end the command, so the keeper ends both."""
+    started = job(SCATTERED["a job"])
+    started.guardian.suspend()
+    client.delete(keys(client, name)[0], None)
     assert started.keeper.wait(WAIT_S) == Exit.LOST
     assert started.has_ended()
 

@@ -6,6 +6,7 @@ release at SIGTERM.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -120,7 +121,8 @@ class Contender:
 
     def __exit__(self, *exc_info: object) -> None:
         for child in self.children():
-            child.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ends with the guardian, which may be killed first
+                child.kill()
         self.kill()
         self._reader.join(WAIT_S)
         for stream in (self._process.stdout, self._process.stderr):

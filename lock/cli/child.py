@@ -84,13 +84,14 @@ class Child:
         self._guardian.wait()
 
     def _listen(self, over: threading.Event) -> None:
-        for line in self._messages:
-            what, value = json.loads(line)
-            if what == "failed":
-                self._failure = OSError(value, os.strerror(value))
-            else:
-                self._code = Exit.SIGNALLED - value if value < 0 else value
-            break
+        with contextlib.suppress(ConnectionResetError):  # the guardian was killed before it had read all
+            for line in self._messages:
+                what, value = json.loads(line)
+                if what == "failed":
+                    self._failure = OSError(value, os.strerror(value))
+                else:
+                    self._code = Exit.SIGNALLED - value if value < 0 else value
+                break
         over.set()
 
     def _tell(self, what: str, value: float) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lock import Client
+from lock import Client, Mutex, Session
 from lock.cli import guardian
+from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import keys
+from tests.support.lock import in_thread, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import freeze, has_ended, wait_until
 
@@ -102,6 +103,21 @@ def test_a_killed_guardian_ends_the_command(client: Client, job: Start, name: st
     assert started.keeper.wait(WAIT_S) == Exit.FAILED
     assert started.has_ended()
     assert keys(client, name) == []
+
+
+def test_a_guardian_killed_before_it_has_read_all_is_noticed(
+    session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel resets its socket then, instead of closing it; the keeper sees that it is alone all the same."""
+    monkeypatch.setattr(guardian, "adopt_orphans", lambda: None)
+    before = set(psutil.Process().children())
+    with Mutex(session, name).acquire(timeout=WAIT_S) as hold, Child(["true"], grace=0) as child:
+        [process] = set(psutil.Process().children()) - before
+        process.suspend()
+        wait_until(lambda: process.status() == psutil.STATUS_STOPPED)
+        child.start({}, hold.remaining())
+        process.kill()
+        assert in_thread(lambda: child.wait(hold)).result(WAIT_S) is None
 
 
 def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -> None:

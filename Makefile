@@ -32,7 +32,7 @@ up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
 bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is short
 	@$(RUN) -m loadtest bench $(ARGS)
 
-bench-lock: setup-loadtest ##2 Measure the locks: ours, etcd's lock RPC, redis-py's
+bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, redis-py's
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 test: lint ##3 Run all checks and tests

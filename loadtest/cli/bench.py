@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,9 +15,10 @@ from rich.table import Table
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
-from loadtest.bench.locks.bench import CANDIDATES, LockResult, TurnsMissing
+from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
+from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import Bench
 from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
@@ -130,11 +132,12 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
     console = Console(width=max(Console().width, 100))
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
+        programs = _programs(candidates, directory, console)
         for count in waiters:
-            for candidate in candidates:
+            for candidate, program in programs.items():
                 console.print(f"{candidate}, {count} waiters ...", style="dim", end=" ")
                 try:
-                    results.append(measure_lock(candidate, count, etcd, redis, seconds))
+                    results.append(measure_lock(candidate, count, etcd, redis, seconds, program=program))
                     console.print(f"{results[-1].per_s:.0f} per s", style="dim")
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
@@ -142,3 +145,15 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
     console.print(f"written to {output}")
+
+
+def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
+    """The program of each candidate's workers, without those that this machine cannot run."""
+    programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
+    if GO in programs:
+        try:
+            programs[GO] = [str(compiled(directory))]
+        except GoMissing as error:
+            console.print(f"{GO}: skipped, for {error}", soft_wrap=True)
+            del programs[GO]
+    return programs

@@ -1,4 +1,4 @@
-"""Hand-overs per second of our locks, of the etcd server's lock RPC and of redis-py's Lock, in one run on one etcd.
+"""Hand-overs per second of our locks, of Go's, of etcd's lock RPC and of redis-py's Lock, in one run on one etcd.
 
 The yardstick is the rate of serial commits of that very etcd: a lock that passes through etcd at each hand-over
 cannot be faster. RPCs and watch messages are those the server itself has counted.
@@ -10,9 +10,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from rich.table import Table
 
@@ -25,10 +26,12 @@ import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 PROCESSES = 2
 _WARM_UP_S = 2.0
 _PATIENCE_S = 60.0
-_QUEUE_IN_ETCD = ("strict", "history", "asyncio", "semaphore", "read-write", "lock-rpc")
-CANDIDATES = ("strict", "history", "asyncio", "cohort", "semaphore", "read-write", "lock-rpc", "redis-lock")
+GO = "go"
+_QUEUE_IN_ETCD = ("strict", GO, "history", "asyncio", "semaphore", "read-write", "lock-rpc")
+CANDIDATES = ("strict", GO, "history", "asyncio", "cohort", "semaphore", "read-write", "lock-rpc", "redis-lock")
 _DELETED_KEYS = 200_000
 _KEYS_AT_ONCE = 100
+PYTHON = (sys.executable, "-m", "loadtest.bench.locks.worker")
 
 
 class TurnsMissing(Exception):
@@ -69,12 +72,14 @@ def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
     return rate
 
 
-def measure(candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float) -> LockResult:
-    """Let two processes compete, and count once all of them queue."""
+def measure(
+    candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float, *, program: Sequence[str]
+) -> LockResult:
+    """Let two processes of the program compete, and count once all of them queue."""
     if candidate == "history":
         _delete_many_keys(etcd, f"{_name(candidate, waiters)}/")
     before = serial_commits(etcd.endpoint)
-    with _workers(candidate, waiters, etcd, redis, seconds) as workers:
+    with _workers(program, candidate, waiters, etcd, redis, seconds) as workers:
         for worker in workers:
             worker.stdout.readline()  # type: ignore[union-attr]
         _await_queue(candidate, waiters, etcd)
@@ -112,14 +117,12 @@ def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
 
 @contextmanager
 def _workers(
-    candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float
+    program: Sequence[str], candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float
 ) -> Iterator[list[subprocess.Popen[str]]]:
     name = _name(candidate, waiters)
     arguments = [candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
-    command = [sys.executable, "-m", "loadtest.bench.locks.worker", *arguments]
-    workers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
-    ]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen([*program, *arguments], **pipes) for _ in range(PROCESSES)]
     try:
         yield workers
     finally:
@@ -163,7 +166,7 @@ def _forget(etcd: Etcd, name: str) -> None:
 def table(results: list[LockResult]) -> Table:
     """The results as people read them; events are watch messages, all figures from "RPCs" on are per hand-over."""
     rpc = {result.waiters: result.per_s for result in results if result.candidate == "lock-rpc"}
-    rows = Table(title=f"Hand-overs of one lock between threads of {PROCESSES} processes")
+    rows = Table(title=f"Hand-overs of one lock between waiters of {PROCESSES} processes")
     for heading in ("lock", "waiters", "per s", "x commits", "x lock RPC", "RPCs", "events", "CPU ms", "longest wait"):
         rows.add_column(heading, justify="left" if heading == "lock" else "right", no_wrap=True)
     for r in results:

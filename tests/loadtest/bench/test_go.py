@@ -1,0 +1,39 @@
+"""Go's Mutex in the benchmark of the locks: skipped with a word where it cannot be compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from loadtest.bench.locks.go import GoMissing, compiled
+from loadtest.cli.main import cli
+
+
+def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says so, and why; the other locks are measured."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    output = tmp_path / "results.json"
+    locks = ["--candidate=go", "--candidate=strict"]
+    done = CliRunner().invoke(cli, ["bench-lock", *locks, "--waiters=2", "--seconds=0.1", f"--output={output}"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("go: skipped, for there is no Go toolchain on PATH (apt install golang-go ") == 1
+    assert output.read_text().count('"strict"') == 1
+    assert '"go"' not in output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("package", "reason"),
+    [("", "etcd's client for Go is not under "), ("src/go.etcd.io/etcd/clientv3/concurrency", "does not compile: no")],
+)
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, reason: str) -> None:
+    """A toolchain alone does not do, nor a client that does not go with it."""
+    toolchain = tmp_path / "go"
+    toolchain.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
+    toolchain.chmod(0o755)
+    (tmp_path / package).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("GOPATH", str(tmp_path))
+    with pytest.raises(GoMissing, match=reason):
+        compiled(tmp_path)

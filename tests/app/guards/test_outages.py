@@ -20,7 +20,7 @@ DEADLINE_S = 10.0  # a call of two seconds here and there, on a machine that is 
 @pytest.fixture
 def app(make: Callable[..., Flask], fresh_etcd: Etcd, fresh_redis: Redis) -> Flask:
     """A shop on servers of its own that has sold one item under the mutex."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=2.0)
+    app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=1.0)
     assert sells(app, "etcd")
     return app
 

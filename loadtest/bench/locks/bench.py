@@ -81,13 +81,13 @@ def measure(
     before = serial_commits(etcd.endpoint)
     with _workers(program, candidate, waiters, etcd, redis, seconds) as workers:
         for worker in workers:
-            worker.stdout.readline()  # type: ignore[union-attr]
+            _read_line(worker, candidate)
         _await_queue(candidate, waiters, etcd)
         calls, events = etcd_served(etcd)
         for worker in workers:
             worker.stdin.write("count\n")  # type: ignore[union-attr]
             worker.stdin.flush()  # type: ignore[union-attr]
-        counted = [json.loads(worker.stdout.readline()) for worker in workers]  # type: ignore[union-attr]
+        counted = [json.loads(_read_line(worker, candidate)) for worker in workers]
         calls_then, events_then = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
@@ -130,6 +130,14 @@ def _workers(
             worker.kill()
             worker.communicate()
         _forget(etcd, name)
+
+
+def _read_line(worker: subprocess.Popen[str], candidate: str) -> str:
+    assert worker.stdout is not None
+    line = worker.stdout.readline()
+    if not line:
+        raise TurnsMissing(f"{candidate}: a worker ended early")
+    return line
 
 
 def _name(candidate: str, waiters: int) -> str:

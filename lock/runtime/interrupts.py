@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import math
 import queue
 import sys
 import threading
@@ -20,7 +21,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from lock.runtime.clock import now
+
 T = TypeVar("T")
+
+_HEARING_S = 1.0
 
 _listed: dict[int, object] = getattr(threading, "_active", {})  # by `threading.enumerate`
 
@@ -64,10 +69,17 @@ class InterruptSafeEvent:
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it is set, for `timeout` seconds at most; whether it is."""
-        if not self._is_set:
+        """Until it is set, for `timeout` seconds at most; whether it is.
+
+        The main thread, which alone handles signals, wakes every second: the kernel may hand one to another thread.
+        """
+        until = math.inf if timeout is None else now() + timeout
+        longest = _HEARING_S if threading.get_ident() == threading.main_thread().ident else threading.TIMEOUT_MAX
+        while not self._is_set:
             with contextlib.suppress(queue.Empty):
-                self._wakeups.get(timeout=timeout)
+                self._wakeups.get(timeout=max(min(until - now(), longest), 0.0))
+            if now() >= until:
+                break
         return self._is_set
 
 

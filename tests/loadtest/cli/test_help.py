@@ -13,7 +13,8 @@ from tests.support.rushing import REPOSITORY
 
 def test_make_help_fits_a_small_terminal() -> None:
     """80 columns and 24 lines, with the prompt; the two commands that people need first come first."""
-    shown = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
+    command = ["make", "--no-print-directory", "help"]  # which a make around the tests would have print it
+    shown = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
     lines = shown.stdout.splitlines()
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 80

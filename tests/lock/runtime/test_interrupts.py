@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from lock import (
 )
 from lock.queue import wait_queue
 from lock.runtime.clock import now
+from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
 from tests.support.lock import WAIT_S, in_thread, keys, lock_threads
 from tests.support.waiting import wait_until
@@ -177,3 +179,32 @@ def swallows(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None
+
+
+def test_a_signal_that_another_thread_is_handed_ends_a_wait() -> None:
+    """Only the main thread handles signals, and nothing wakes it when the kernel chooses another thread."""
+
+    class Stopped(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    turn = InterruptSafeEvent()
+    late = threading.Timer(WAIT_S, turn.set)
+    late.start()
+    main = threading.get_ident()
+
+    def take_the_signal() -> None:
+        wait_until(lambda: sys._current_frames()[main].f_code is InterruptSafeEvent.wait.__code__)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    try:
+        in_thread(take_the_signal)
+        with pytest.raises(Stopped):
+            turn.wait(2 * WAIT_S)
+        assert not turn.is_set()
+    finally:
+        late.cancel()
+        signal.signal(signal.SIGUSR1, before)

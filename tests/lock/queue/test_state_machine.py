@@ -133,6 +133,9 @@ class Crowd(RuleBasedStateMachine):
             reader = hold.downgrade()
         except LockLost:
             assert hold.lost.is_set() or not self.etcd.has(hold.key, hold.token)
+            if hold.released:  # it was found lost on the way, and there is no reader
+                process.given_up.add((hold.key, hold.token))
+                process.holds.remove(hold)
         else:
             process.holds[process.holds.index(hold)] = reader
             assert (reader.key, reader.token) == (hold.key, hold.token)

@@ -70,7 +70,7 @@ class QueueView:
                 self._remove(kv.key)
             if deleted:
                 self._discarded.pop(kv.key, None)
-            else:
+            elif self._discarded.get(kv.key) != kv.create_revision:  # else overwritten before it was let go
                 self._keys[kv.key] = kv  # a key that is overwritten keeps its create revision and its place
                 for frontier in self._frontiers.values():
                     frontier.put(kv)

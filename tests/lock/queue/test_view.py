@@ -132,3 +132,12 @@ def test_a_forgotten_key_is_not_remembered_for_ever(view: QueueView) -> None:
     view.discard("b", 5)
     assert view.replace(Snapshot(12, [C]))
     assert view._discarded == {}
+
+
+def test_a_key_that_was_overwritten_before_it_was_let_go_does_not_come_back(view: QueueView) -> None:
+    """The event of the overwriting may be told after the hold is over: a reader that was a writer, for example."""
+    view.discard("a", 3)
+    view.apply([put("a", 3, 11)])
+    assert (order(view), view.revision) == ("bc", 11)
+    view.apply([gone("a", 12), put("a", 13)])
+    assert (order(view), view.revision) == ("bca", 13)

@@ -16,7 +16,7 @@ from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from tests.support.looking import PATIENCE_MS, Looker
-from tests.support.selling import Sales
+from tests.support.selling import Sales, open_sale
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -73,7 +73,8 @@ def locust(stack: Stack, tmp_path: Path) -> Iterator[LocustPage]:
 
 @pytest.fixture
 def sales(stack: Stack) -> Iterator[Sales]:
-    """Sends buyers, and knows what the ledger has."""
+    """Sends buyers, and knows what the ledger has; the sale is open, whatever the test before left."""
+    open_sale(stack)
     sales = Sales(stack)
     yield sales
     sales.close()

@@ -7,10 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from loadtest.stack.stack import Stack
+from tests.support.selling import open_sale
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Two shops with etcd and Redis for the whole run: reset the sale before use, and leave all of it running."""
+def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two shops with etcd and Redis for the whole run: leave all of it running."""
     with Stack(tmp_path_factory.mktemp("stack"), ports="free", env={"FLASHSALE_THREADS": "32"}) as running:
         yield running
+
+
+@pytest.fixture
+def stack(running_stack: Stack) -> Stack:
+    """The shared stack with an open sale, whatever the test before left: its purchases are over."""
+    open_sale(running_stack)
+    return running_stack

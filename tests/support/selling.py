@@ -12,6 +12,16 @@ from loadtest.bench.clients import Click, ClientPool
 from loadtest.results.answer import Answer
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
+from loadtest.target.shops import Shops
+
+STOCK = 300
+
+
+def open_sale(stack: Stack) -> None:
+    """Give the stack an open sale of `STOCK` items, once the purchases of earlier tests are over."""
+    shops = Shops(stack.urls)
+    shops.wait_until_idle(lambda _: None)
+    shops.reset(STOCK)
 
 
 class Sales:

@@ -31,9 +31,10 @@ BOARD = 'http://board/"><script>alert(1)</script>'
 
 
 @pytest.fixture(scope="module")
-def shown(stack: Stack) -> Iterator[Page]:
+def shown(running_stack: Stack) -> Iterator[Page]:
     """One Locust with its page for all tests that start rushes one after the other."""
-    env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log), FLASHSALE_BOARD_URL=BOARD)
+    log = str(running_stack.section_log)
+    env = environment(running_stack, FLASHSALE_SECTION_LOG=log, FLASHSALE_BOARD_URL=BOARD)
     with page(env) as running:
         yield running
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import urllib.request
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
+from loadtest.target.names import queue_name
 from loadtest.target.shops import SaleError, Shops, hosts_of, in_progress
+from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 
 
@@ -33,31 +33,36 @@ def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
         hosts_of(f"http://a:1,{text}" if text.strip(" ,") else text)
 
 
-@pytest.fixture
-def click(urls: list[str]) -> Iterator[None]:
-    """A purchase that takes a while, at the second shop."""
-    request = urllib.request.Request(f"{urls[1]}/stock/reduce?guard=none&hold_ms=1500", method="POST")
-    buyer = threading.Thread(target=lambda: urllib.request.urlopen(request, timeout=30).close())
-    buyer.start()
-    wait_until(lambda: in_progress(urls[1]))
-    yield
-    buyer.join()
+def test_purchases_in_progress_are_waited_for(stack: Stack, urls: list[str]) -> None:
+    """The caller is told how many there are, and afterwards there are none.
 
-
-@pytest.mark.usefixtures("click")
-def test_purchases_in_progress_are_waited_for(urls: list[str]) -> None:
-    """The caller is told how many there are, and afterwards there are none."""
+    The purchase waits for the lock, which is free once the caller was told.
+    """
     told: list[int] = []
-    Shops(urls).wait_until_idle(told.append)
+
+    def tell(count: int) -> None:
+        told.append(count)
+        session.close()
+
+    with (
+        connect(stack.etcd.endpoint) as client,
+        Session(client, ttl=10) as session,
+        ThreadPoolExecutor(1) as buyers,
+    ):
+        Mutex(session, queue_name("demo")).acquire()
+        answer = buyers.submit(Shops(urls[1:]).ask, "POST", "/stock/reduce?guard=etcd")
+        wait_until(lambda: answer.done() or in_progress(urls[1]), timeout=30)
+        Shops(urls).wait_until_idle(tell)
+        assert answer.result()["outcome"] == "sold"
     assert set(told) == {1}
     assert in_progress(urls[1]) == 0
 
 
-@pytest.mark.usefixtures("click")
-def test_the_wait_has_an_end(urls: list[str]) -> None:
-    """It names the instance that is busy still, with what is in progress there, and what to do."""
-    with pytest.raises(SaleError, match=rf"ended for 0 s at {urls[1]} \(1\): wait until they are over, or restart"):
-        Shops(urls).wait_until_idle(lambda _: None, timeout=0)
+def test_the_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the instances that are busy still, with what is in progress there, and what to do."""
+    monkeypatch.setattr(shops, "in_progress", {"a": 0, "b": 1, "c": 2}.__getitem__)
+    with pytest.raises(SaleError, match=r"ended for 0 s at b \(1\) and c \(2\): wait until they are over, or restart"):
+        Shops(["a", "b", "c"]).wait_until_idle(lambda _: None, timeout=0)
 
 
 def test_it_is_waited_as_long_as_purchases_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,16 +115,19 @@ def endpoints(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
-    """The address of Redis, and nothing that would change how the shop speaks to it."""
-    url = _split(text)
-    if url.scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("give a URL such as redis://127.0.0.1:6379/0")
-    if url.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", url.path):
-        raise ValueError("end it with the number of a database, as in redis://127.0.0.1:6379/0")
-    # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
-    for option, _ in parse_qsl(url.query, keep_blank_values=True):
-        if not option.startswith("ssl_"):
-            raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* options are taken")
+    """The address of Redis, or of some nodes of a cluster, and nothing that would change how the shop speaks to it."""
+    scheme, _, nodes = text.partition("+cluster://")
+    for url in map(_split, [f"{scheme}://{node}" for node in nodes.split(",")] if nodes else [text]):
+        if url.scheme not in ("redis", "rediss") and (nodes or url.scheme != "unix"):
+            raise ValueError("give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT")
+        if nodes and (url.path or not url.hostname):
+            raise ValueError("give nodes of the cluster, such as redis+cluster://10.0.0.1:6379,10.0.0.2:6379")
+        if url.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", url.path):
+            raise ValueError("end it with the number of a database, as in redis://127.0.0.1:6379/0")
+        # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+        for option, _ in parse_qsl(url.query, keep_blank_values=True):
+            if not option.startswith("ssl_"):
+                raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* is taken")
     return text
 
 

@@ -26,6 +26,7 @@ __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
 MOST_ITEMS = 1_000_000
 MOST_KINDS = 1000
+MOST_SHARDS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class Settings:
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: how many different items are for sale, each with its own stock, ledger and lock.
+        shards: how many shards `etcd-sharded` divides the stock of an item over; the same on all instances.
         section_log: directory of the section log, see `app.telemetry.section_log`; None: no log.
         opener: whether a leader that opens the sale sends its token along, and Redis refuses a late one.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
@@ -57,6 +59,7 @@ class Settings:
     threads: int = 256
     workers: int = 1
     items: int = 1
+    shards: int = 4
     section_log: Path | None = None
     opener: str = "fenced"
 
@@ -90,6 +93,7 @@ class Settings:
             threads=read("THREADS", whole(1, 1024), cls.threads),
             workers=read("WORKERS", whole(1, 64), cls.workers),
             items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
+            shards=read("SHARDS", whole(1, MOST_SHARDS), cls.shards),
             section_log=read("SECTION_LOG", Path, None),
             opener=read("OPENER", choice("fenced", "unfenced"), cls.opener),
         )

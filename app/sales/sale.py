@@ -20,10 +20,16 @@ _PATIENCE_S = (0.02, 0.1)
 _CLOSED_S = 0.5  # so long etcd need not be asked again whether the sale is closed that Redis says is closed
 
 
-class Keys:
-    """Redis keys of one item of a sale. The braces keep one sale in one slot of a cluster.
+def shard_name(sale: str, number: int) -> str:
+    """What stands in the braces for a shard of a sale; shards count from zero."""
+    return f"{sale}/{number}"
 
-    The first item's keys are ``sale:{SALE}:stock`` and so on, those of item 7 ``sale:{SALE}:7:stock``.
+
+class Keys:
+    """Redis keys of one item in one slot: the treasury of a sale, or one of its shards.
+
+    The braces keep them in one hash slot of a cluster. The treasury's are ``sale:{SALE}:stock`` and so on, those of
+    item 7 ``sale:{SALE}:7:stock``. Shard 3 has the same keys under ``sale:{SALE/3}:``, see `shard_name`.
 
     Attributes:
         initial: items there were at the last reset.
@@ -33,6 +39,8 @@ class Keys:
         fence: the highest fencing token that was seen.
         generation: which opening of the sale this is, see `app.sales.opening`; without it there is no sale.
         answers: a hash from Idempotency-Key to the first answer, shared by all items.
+        transfers: the journal, a hash from a transfer's id to ``SHARD AMOUNT``: items that left here for that shard.
+        credited: a set of the ids of transfers that have arrived here.
         previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
         opener: a hash: the generation opened last by a leader, when, and the highest token that tried.
         lock: what redis-py's Lock holds.
@@ -49,6 +57,8 @@ class Keys:
         self.fence = prefix + "fence"
         self.generation = prefix + "generation"
         self.answers = whole + "answers"
+        self.transfers = prefix + "transfers"
+        self.credited = prefix + "credited"
         self.previous = prefix + "previous"
         self.previous_orders = prefix + "previous-orders"
         self.opener = whole + "opener"

@@ -24,6 +24,7 @@ EVERYTHING = {
     "THREADS": ("8", 8),
     "WORKERS": ("2", 2),
     "ITEMS": ("3", 3),
+    "SHARDS": ("8", 8),
     "OPENER": ("unfenced", "unfenced"),
     "SECTION_LOG": ("/var/section-log", Path("/var/section-log")),
 }
@@ -56,6 +57,8 @@ BAD = {
     "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a:1,b:65536", "a:0")],
     "does not speak TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
     "redis://": ["REDIS_URL=http://cache"],
+    "nodes of the cluster": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
+    "cluster://HOST:PORT": ["REDIS_URL=unix+cluster://a", "REDIS_URL=http+cluster://a:1"],
     "port from 1 to 65535": [f"REDIS_URL=redis://127.0.0.1:{value}" for value in ("abc/0", "99999", "0")],
     "number of a database": ["REDIS_URL=redis://cache/zero", "REDIS_URL=redis://cache/0/1"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
@@ -96,6 +99,7 @@ def test_the_least_and_the_most_are_taken(timeout: str, port: str, stock: str, i
         ("REDIS_URL", "redis://cache"),
         ("REDIS_URL", "rediss://:secret@[::1]:6380/15"),
         ("REDIS_URL", "unix:///run/redis.sock"),
+        ("REDIS_URL", "redis+cluster://user:secret@a:6379,b,[::1]:6380"),
     ],
 )
 def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) -> None:

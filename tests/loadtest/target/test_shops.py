@@ -42,14 +42,15 @@ def test_purchases_in_progress_are_waited_for(stack: Stack, urls: list[str]) -> 
 
     def tell(count: int) -> None:
         told.append(count)
-        session.close()
+        if not hold.released:
+            hold.release()
 
     with (
         connect(stack.etcd.endpoint) as client,
         Session(client, ttl=10) as session,
         ThreadPoolExecutor(1) as buyers,
     ):
-        Mutex(session, queue_name("demo")).acquire()
+        hold = Mutex(session, queue_name("demo")).acquire()
         answer = buyers.submit(Shops(urls[1:]).ask, "POST", "/stock/reduce?guard=etcd")
         wait_until(lambda: answer.done() or in_progress(urls[1]), timeout=30)
         Shops(urls).wait_until_idle(tell)

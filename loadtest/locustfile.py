@@ -25,7 +25,7 @@ from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.rush.barrier import BuyerPool, Round
 from loadtest.rush.conductor import CLICK_TIMEOUT_S
 from loadtest.rush.locust_events import LocustHooks
-from loadtest.target.shops import hosts_of
+from loadtest.target.shops import find, hosts_of
 
 buyer_pool = BuyerPool()
 hooks = LocustHooks(events, buyer_pool)
@@ -50,7 +50,7 @@ class Buyer(FastHttpUser):
     network_timeout = CLICK_TIMEOUT_S
 
     def __init__(self, environment: Any) -> None:
-        self.slot = buyer_pool.add(hosts_of(self.host))
+        self.slot = buyer_pool.add(find(hosts_of(self.host)))
         self.host = self.slot.host
         super().__init__(environment)
 
@@ -62,7 +62,7 @@ class Buyer(FastHttpUser):
         """One round: come, wait for everyone, click, and bring the answer home."""
         round = self.slot.rounds.get()
         self.connect()
-        buyer_pool.wait_for_everyone(round)
+        buyer_pool.wait_for_everyone(round, self.slot.buyer)
         gevent.sleep(self.slot.patience_s(round, time.time()))
         buyer_pool.report(round, self.shop(round))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.config.environment import Reader, address, host_names, http_urls, is_loopback, whole
+from app.config.environment import Reader, address, host_names, http_urls, is_loopback, service_urls, whole
 from app.config.settings import Settings
 
 INSTANCES = ("http://127.0.0.1:8080", "http://127.0.0.1:8090")
@@ -22,7 +22,7 @@ class BoardSettings:
         shop: the sale that is watched: its Redis, etcd, section log and administrator's token.
         host, port: where the board listens.
         names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
-        instances: base URLs of the shop's instances.
+        instances: base URLs of the shop's instances; see `app.board.sources.instances.find` for ``dns+http``.
         locust: base URL of Locust's page, which starts a rush.
         viewers: most viewers at once; each has its own thread.
         reports: directory with recorded runs to open; none are offered if None.
@@ -58,7 +58,7 @@ class BoardSettings:
             host=read("BOARD_HOST", address, shop.host),
             port=read("BOARD_PORT", whole(1, 65535), cls.port),
             names=read("BOARD_NAMES", host_names, shop.names),
-            instances=read("INSTANCES", http_urls, INSTANCES),
+            instances=read("INSTANCES", service_urls, INSTANCES),
             locust=read("LOCUST", http_urls, LOCUST)[0],
             viewers=read("BOARD_VIEWERS", whole(1, 1000), cls.viewers),
             reports=read("REPORTS", Path, None),

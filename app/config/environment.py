@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -103,6 +104,17 @@ def identifier(text: str) -> str:
     return text
 
 
+def secret_file(text: str) -> str:
+    """The secret in a file, as Docker and Kubernetes hand it over, without the blanks around it."""
+    try:
+        secret = Path(text).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"give a text file that can be read ({error})") from error
+    if not secret:
+        raise ValueError("give a file that is not empty")
+    return secret
+
+
 def endpoints(text: str) -> str:
     """Addresses of etcd, which is spoken to in plain text."""
     for endpoint in text.split(","):
@@ -136,6 +148,13 @@ def http_urls(text: str) -> tuple[str, ...]:
     urls = tuple(part.strip().rstrip("/") for part in text.split(","))
     if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) and _split(url) for url in urls):
         raise ValueError("give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090")
+    return urls
+
+
+def service_urls(text: str) -> tuple[str, ...]:
+    """The same, of which some may be ``dns+http://NAME:PORT``: a URL for each address that the name has."""
+    urls = tuple(part.strip().rstrip("/") for part in text.split(","))
+    http_urls(",".join(url.removeprefix("dns+") if url.startswith("dns+http:") else url for url in urls))
     return urls
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from app.config.environment import (
     label,
     redis_url,
     seconds,
+    secret_file,
     whole,
 )
 
@@ -27,6 +29,7 @@ __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 MOST_ITEMS = 1_000_000
 MOST_KINDS = 1000
 MOST_SHARDS = 64
+EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may listen alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,8 @@ class Settings:
     """How one instance of the shop is set up.
 
     Attributes:
-        instance: the name in every answer and log line.
+        instance: the name in every answer and log line; if not given, where it listens: host and port, and the
+            machine's name where it listens on all its addresses.
         names: host names under which the shop may be asked for, besides ``localhost`` and plain addresses.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
@@ -78,18 +82,19 @@ class Settings:
         read = Reader(environment)
         host = read("HOST", address, cls.host)
         port = read("PORT", whole(1, 65535), cls.port)
+        home = socket.gethostname() if host in EVERY_ADDRESS else host
         settings = cls(
             etcd_endpoints=read("ETCD_ENDPOINTS", endpoints, cls.etcd_endpoints),
             redis_url=read("REDIS_URL", redis_url, cls.redis_url),
             host=host,
             port=port,
             names=read("NAMES", host_names, ()),
-            instance=read("INSTANCE", label, f"{host}:{port}"),
+            instance=read("INSTANCE", label, f"{home}:{port}"[-64:]),
             sale=read("SALE", identifier, cls.sale),
             stock=read("STOCK", whole(0, MOST_ITEMS), cls.stock),
             lease_ttl=read("LEASE_TTL", whole(1, 3600), cls.lease_ttl),
             lock_timeout=read("LOCK_TIMEOUT", seconds, cls.lock_timeout),
-            admin_token=read("ADMIN_TOKEN", str, None),
+            admin_token=read("ADMIN_TOKEN", str, None) or read("ADMIN_TOKEN_FILE", secret_file, None),
             threads=read("THREADS", whole(1, 1024), cls.threads),
             workers=read("WORKERS", whole(1, 64), cls.workers),
             items=read("ITEMS", whole(1, MOST_KINDS), cls.items),

@@ -31,7 +31,7 @@ class Round:
     Attributes:
         number: rises with every round of a test.
         expected: buyers of this process that take part; a buyer that comes before the burst still does.
-        announced: how many of the arrived the master was told of.
+        unannounced: buyers that have arrived and that the master was not told of.
         gate: the barrier; open from the burst on.
         opens_at: when a scheduled sale opens, in seconds since the epoch; 0.0: it is open.
     """
@@ -41,7 +41,7 @@ class Round:
     hold_ms: int
     expected: int = 0
     arrived: int = 0
-    announced: int = 0
+    unannounced: list[str] = field(default_factory=list)
     answered: int = 0
     answers: list[Answer] = field(default_factory=list)
     gate: Event = field(default_factory=Event)
@@ -123,12 +123,13 @@ class BuyerPool:
             self._round.opens_at = msg.data["opens_at"]
             self._round.gate.set()
 
-    def wait_for_everyone(self, round: Round) -> None:
+    def wait_for_everyone(self, round: Round, buyer: str) -> None:
         """The barrier: returns for all buyers at once."""
         round.arrived += 1
+        round.unannounced.append(buyer)
         if round.arrived == round.expected:
-            self._tell("arrived", round, buyers=round.arrived - round.announced)
-            round.announced = round.arrived
+            self._tell("arrived", round, buyers=round.unannounced)
+            round.unannounced = []
         round.gate.wait()
 
     def report(self, round: Round, answer: Answer) -> None:

@@ -33,6 +33,7 @@ ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
 # The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
 CLICK_TIMEOUT_S = 60.0
+LOST_AFTER_S = 15  # a worker that was silent for so long is gone; one on a busy machine may be late by some seconds
 ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # twice: before a scheduled opening, and for the last click
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class Conductor:
         self.records: list[Record] = []
         self.notice = ""
         self._number = 0
-        self._arrived = 0
+        self._workers: dict[str, str] = {}  # of each buyer that came to the barrier, the Locust worker it is in
         self._answers: list[Answer] = []
         self._changed = Event()
         runner.register_message("arrived", self._on_arrived)
@@ -169,17 +170,22 @@ class Conductor:
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""
-        self._number, self._arrived, self._answers = self._number + 1, 0, []
+        self._number, self._workers, self._answers = self._number + 1, {}, []
         self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
-        if not self._wait(lambda: self._arrived >= buyers, ARRIVAL_TIMEOUT_S):
-            raise SaleError(f"Only {self._arrived} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
+        if not self._wait(lambda: len(self._workers) >= buyers, ARRIVAL_TIMEOUT_S):
+            came = len(self._workers)
+            raise SaleError(f"Only {came} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
     def _burst(self, buyers: int, opens_at: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; of a scheduled sale, the last answer."""
         self._runner.send_message("open", {"number": self._number, "opens_at": opens_at})
-        if not self._wait(lambda: len(self._answers) >= buyers, ANSWERS_TIMEOUT_S):
+        clicked = time.time()
+        if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, ANSWERS_TIMEOUT_S):
             answers = counted(buyers, "answer")
             raise SaleError(f"Only {len(self._answers)} of {answers} came within {ANSWERS_TIMEOUT_S:g} s.")
+        for buyer in self._lost():
+            lost = Answer(buyer, Outcome.ERROR, "lost worker", in_doubt=True, sent=clicked, received=time.time())
+            self._answers.append(lost)
         for answer in self._answers:
             if answer.status == 400:
                 raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
@@ -194,17 +200,26 @@ class Conductor:
             samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, waiters))
             self._listener.observed(snapshot)
 
+    def _lost(self) -> set[str]:
+        """Buyers without an answer whose Locust worker went down, as with its machine: what they bought is in doubt."""
+        workers = getattr(self._runner, "clients", None)
+        if workers is None:  # the buyers are in this process
+            return set()
+        living = {worker for worker, state in workers.items() if state.heartbeat > -LOST_AFTER_S}
+        waited_for = self._workers.keys() - {answer.buyer for answer in self._answers}
+        return {buyer for buyer in waited_for if self._workers[buyer] not in living}
+
     def _wait(self, happened: Callable[[], bool], timeout: float) -> bool:
         """Whether it happened within `timeout` seconds."""
         with Timeout(timeout, False):
             while not happened():
                 self._changed.clear()
-                self._changed.wait()
+                self._changed.wait(1.0)  # a worker goes down without a message
         return happened()
 
     def _on_arrived(self, environment: Any, msg: Any, **_: Any) -> None:
         if msg.data["number"] == self._number:
-            self._arrived += msg.data["buyers"]
+            self._workers |= dict.fromkeys(msg.data["buyers"], msg.node_id)
             self._changed.set()
 
     def _on_answers(self, environment: Any, msg: Any, **_: Any) -> None:

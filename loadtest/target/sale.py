@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import redis
@@ -74,7 +75,7 @@ class Sale:
             redis_url=os.environ.get("FLASHSALE_REDIS_URL") or "redis://127.0.0.1:6379/0",
             etcd=(os.environ.get("FLASHSALE_ETCD_ENDPOINTS") or "127.0.0.1:2379").split(",")[0].split("//")[-1],
             name=os.environ.get("FLASHSALE_SALE") or "demo",
-            admin_token=os.environ.get("FLASHSALE_ADMIN_TOKEN") or COMPOSE_TOKEN,
+            admin_token=_admin_token(),
             trusted=trusted,
         )
 
@@ -166,6 +167,20 @@ class Sale:
         with contextlib.suppress(*UNANSWERED, KeyError):
             found["etcd"] = get_json(f"http://{self._etcd}/version")["etcdserver"]
         return found
+
+
+def _admin_token() -> str:
+    """As the instances have it: of the environment, or of the file that it names. Raises SaleError."""
+    if file := os.environ.get("FLASHSALE_ADMIN_TOKEN_FILE"):
+        try:
+            written = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise SaleError(
+                f"FLASHSALE_ADMIN_TOKEN_FILE cannot be read ({error}): name the instances' file."
+            ) from error
+    else:
+        written = COMPOSE_TOKEN
+    return os.environ.get("FLASHSALE_ADMIN_TOKEN") or written
 
 
 def _base64(data: bytes) -> str:

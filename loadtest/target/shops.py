@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ LOOK_S = 0.2
 # Longer than the longest think time, a minute: even where all wait for one lock, one purchase ends within this time.
 STALL_TIMEOUT_S = 80.0
 _ADDRESSES = "each as http://HOST:PORT, separated by commas"
+_FRESH_S = 2.0  # so long the addresses of a name are believed
 RESET, SCHEDULE = "/stock/reset", "/sale/schedule"
 _JSON = {"Content-Type": "application/json"}
 UNANSWERED = (OSError, ValueError, HTTPException)
@@ -34,9 +37,9 @@ class Shops:
     """Several instances that sell from one stock.
 
     Args:
-        hosts: their base URLs.
+        hosts: their base URLs, as `hosts_of` gives them.
         admin_token: sent with a reset or a schedule alone, and only to `trusted`.
-        trusted: the base URLs that may be told the token; all of `hosts` if not given.
+        trusted: those that may be told the token; all of `hosts` if not given.
     """
 
     def __init__(self, hosts: Sequence[str], *, admin_token: str = "", trusted: Container[str] | None = None) -> None:
@@ -55,8 +58,8 @@ class Shops:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
-        for host in self._hosts:
-            headers = self._headers(host) if path in (RESET, SCHEDULE) else _JSON
+        for configured, host in [(each, host) for each in self._hosts for host in find([each])]:
+            headers = self._headers(configured) if path in (RESET, SCHEDULE) else _JSON
             try:
                 return get_json(urllib.request.Request(host + path, data, headers, method=method))
             except urllib.error.HTTPError as error:
@@ -87,7 +90,7 @@ class Shops:
             SaleError: an instance does not answer, or its purchases do not end.
         """
         fewest, deadline = math.inf, math.inf
-        while busy := {host: count for host in self._hosts if (count := in_progress(host))}:
+        while busy := {host: count for host in find(self._hosts) if (count := in_progress(host))}:
             if sum(busy.values()) < fewest:
                 fewest, deadline = sum(busy.values()), time.monotonic() + timeout
             elif time.monotonic() > deadline:
@@ -115,8 +118,37 @@ def in_progress(host: str) -> int:
     return int(float(found[1]))
 
 
+def find(hosts: Sequence[str]) -> list[str]:
+    """The base URL of each instance: of ``dns+http://NAME:PORT``, one for each address that the name has now.
+
+    They are asked for by these addresses, which every instance serves: no name need be known to it. The board finds
+    them by the same rule (`app.board.sources.instances.find`).
+
+    Raises:
+        SaleError: a name has no address.
+    """
+    moment = int(time.monotonic() / _FRESH_S)
+    found = [_addresses(host, moment) if host.startswith("dns+") else [host] for host in hosts]
+    return list(dict.fromkeys(url for urls in found for url in urls))
+
+
+@lru_cache(maxsize=8)  # each of thousands of buyers asks
+def _addresses(url: str, moment: int) -> list[str]:
+    name = urlsplit(url)
+    port = name.port or 80
+    try:
+        answers = socket.getaddrinfo(name.hostname, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise SaleError(f"No instance is known by the name {name.hostname} ({error}): start them first.") from error
+    hosts = sorted(str(address[0]) for *_, address in answers)
+    return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host in hosts]
+
+
 def hosts_of(text: str) -> list[str]:
-    """Base URLs from a list with commas; ``http://`` may be left out. Raises SaleError."""
+    """Base URLs from a list with commas; ``http://`` may be left out. Raises SaleError.
+
+    One of them may be ``dns+http://NAME:PORT``, see `find`.
+    """
     hosts = [host.strip() for host in text.split(",") if host.strip()]
     urls = [(host if "://" in host else f"http://{host}").rstrip("/") for host in hosts]
     if not urls or not all(map(_is_address, urls)):
@@ -128,7 +160,7 @@ def _is_address(url: str) -> bool:
     """Whether a shop could be there."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https", "dns+http") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

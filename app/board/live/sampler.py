@@ -89,9 +89,15 @@ class Sampler(threading.Thread):
         self._published_at = 0.0
 
     def run(self) -> None:
-        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust, *self._instances.pollers]
-        for poller in pollers:
-            poller.start()
+        watchers: list[Poller[Any] | Instances] = [
+            self._ledger,
+            self._queue,
+            self._opening,
+            self._locust,
+            self._instances,
+        ]
+        for watcher in watchers:
+            watcher.start()
         while not self._closed.is_set():
             began = time.monotonic()
             try:
@@ -99,10 +105,10 @@ class Sampler(threading.Thread):
             except Exception:
                 logger.exception("a sample failed")
             self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
-        for poller in pollers:
-            poller.close()
-        for poller in pollers:
-            poller.join()
+        for watcher in watchers:
+            watcher.close()
+        for watcher in watchers:
+            watcher.join()
         self._redis.close()
         self._etcd.close()
 

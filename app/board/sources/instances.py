@@ -1,4 +1,4 @@
-"""The state of each instance: whether it answers, is busy, frozen or down."""
+"""The instances: where they are, and whether each answers, is busy, frozen or down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.locust import DIRECT
@@ -17,6 +19,7 @@ from app.board.sources.stack_client import StackClient
 
 TIMEOUT = 0.8
 EVERY_S = 1.0
+FIND_S = 2.0
 
 
 class State(str, Enum):
@@ -49,30 +52,66 @@ def ask_livez(url: str) -> Reach:
         return Reach(None, refused=isinstance(getattr(error, "reason", None), ConnectionRefusedError | socket.gaierror))
 
 
-class Instances:
-    """Watches all instances, each in its own thread.
+def find(urls: Sequence[str]) -> list[str]:
+    """The base URLs of the instances: ``dns+http://NAME:PORT`` is one for each address that the name has now.
 
-    Attributes:
-        pollers: the threads; start and close them.
+    They are asked for by their addresses, which every instance serves: no name need be known to it. The rush finds them
+    by the same rule (`loadtest.target.shops.find`). Raises OSError.
     """
+    found = dict.fromkeys(url for url in urls if not url.startswith("dns+"))
+    for name in map(urlsplit, urls):
+        if name.scheme == "dns+http":
+            answers = socket.getaddrinfo(name.hostname, name.port or 80, type=socket.SOCK_STREAM)
+            hosts = sorted(str(address[0]) for *_, address in answers)
+            found |= dict.fromkeys(f"http://{f'[{host}]' if ':' in host else host}:{name.port or 80}" for host in hosts)
+    return list(found)
+
+
+class Instances:
+    """Watches all instances, each in its own thread; `start` it, and `close` it. One thread looks at it."""
 
     def __init__(self, urls: tuple[str, ...], stack: StackClient | None) -> None:
-        self._names = {url: url.rpartition("//")[2] for url in urls}
-        self._reach = {
-            url: Poller(f"livez {url}", lambda url=url: ask_livez(url), errors=(), every_s=EVERY_S)  # type: ignore[misc]
-            for url in urls
-        }
+        self._found = Poller("find", lambda: find(urls), errors=(OSError,), every_s=FIND_S)
         self._states = Poller("stack", stack.states, errors=(OSError, ValueError), every_s=0.5) if stack else None
-        self.pollers: list[Poller[Any]] = [*self._reach.values(), *([self._states] if self._states else [])]
+        self._reach: dict[str, Poller[Reach]] = {}
+        self._names: dict[str, str] = {}
+        self._pollers: list[Poller[Any]] = [self._found, *([self._states] if self._states else [])]
+
+    def start(self) -> None:
+        """Begin to look for them."""
+        for poller in self._pollers:
+            poller.start()
+
+    def close(self) -> None:
+        """Ask no more; the threads end with the questions that they have asked."""
+        for poller in [*self._pollers, *self._reach.values()]:
+            poller.close()
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        for poller in [*self._pollers, *self._reach.values()]:
+            poller.join()
 
     def look(self, living: Sequence[WorkerStatus]) -> list[dict[str, Any]]:
         """All instances as the page shows them; `living` are the heartbeats of the processes that live."""
+        urls = self._found.latest.value
+        if urls is not None:  # or else those that were there before
+            self._follow(urls)
         return [self._look(url, poller.latest.value, living) for url, poller in self._reach.items()]
+
+    def _follow(self, urls: Sequence[str]) -> None:
+        """Watch these instances, and no others."""
+        for gone in self._reach.keys() - urls:
+            self._reach.pop(gone).close()
+        for url in (url for url in urls if url not in self._reach):
+            ask = partial(ask_livez, url)
+            self._reach[url] = Poller(f"livez {url}", ask, errors=(), every_s=EVERY_S)
+            self._reach[url].start()
 
     def _look(self, url: str, reach: Reach | None, living: Sequence[WorkerStatus]) -> dict[str, Any]:
         if reach is not None and reach.name is not None:
             self._names[url] = reach.name
-        name = self._names[url]
+        name = self._names.get(url, url.rpartition("//")[2])
         own = [beat for beat in living if beat.instance == name]
         states = (self._states.latest.value if self._states else None) or {}
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,30 @@ def test_everything_can_be_set() -> None:
     """Each variable reaches its setting, with spaces around it ignored."""
     given = Settings.from_environment({f"FLASHSALE_{name}": text for name, (text, _) in EVERYTHING.items()})
     assert vars(given) == {name.lower(): value for name, (_, value) in EVERYTHING.items()}
+
+
+def test_an_instance_on_all_addresses_has_the_name_of_its_machine() -> None:
+    """In containers, where all listen alike, no two have one name; a name that is too long keeps its end."""
+    for host in ("0.0.0.0", "::"):
+        named = Settings.from_environment({"FLASHSALE_HOST": host, "FLASHSALE_PORT": "8090"})
+        assert named.instance == f"{socket.gethostname()}:8090"[-64:]
+    assert Settings.from_environment({"FLASHSALE_HOST": "192.0.2.1"}).instance == "192.0.2.1:8080"
+
+
+def test_the_token_may_be_in_a_file(tmp_path: Path) -> None:
+    """As a secret is handed over: blanks around it do not count, the variable wins, and what fails has advice."""
+    file = tmp_path / "token"
+    given = {"FLASHSALE_ADMIN_TOKEN_FILE": str(file)}
+    with pytest.raises(
+        SettingsError, match=r"FLASHSALE_ADMIN_TOKEN_FILE is .*token': give a text file that can be read"
+    ):
+        Settings.from_environment(given)
+    file.write_text(" \n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="give a file that is not empty"):
+        Settings.from_environment(given)
+    file.write_text("s3cret\n", encoding="utf-8")
+    assert Settings.from_environment(given).admin_token == "s3cret"
+    assert Settings.from_environment({**given, "FLASHSALE_ADMIN_TOKEN": "other"}).admin_token == "other"
 
 
 BAD = {

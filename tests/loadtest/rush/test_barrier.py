@@ -133,12 +133,12 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
     runner.announce(1)
     (round,) = invited(slot)
     round.gate = Turnstile()
-    pool.wait_for_everyone(round)
+    pool.wait_for_everyone(round, "ada")
     assert runner.sent == []
-    pool.wait_for_everyone(round)
+    pool.wait_for_everyone(round, "bob")
     pool.add(HOSTS)
-    pool.wait_for_everyone(round)
-    assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (2, 1)]
+    pool.wait_for_everyone(round, "cleo")
+    assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
 
 
 def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 import redis
 
@@ -19,7 +21,7 @@ from loadtest.results.answer import Answer, Outcome
 from loadtest.results.audit import audit
 from loadtest.results.comparison import DEFAULT_GUARDS
 from loadtest.results.record import Record
-from loadtest.rush.conductor import Conductor, Plan, ProgressListener
+from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan, ProgressListener
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
 from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment, page
@@ -136,12 +138,47 @@ class Runner:
         self._number = data["number"]
         refused = Answer("ada", Outcome.ERROR, "shop-a", status=400, detail="The moon is not full.")
         if message == "round":
-            self._tell("arrived", buyers=BUYERS)
+            self._tell("arrived", buyers=[f"buyer-{number}" for number in range(BUYERS)])
         else:
             self._tell("answers", answers=[astuple(refused)] * BUYERS)
 
-    def _tell(self, message: str, **data: Any) -> None:
-        self._listeners[message](None, SimpleNamespace(data={"number": self._number, **data}))
+    def _tell(self, message: str, worker: str = "local", **data: Any) -> None:
+        self._listeners[message](None, SimpleNamespace(node_id=worker, data={"number": self._number, **data}))
+
+
+class Workers(Runner):
+    """A Locust with three workers, each with a buyer: one answers, one answers late, and one went down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        silent_s = {"well": 0, "late": LOST_AFTER_S - 1, "down": LOST_AFTER_S}
+        self.clients = {worker: SimpleNamespace(heartbeat=-seconds) for worker, seconds in silent_s.items()}
+
+    def send_message(self, message: str, data: dict[str, Any]) -> None:
+        self._number = data["number"]
+        if message == "round":
+            for worker in [*self.clients, "quit"]:
+                self._tell("arrived", worker, buyers=[f"of {worker}"])
+        else:
+            self._answer("well")
+            gevent.spawn_later(0.2, self._answer, "late")
+
+    def _answer(self, worker: str) -> None:
+        answer = Answer(f"of {worker}", Outcome.SOLD_OUT, "shop-a", sent=time.time(), received=time.time(), status=409)
+        self._tell("answers", worker, answers=[astuple(answer)])
+
+
+def test_buyers_of_a_worker_that_went_down_are_not_waited_for(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they bought is in doubt, as with an answer that is lost; a worker that is only late is waited for."""
+    for name, value in stack.client_environment.items():
+        monkeypatch.setenv(name, value)
+    plan = Plan(["etcd"], 0, hold_ms=0, hosts=stack.urls, trusted=[])
+    conductor = Conductor(Workers(), ProgressListener())
+    (run,) = conductor.compare(plan, buyers=4).runs
+    assert (run.outcomes["sold_out"], run.outcomes["error"], run.verdict) == (2, 2, "EXACT")
+    assert run.by_instance["lost worker"]["error"] == 2
+    doubted = {answer.buyer for answer in conductor.records[0].answers if answer.in_doubt}
+    assert doubted == {"of down", "of quit"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +14,8 @@ from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
 from loadtest.target.names import queue_name
-from loadtest.target.shops import SaleError, Shops, hosts_of, in_progress
+from loadtest.target.sale import Sale
+from loadtest.target.shops import SaleError, Shops, find, hosts_of, in_progress
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 
@@ -24,6 +29,55 @@ def urls(stack: Stack) -> list[str]:
 def test_hosts_are_separated_by_commas() -> None:
     """Blanks and slashes at the end do not matter, and http is understood."""
     assert hosts_of("http://a:1/, http://b:2,c:3") == ["http://a:1", "http://b:2", "http://c:3"]
+
+
+class Names:
+    """A resolver: it knows the addresses of one name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **addresses: Sequence[str]) -> None:
+        self._addresses = {name.replace("_", "."): each for name, each in addresses.items()}
+        monkeypatch.setattr(socket, "getaddrinfo", self._answer)
+        shops._addresses.cache_clear()
+
+    def _answer(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        if host not in self._addresses:
+            raise socket.gaierror("Name or service not known")
+        return [(0, 0, 0, "", (address, port)) for address in self._addresses[host]]
+
+
+def test_instances_are_found_by_the_name_of_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each address of the name is one instance, and is looked up again; one without an address is told in one line."""
+    hosts = hosts_of("dns+http://tasks.shop:8080,http://b:1")
+    Names(monkeypatch, tasks_shop=["10.0.1.9", "10.0.1.4", "10.0.1.4", "fd00::4"])
+    assert find(hosts) == ["http://10.0.1.4:8080", "http://10.0.1.9:8080", "http://[fd00::4]:8080", "http://b:1"]
+    moment = time.monotonic()
+    Names(monkeypatch)
+    monkeypatch.setattr(time, "monotonic", lambda: moment + 2 * shops._FRESH_S)
+    with pytest.raises(SaleError, match=r"No instance is known by the name tasks.shop \(Name or service not known\)"):
+        find(hosts)
+
+
+def test_the_token_goes_to_all_instances_of_a_trusted_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And to none of another name, even where it leads to the same address."""
+    Names(monkeypatch, ours=["127.0.0.1"], other=["127.0.0.1"])
+    sent: list[str | None] = []
+    monkeypatch.setattr(shops, "get_json", lambda request: sent.append(request.get_header("Authorization")))
+    for host in ("dns+http://ours:80", "dns+http://other:80"):
+        Shops([host], admin_token="s3cret", trusted=["dns+http://ours:80"]).reset(1)
+    assert sent == ["Bearer s3cret", None]
+
+
+def test_the_token_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The rush reads the instances' own file, and says so where it cannot."""
+    sent: list[str | None] = []
+    monkeypatch.setattr(shops, "get_json", lambda request: sent.append(request.get_header("Authorization")))
+    monkeypatch.delenv("FLASHSALE_ADMIN_TOKEN", raising=False)
+    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", str(tmp_path / "token"))
+    with pytest.raises(SaleError, match=r"FLASHSALE_ADMIN_TOKEN_FILE cannot be read .*: name the instances' file"):
+        Sale.from_environment(["http://a"], trusted=["http://a"])
+    (tmp_path / "token").write_text("s3cret\n", encoding="utf-8")
+    Sale.from_environment(["http://a"], trusted=["http://a"]).shops.reset(1)
+    assert sent == ["Bearer s3cret"]
 
 
 @pytest.mark.parametrize("text", ["", ",", " , ", "http://", "ftp://a", "http://a:b", "http://a:99999", "http://[::1"])

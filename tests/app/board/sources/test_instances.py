@@ -12,7 +12,7 @@ from flask import Flask
 
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
-from app.board.sources.instances import Instances, State
+from app.board.sources.instances import Instances, Reach, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.support.shops import buy
@@ -52,21 +52,51 @@ def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
     watched = Instances((answering, silent, away), stack=None)
-    for poller in watched.pollers:
-        poller.start()
+    netloc = silent.removeprefix("http://")
+    expected = [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
+    watched.start()
     try:
-        wait_until(lambda: all(poller.latest.value for poller in watched.pollers))
-        seen = [(each["name"], each["state"]) for each in watched.look([])]
-        netloc = silent.removeprefix("http://")
-        assert seen == [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
+        wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
         beat = WorkerStatus(at=0, instance=netloc, pid=7, threads=8, busy=8, queued=40, outcomes={})
         (busy,) = [each for each in watched.look([beat]) if each["url"] == silent]
         assert (busy["state"], busy["pids"], busy["busy"], busy["queued"]) == (State.BUSY, [7], 8, 40)
     finally:
-        for poller in watched.pollers:
-            poller.close()
-        for poller in watched.pollers:
-            poller.join(10)
+        watched.close()
+        watched.join()
+
+
+def test_instances_are_found_by_the_name_of_their_service(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each address of the name is an instance under its own name; what has left the name is watched no more.
+
+    While the name is not known at all, those that were there before are still shown.
+    """
+    port = int(answering.rpartition(":")[2])
+    refused: list[str | None] = []
+    addresses = ["127.0.0.3", "127.0.0.1", "127.0.0.1"]
+
+    def answer(host: str | None, port: int, *, type: int) -> list[tuple[object, ...]]:
+        if host != "tasks.shop" or not addresses:
+            refused.append(host)
+            raise socket.gaierror("Name or service not known")
+        return [(socket.AF_INET, type, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(instances, "FIND_S", 0.02)
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(instances, "ask_livez", lambda url: Reach(f"shop at {url}"))
+    watched = Instances((f"dns+http://tasks.shop:{port}",), stack=None)
+    watched.start()
+    try:
+        here, there = (f"shop at http://{address}:{port}" for address in ("127.0.0.1", "127.0.0.3"))
+        wait_until(lambda: [each["name"] for each in watched.look([])] == [here, there])
+        addresses[:] = []
+        wait_until(lambda: len(refused) > 1)
+        assert [each["name"] for each in watched.look([])] == [here, there]
+        addresses[:] = ["127.0.0.3"]
+        wait_until(lambda: [each["name"] for each in watched.look([])] == [there])
+    finally:
+        watched.close()
+        watched.join()
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("livez")])
 
 
 def test_frozen_instances_hold_nobody_up(silent: str, app: Flask, watch: Watch) -> None:

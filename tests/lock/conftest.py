@@ -18,9 +18,27 @@ import pytest
 
 from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
-from loadtest.stack.servers import Etcd
+from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Session, connect
 from tests.support.lock import WAIT_S
+
+
+@pytest.fixture(scope="session")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    """Three members for the whole run."""
+    with EtcdCluster(tmp_path_factory.mktemp("cluster")) as trio:
+        yield trio
+
+
+@pytest.fixture
+def cluster(trio: EtcdCluster) -> Iterator[EtcdCluster]:
+    """Three members that a test may kill; those that it leaves dead are started again."""
+    yield trio
+    dead = [member for member in trio.members if not member.running]
+    for member in dead:
+        member.launch()
+    for member in dead:
+        member.wait_ready()
 
 
 @pytest.fixture

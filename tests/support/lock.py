@@ -30,6 +30,11 @@ def keys(client: Client, name: str) -> list[str]:
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
 
 
+def await_keys(client: Client, name: str, number: int) -> None:
+    """Until so many keys are in a name's queue."""
+    wait_until(lambda: len(keys(client, name)) == number, timeout=WAIT_S)
+
+
 def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyValue:
     """A key made by hand, without a lease unless told otherwise."""
     kv = client.create(key, value, lease_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, connect
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
+from tests.lock.conformance.recipes import Loop
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import wait_until
 
@@ -30,7 +30,7 @@ KNOWN_FAILURES = {
     "test_m_a_signal_reaches_the_child": "swallows the signal until the child is done",
     "test_p_nothing_is_left": "leaves its lease to expire",
 }
-FAIL_QUICKLY = {"test_k_a_name_below_is_named", "test_p_nothing_is_left"}
+FAIL_QUICKLY = {"test_p_nothing_is_left"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
@@ -77,10 +77,11 @@ def queue(start: Contend, client: Client) -> Contend:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[EtcdCluster]:
-    """Three members of this test's own."""
-    with EtcdCluster(tmp_path) as cluster:
-        yield cluster
+def loop() -> Iterator[Loop]:
+    """An event loop in its own thread."""
+    loop = Loop()
+    yield loop
+    loop.close()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,22 +26,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Implementation:
-    """How to have it queue for a lock: as a command line."""
+    """How to have it queue for a lock: as a command line, with options of its own."""
 
     name: str
+    own: tuple[str, ...] = ()
 
-    def command(
-        self, lock: str, *child: str, ttl: int = 10, timeout: float | None = None, options: Sequence[str] = ()
-    ) -> list[str]:
+    def command(self, lock: str, *child: str, ttl: int = 10, timeout: float | None = None) -> list[str]:
         """Hold `lock`, or run `child` while it is held; wait for `timeout` seconds, as far as it can be told to."""
         program = [str(programs.etcdctl()), "lock"] if self.name == "etcdctl" else [sys.executable, "-m", "lock"]
         patience = f"--command-timeout={timeout}s" if self.name == "etcdctl" else f"--timeout={timeout}"
-        given = [f"--ttl={ttl}", *options, *([] if timeout is None else [patience])]
+        given = [f"--ttl={ttl}", *self.own, *([] if timeout is None else [patience])]
         return [*program, *given, lock, *(["--", *child] if child else [])]
 
 
 OURS = Implementation("python -m lock")
 ETCDCTL = Implementation("etcdctl")
+SHARED = Implementation("python -m lock --shared", ("--shared",))
+LIMITED = Implementation("python -m lock --limit=1", ("--limit=1",))
 
 
 class Contender:

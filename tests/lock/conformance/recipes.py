@@ -1,149 +1,198 @@
-"""The kinds of lock, each used in one way; `test_recipes.py` holds all of them to the same contract.
+"""Every recipe behind one face, for threads and for tasks: `test_recipes.py` holds all of them to one contract.
 
-A new kind is one class here, listed in `RECIPES`. One for asyncio runs its coroutines in a loop of its own thread, and
-gives its holds the methods of `Held`.
+A new recipe is one line of `RECIPES`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from lock import CohortMutex, Contender, Election, MultiLock, Mutex, ReentrantMutex, Session
-from tests.support.lock import WAIT_S
+import lock
+from lock import CancelToken, Contender, LockCancelled, Mutex, Session, aio
+from tests.lock.queue.rules import OneKind
+from tests.support.lock import WAIT_S, in_thread
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+ANY = 99
 
-class Held(Protocol):
-    """What every hold can do."""
 
-    @property
-    def lost(self) -> threading.Event:
-        """Set when it is lost."""
+@dataclass(frozen=True)
+class Recipe:
+    """How to make it from the namespace of `lock` or `lock.aio`, and how many of it hold at the same time."""
 
-    def remaining(self) -> float:
-        """Seconds for which it is surely ours."""
+    name: str
+    make: Callable[[Any, Session, str], Any]
+    together: int = 1
 
-    def ensure(self) -> None:
-        """Raise if it is not ours."""
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Have a callback called."""
+RECIPES = [
+    Recipe("mutex", lambda kit, session, name: kit.Mutex(session, name)),
+    Recipe("reentrant", lambda kit, session, name: kit.ReentrantMutex(session, name)),
+    Recipe("cohort", lambda kit, session, name: kit.CohortMutex(session, name)),
+    Recipe("multi", lambda kit, session, name: kit.MultiLock(session, [name])),
+    Recipe("election", lambda kit, session, name: kit.Election(session, name)),
+    Recipe("writer", lambda kit, session, name: kit.ReadWriteLock(session, name).write),
+    Recipe("reader", lambda kit, session, name: kit.ReadWriteLock(session, name).read, ANY),
+    Recipe("semaphore", lambda kit, session, name: kit.Semaphore(session, name, 2), 2),
+    Recipe("rule", lambda kit, session, name: kit.RuleLock(session, name, OneKind(), kind="blue"), ANY),
+]
+MUTEX, COHORT = RECIPES[0], RECIPES[2]
+USES = [(recipe, False) for recipe in RECIPES] + [(recipe, True) for recipe in RECIPES if recipe is not COHORT]
+IDS = [f"{recipe.name}-{'tasks' if tasks else 'threads'}" for recipe, tasks in USES]
+
+
+class Loop:
+    """An event loop in asyncio's debug mode, in its own thread. Each thread that uses it has a task there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_debug(True)
+        self._orders: dict[threading.Thread, asyncio.Queue[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, steps: Coroutine[Any, Any, Any]) -> Any:
+        """What these steps return, done by the task of the calling thread."""
+        outcome: Future[Any] = Future()
+        self._loop.call_soon_threadsafe(self._order, threading.current_thread(), steps, outcome)
+        return outcome.result(3 * WAIT_S)
+
+    def start(self, steps: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Have these steps done by their own task, which ends when the future is cancelled."""
+        return asyncio.run_coroutine_threadsafe(steps, self._loop)
+
+    def close(self) -> None:
+        """End it; no task of a lock may be left."""
+        for orders in self._orders.values():
+            self._loop.call_soon_threadsafe(orders.put_nowait, None)
+        wait_until(lambda: not asyncio.all_tasks(self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(WAIT_S)
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def _order(self, thread: threading.Thread, steps: Coroutine[Any, Any, Any], outcome: Future[Any]) -> None:
+        if thread not in self._orders:
+            self._orders[thread] = asyncio.Queue()
+            self._tasks.add(self._loop.create_task(self._serve(self._orders[thread])))
+        self._orders[thread].put_nowait((steps, outcome))
+
+    async def _serve(self, orders: asyncio.Queue[Any]) -> None:
+        while (order := await orders.get()) is not None:
+            await _do(*order)
+            del order  # or a hold that was dropped would live on in it
+
+
+async def _do(steps: Coroutine[Any, Any, Any], outcome: Future[Any]) -> None:
+    try:
+        outcome.set_result(await steps)
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+class TaskHold:
+    """A hold of `lock.aio` with the calls of one of `lock`; what blocks is done by the task of the thread."""
+
+    def __init__(self, loop: Loop, hold: Any) -> None:
+        self._loop, self._hold, self.lost = loop, hold, threading.Event()
+        hold.on_lost(self.lost.set)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hold, name)
 
     def release(self) -> None:
-        """Give it back."""
+        """Release it."""
+        self._loop.run(self._hold.release())
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exc_info: Any) -> None: ...
+    def __exit__(self, *exc_info: Any) -> None:
+        self._loop.run(self._hold.__aexit__(*exc_info))
 
 
-class Recipe:
-    """A lock of one kind, on one name; the base of all of them.
+class Face:
+    """One recipe on one name, with the same calls for threads and for tasks, which need a loop.
 
     Attributes:
         lock: the object under test.
-        can_try: whether it has `try_acquire`.
-        can_cancel: whether it has `cancel`.
+        cancelled: the error of a wait that was cancelled.
     """
 
-    can_try = True
-    can_cancel = True
+    def __init__(self, recipe: Recipe, tasks: bool, session: Session, name: str, loop: Loop | None = None) -> None:
+        self.recipe, self.session, self.name, self._loop = recipe, session, name, loop if tasks else None
+        self.lock = recipe.make(aio if tasks else lock, session, name)
+        self.cancelled: type[BaseException] = CancelledError if tasks else LockCancelled
 
-    def __init__(self, session: Session, name: str) -> None:
-        self.name = name
-        self.session = session
-        self.lock: Any = self.make()
+    def rival(self, session: Session) -> Face:
+        """What excludes it, in another session: the same recipe, or a mutex where several hold together."""
+        alone = self.recipe.together == 1
+        return Face(self.recipe if alone else MUTEX, alone and self._loop is not None, session, self.name, self._loop)
 
-    def make(self) -> object:
-        """The lock under test."""
-        raise NotImplementedError
+    def _acquiring(self, timeout: float | None, **options: Any) -> Any:
+        if self.recipe.name == "election":
+            return self.lock.campaign("value", timeout=timeout, **options)
+        return self.lock.acquire(timeout=timeout, **options)
 
-    def acquire(self, timeout: float | None = WAIT_S) -> Held:
+    def acquire(self, timeout: float | None = WAIT_S, **options: Any) -> Any:
         """Wait for it."""
-        held: Held = self.lock.acquire(timeout=timeout)
-        return held
+        if self._loop is None:
+            return self._acquiring(timeout, **options)
+        return TaskHold(self._loop, self._loop.run(_awaited(self._acquiring(timeout))))
 
-    def attempt(self) -> Held | None:
-        """Take it if it is free."""
-        held: Held | None = self.lock.try_acquire()
-        return held
+    def turn(self, note: Callable[[Any], object] = lambda held: None) -> Any:
+        """Wait for it, say so, and give it back; its token."""
+        with self.acquire() as held:
+            note(held)
+            return self.token(held)
+
+    def cancellable(self) -> tuple[Future[Any], Callable[[], object]]:
+        """A wait, and what cancels this one."""
+        if self.recipe is COHORT:
+            return in_thread(self.acquire), self.lock.cancel
+        if self._loop is None:
+            token = CancelToken()
+            return in_thread(self.acquire, cancel=token), token.cancel
+        waiting = self._loop.start(_awaited(self._acquiring(WAIT_S)))
+        return waiting, waiting.cancel
+
+    def can_try(self) -> bool:
+        """Whether it can be taken if it is free."""
+        return hasattr(self.lock, "try_acquire")
+
+    def attempt(self) -> Any:
+        """Take it if it is free, else None."""
+        if self._loop is None:
+            return self.lock.try_acquire()
+        hold = self._loop.run(self.lock.try_acquire())
+        return None if hold is None else TaskHold(self._loop, hold)
+
+    def contenders(self) -> list[Contender]:
+        """Holders and waiters."""
+        if not hasattr(self.lock, "contenders"):
+            return Mutex(self.session, self.name).contenders()
+        told = self._loop.run(self.lock.contenders()) if self._loop else self.lock.contenders()
+        found: list[Contender] = told[self.name] if isinstance(told, dict) else told
+        return found
 
     def token(self, held: Any) -> Any:
-        """The fencing token."""
-        return held.token
-
-    def contenders(self) -> list[Contender]:
-        """Holder and waiters."""
-        contenders: list[Contender] = self.lock.contenders()
-        return contenders
+        """The fencing token; None of a permit."""
+        return held.tokens[self.name] if hasattr(held, "tokens") else getattr(held, "token", None)
 
 
-class OfMutex(Recipe):
-    """`Mutex`."""
-
-    def make(self) -> object:
-        """See `Recipe`."""
-        return Mutex(self.session, self.name)
+def every(session: Session, name: str, loop: Loop) -> list[Face]:
+    """Each recipe, for threads and for tasks, each on its own name below this one."""
+    return [Face(*use, session, f"{name}/{of}", loop) for use, of in zip(USES, IDS, strict=True)]
 
 
-class OfReentrantMutex(Recipe):
-    """`ReentrantMutex`."""
-
-    def make(self) -> object:
-        """See `Recipe`."""
-        return ReentrantMutex(self.session, self.name)
-
-
-class OfCohortMutex(Recipe):
-    """`CohortMutex`; its tokens are pairs."""
-
-    can_try = False
-
-    def make(self) -> object:
-        """See `Recipe`."""
-        return CohortMutex(self.session, self.name)
-
-
-class OfMultiLock(Recipe):
-    """`MultiLock` of one name."""
-
-    def make(self) -> object:
-        """See `Recipe`."""
-        return MultiLock(self.session, [self.name])
-
-    def token(self, held: Any) -> Any:
-        """See `Recipe`."""
-        return held.tokens[self.name]
-
-    def contenders(self) -> list[Contender]:
-        """See `Recipe`."""
-        contenders: list[Contender] = self.lock.contenders()[self.name]
-        return contenders
-
-
-class OfElection(Recipe):
-    """`Election`: to lead is to hold."""
-
-    can_try = False
-    can_cancel = False
-
-    def make(self) -> object:
-        """See `Recipe`."""
-        return Election(self.session, self.name)
-
-    def acquire(self, timeout: float | None = WAIT_S) -> Held:
-        """See `Recipe`."""
-        held: Held = self.lock.campaign("value", timeout=timeout)
-        return held
-
-    def contenders(self) -> list[Contender]:
-        """See `Recipe`."""
-        return Mutex(self.session, self.name).contenders()
-
-
-RECIPES: tuple[type[Recipe], ...] = (OfMutex, OfReentrantMutex, OfCohortMutex, OfMultiLock, OfElection)
-EVERY = [recipe.__name__.removeprefix("Of") for recipe in RECIPES]
+async def _awaited(waiting: Any) -> Any:
+    return await waiting

@@ -13,11 +13,12 @@ from loadtest.stack import programs
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
 from lock.cli.exit_codes import Exit
+from lock.runtime.clock import now
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
+from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
 from tests.lock.conformance.test_queue import serve
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
-from tests.support.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, in_thread, keys
 
 TTL_S = 2
 
@@ -52,16 +53,19 @@ def patiently(connecting: Callable[[], Session]) -> Session:
                 raise
 
 
-def test_i_without_a_quorum_a_hold_is_lost_in_time(cluster: EtcdCluster, name: str) -> None:
-    """`lost` is set no later than the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
+def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: str, loop: Loop) -> None:
+    """Of each recipe, the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
     with connect(cluster.endpoints, timeout=1.0) as client, Session(client, ttl=TTL_S) as session:
-        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        holds = [face.acquire() for face in every(session, name, loop)]
         gone = kill_quorum(cluster)
-        no_renewal_after = time.monotonic()
-        assert hold.lost.wait(TTL_S + AT_ONCE_S)
-        assert time.monotonic() < no_renewal_after + TTL_S + 0.3
-        with pytest.raises(SessionLost):
-            hold.ensure()
+        no_renewal_after = now()
+        for hold in holds:
+            assert hold.lost.wait(TTL_S + AT_ONCE_S)
+        assert now() < no_renewal_after + TTL_S + AT_ONCE_S
+        for hold in holds:
+            for call in (hold.ensure, hold.release):
+                with pytest.raises(SessionLost):
+                    call()
         for member in gone:
             member.launch()
         for member in gone:
@@ -95,32 +99,34 @@ def test_j_a_member_restarts_while_five_wait(
     assert keys(observer, name) == []
 
 
-def test_j_the_leader_restarts_while_fifty_wait(cluster: EtcdCluster, observer: Client, name: str) -> None:
-    """Two sessions with 25 threads each wait while the leader is killed: all hold, in the order of queueing."""
+def test_j_the_leader_restarts_while_many_hold_and_wait(
+    cluster: EtcdCluster, observer: Client, name: str, loop: Loop
+) -> None:
+    """Fifty threads wait for a mutex, and one contender behind a hold of each recipe: no place is lost."""
     order: list[str] = []
-
-    def wait(mutex: Mutex) -> None:
-        with mutex.acquire(timeout=3 * WAIT_S) as hold:
-            order.append(hold.key)
-
     with (
         connect(cluster.endpoints) as one,
         connect(",".join(reversed(cluster.endpoints.split(",")))) as other,
         Session(one, ttl=10) as first,
         Session(other, ttl=10) as second,
     ):
-        hold = Mutex(first, name).acquire(timeout=WAIT_S)
-        mutexes = [Mutex(session, name) for session in (first, second)]
-        waits = [in_thread(wait, mutexes[number % 2]) for number in range(50)]
-        wait_until(lambda: len(keys(observer, name)) == 51, timeout=WAIT_S)
-        expected = keys(observer, name)
+        mutexes = [Face(MUTEX, False, session, f"{name}/fifty") for session in (first, second)]
+        holds = [mutexes[0].acquire(), *(face.acquire() for face in every(first, name, loop))]
+        rivals = [face.rival(second) for face in every(second, name, loop)]
+        waits = [in_thread(rival.turn) for rival in rivals]
+        waits += [in_thread(mutexes[place % 2].turn, lambda held: order.append(held.key)) for place in range(50)]
+        await_keys(observer, name, len(holds) + len(waits))
+        before, fifty = keys(observer, name), keys(observer, f"{name}/fifty")
         member = leader(cluster)
         member.kill()
         member.start()
-        hold.ensure()
-        assert expected[0] == hold.key
-        hold.release()
-        for done in waits:
-            done.result(WAIT_S)
-        assert order == expected[1:]
+        for hold in holds:
+            hold.ensure()
+        assert keys(observer, name) == before
+        assert not any(wait.done() for wait in waits)
+        for hold in holds:
+            hold.release()
+        for wait in waits:
+            wait.result(3 * WAIT_S)
+        assert order == fifty[1:]
         assert keys(observer, name) == []

@@ -13,13 +13,15 @@ import pytest
 
 from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import ETCDCTL, Implementation
+from tests.lock.conformance.implementations import ETCDCTL, LIMITED, OURS, SHARED, Implementation
 from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
 from tests.support.waiting import has_ended, wait_until
 
+EVERY_KIND = pytest.mark.parametrize("implementation", [OURS, SHARED, LIMITED, ETCDCTL], ids=lambda each: each.name)
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
 
 
+@EVERY_KIND
 def test_m_the_exit_code_passes_through(
     implementation: Implementation, client: Client, start: Contend, name: str
 ) -> None:
@@ -29,6 +31,7 @@ def test_m_the_exit_code_passes_through(
     assert start(implementation, name, "sh", "-c", "exit 7").ends()[0] == 7
 
 
+@EVERY_KIND
 def test_m_a_lost_lock_ends_the_child(
     implementation: Implementation, client: Client, queue: Contend, name: str
 ) -> None:
@@ -55,6 +58,7 @@ def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation,
             child.kill()
 
 
+@EVERY_KIND
 def test_m_an_interrupt_releases(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
     """Ctrl-C gives a lock back that is held without a command."""
     holder = queue(implementation, name)

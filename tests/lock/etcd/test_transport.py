@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import grpc
 import pytest
@@ -252,18 +251,18 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
         client.delete(kv.key, kv.create_revision)
 
 
-def test_a_member_without_a_leader_ends_its_watches(tmp_path: Path) -> None:
+def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> None:
     """It could keep them open in silence for ever; as we ask for a leader, it says that it has none (pitfall 14).
 
     Whatever it says to a call, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on.
     """
-    with EtcdCluster(tmp_path) as cluster, connect(cluster.members[0].endpoint) as client:
+    with connect(cluster.members[0].endpoint) as client:
         client.get_prefix("a/")
         changes = iter(client.watch("a/"))
         assert next(changes) == []  # it stands
         for member in cluster.members[1:]:
             member.kill()
-        for _ in range(40):
+        for _ in range(20):
             with pytest.raises(EtcdUnavailable):
                 client.get_prefix("a/", timeout=0.05)
         with pytest.raises(EtcdUnavailable):

@@ -34,14 +34,14 @@ threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # in a rush, all buyers connect at once
 keepalive = 60  # seconds; a buyer who waits for a while clicks without a new connection
-timeout = 0  # or the master may kill a worker that was frozen, before its next heartbeat
+timeout = 0  # or the master may kill a worker that was frozen
 graceful_timeout = 8  # Compose kills after 10
 forwarded_allow_ips = ""  # clients on loopback could send SCRIPT_NAME, and change the path
 control_socket_disable = True  # there is one per HOME, and two instances would fight over it
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
-# A worker that runs out of file descriptors while accepting dies, so it accepts no more than it has.
+# A worker that runs out of file descriptors dies, so it accepts no more connections than it has.
 _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 files = 8192 if most_files == resource.RLIM_INFINITY else min(8192, most_files)
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
@@ -52,7 +52,7 @@ logging.basicConfig(level=logging.INFO, format=line_format)
 
 
 class InstanceLogger(Logger):  # type: ignore[misc]
-    """gunicorn's log, with time and instance in every line as the shop has them."""
+    """gunicorn's log, with time and instance in every line as in the shop's."""
 
     datefmt = None
     error_fmt = line_format
@@ -63,21 +63,21 @@ logger_class = InstanceLogger
 
 
 def on_starting(server: Any) -> None:
-    """Make the directory in which the workers count together; a reload, which reads this file again, keeps it."""
+    """Make the directory for the metrics of several workers; a reload keeps it, though it reads this file again."""
     if settings.workers > 1:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Let SIGTERM end a worker that is still starting: it has inherited the master's handler, which would not."""
+    """Let SIGTERM end a worker that is still starting: the master's handler, which it inherits, would not."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Connect to etcd and Redis, and be ready for SIGTERM.
+    """Connect to etcd and Redis, and handle SIGTERM: refuse all purchases that wait.
 
-    On SIGTERM all waiting purchases are refused. Locks that are still held shortly before the master kills the worker
-    are given up: after a kill they would stay locked until the lease expires.
+    Locks that are still held shortly before the master kills the worker are released: after a kill they would stay
+    locked until the lease expires.
     """
     from app import services
     from app.server.heartbeat import Heartbeat
@@ -101,13 +101,13 @@ def post_worker_init(worker: Any) -> None:
         counted = made.metrics.outcomes
         worker.heartbeat = Heartbeat(settings.section_log, settings.instance, pool=worker.tpool, outcomes=counted)
         worker.heartbeat.start()
-    # What exists now stays: the garbage collector need not visit it again during a rush.
+    # The garbage collector need not visit what exists now during a rush.
     gc.collect()
     gc.freeze()
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Revoke the lease, so that no waiter has to wait until it expires."""
+    """Revoke the lease, so that waiters need not wait until it expires."""
     from app import services
 
     if hasattr(worker, "heartbeat"):

@@ -1,4 +1,4 @@
-"""The parts of one process of the shop, and how it begins and ends."""
+"""The parts of one process of the shop, its start and its end."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 
 
 class Services:
-    """Everything that the routes need; nothing is connected before it is used or warmed up."""
+    """Everything that the routes need; connects to no server before `warm_up` or the first request."""
 
     def __init__(self, settings: Settings) -> None:
-        # One to spare: a purchase that watches needs a second one if it has to open the sale.
+        # One to spare: a purchase that watches needs a second connection to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
         queue = f"flash-sale/{settings.sale}"
         self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
@@ -67,7 +67,7 @@ class Services:
         self.health = Health(settings, self.sessions)
 
     def warm_up(self) -> None:
-        """Connect now rather than at the first purchase, which tries again where this fails; await schedules."""
+        """Connect now rather than at the first purchase, which retries what fails here; start the opener."""
         try:
             warm_up(self.redis)
             self.sessions.session()
@@ -77,7 +77,7 @@ class Services:
         self.opener.start()
 
     def drain(self) -> None:
-        """Refuse all purchases that wait for a lock; those that hold one go on."""
+        """Refuse all purchases that wait for a lock; holders go on."""
         self.opener.close()
         self.sessions.drain()
 
@@ -91,7 +91,7 @@ class Services:
 
 
 def init_app(app: Flask, settings: Settings | None = None) -> Services:
-    """Make the services of `app`; `of` finds them again."""
+    """Make the services of `app`."""
     settings = settings or Settings.from_environment()
     app.config["INSTANCE"] = settings.instance
     made = app.extensions["services"] = Services(settings)

@@ -1,7 +1,6 @@
 """The live board: its own process, which watches one sale and shows it to all viewers.
 
-It is not part of the instances: during a locked rush all their threads wait, and a page served from there would freeze
-just when people look at it.
+An instance cannot serve it: in a locked rush all its threads wait, and the page would freeze.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def create_board(settings: BoardSettings | None = None) -> Flask:
-    """The board as a WSGI application; its sampler is in ``extensions["sampler"]``, and runs once it is started.
+    """Create the board as a WSGI application; its sampler, ``extensions["sampler"]``, is not started.
 
     Args:
         settings: those of the environment if None.

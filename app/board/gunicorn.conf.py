@@ -32,7 +32,7 @@ logging.basicConfig(level=logging.INFO, format=line_format)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Begin to sample; on SIGTERM send all viewers away, who would keep their threads for minutes."""
+    """Start the sampler; on SIGTERM end all streams, which would keep their threads for minutes."""
     sampler = worker.wsgi.extensions["sampler"]
     sampler.start()
     stop = signal.getsignal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""How the board is set up: ``FLASHSALE_*`` as the shop has it, and what the board alone needs."""
+"""The settings of the board: those of the shop, and its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ LOCUST = ("http://127.0.0.1:8089",)
 
 @dataclass(frozen=True, kw_only=True)
 class BoardSettings:
-    """How the board is set up.
+    """The settings of the board.
 
     Attributes:
         shop: the sale that is watched: its Redis, etcd, section log and administrator's token.
-        host, port: where the board listens.
-        names: host names under which its pages may be asked for, besides ``localhost`` and plain addresses.
+        names: host names of the board, besides ``localhost`` and plain addresses.
         instances: base URLs of the shop's instances; see `app.board.sources.instances.find` for ``dns+http``.
         locust: base URL of Locust's page, which starts a rush.
         viewers: most viewers at once; each has its own thread.
-        reports: directory with recorded runs to open; none are offered if None.
-        stack: socket of the local stack that can freeze and kill an instance; nothing can if None.
+        reports: directory with recorded runs to open.
+        stack: socket of the local stack, which can freeze and kill an instance.
     """
 
     shop: Settings = field(default_factory=Settings)
@@ -46,11 +45,7 @@ class BoardSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> BoardSettings:
-        """The settings that ``FLASHSALE_*`` describes; a variable that is unset or empty has its default.
-
-        Raises:
-            SettingsError: at least one variable cannot be used.
-        """
+        """Read ``FLASHSALE_*``; see `Settings.from_environment`."""
         shop = Settings.from_environment(environment)
         read = Reader(environment)
         settings = cls(

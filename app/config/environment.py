@@ -1,14 +1,11 @@
-"""Reading ``FLASHSALE_*``: one variable after the other, and all complaints at once.
-
-Error handling: whatever is wrong with the environment is collected and raised at once, as a `SettingsError` whose
-message says for each variable what was given and what to give instead.
-"""
+"""Read ``FLASHSALE_*`` one by one, and raise all problems as one `SettingsError`."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -18,11 +15,11 @@ D = TypeVar("D")
 
 
 class SettingsError(ValueError):
-    """Variables of the environment that cannot be used; one line for each."""
+    """Environment variables that cannot be used: one line for each says what was given and what to give instead."""
 
 
 class Reader:
-    """Reads one variable after the other and remembers what is wrong with them."""
+    """Reads variables and collects their problems."""
 
     SECRET = frozenset({"REDIS_URL", "ADMIN_TOKEN"})
 
@@ -58,7 +55,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def choice(*valid: str) -> Callable[[str], str]:
-    """One of several words."""
+    """One of the `valid` words."""
 
     def parse(text: str) -> str:
         if text not in valid:
@@ -76,7 +73,7 @@ def seconds(text: str) -> float:
 
 
 def address(text: str) -> str:
-    """Where to listen: an IP address or a host name, in small letters."""
+    """The address to listen on: an IP address or a host name, in lower case."""
     if not re.fullmatch(r"[A-Za-z0-9._:-]+", text):
         raise ValueError("give the address to listen on, such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     return text.lower()
@@ -91,14 +88,14 @@ def is_loopback(address: str) -> bool:
 
 
 def label(text: str) -> str:
-    """A name that people read."""
+    """A name for people."""
     if len(text) > 64 or not text.isprintable():
         raise ValueError("give a name of at most 64 printable characters, such as shop-a")
     return text
 
 
 def identifier(text: str) -> str:
-    """A name that goes into keys."""
+    """A name for keys."""
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
         raise ValueError("give at most 64 letters, digits, dots, dashes and underscores, such as demo")
     return text
@@ -116,7 +113,7 @@ def secret_file(text: str) -> str:
 
 
 def endpoints(text: str) -> str:
-    """Addresses of etcd, which is spoken to in plain text."""
+    """Addresses of etcd, without TLS."""
     for endpoint in text.split(","):
         if "https://" in endpoint:
             raise ValueError("give addresses without https://, because the shop does not speak TLS to etcd")
@@ -127,7 +124,7 @@ def endpoints(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
-    """The address of Redis, or of some nodes of a cluster, and nothing that would change how the shop speaks to it."""
+    """The address of Redis, or of some nodes of a cluster, without options that change deadlines or retries."""
     scheme, _, nodes = text.partition("+cluster://")
     for url in map(_split, [f"{scheme}://{node}" for node in nodes.split(",")] if nodes else [text]):
         if url.scheme not in ("redis", "rediss") and (nodes or url.scheme != "unix"):
@@ -167,12 +164,9 @@ def host_names(text: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> SplitResult:
-    """The parts of a URL; its port, if it has one, can be used."""
+    """The parts of a URL with a valid port, or without one."""
     url = urlsplit(text)
-    try:
-        usable = url.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ValueError("give a port from 1 to 65535")
-    return url
+    with suppress(ValueError):  # the port is no number, or too large
+        if url.port != 0:
+            return url
+    raise ValueError("give a port from 1 to 65535")

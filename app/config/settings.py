@@ -1,4 +1,4 @@
-"""The environment (``FLASHSALE_*``) as one validated, frozen value."""
+"""The settings of an instance: the environment as one validated, frozen value."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may lis
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How one instance of the shop is set up.
+    """The settings of one instance of the shop.
 
     Attributes:
-        instance: the name in every answer and log line; if not given, where it listens: host and port, and the
-            machine's name where it listens on all its addresses.
-        names: host names under which the shop may be asked for, besides ``localhost`` and plain addresses.
+        instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
+            it listens on all addresses.
+        names: host names of the shop, besides ``localhost`` and plain addresses.
         lease_ttl: seconds until etcd frees the lock of an instance that died; also the life of a Redis lock.
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
-        items: how many different items are for sale, each with its own stock, ledger and lock.
-        shards: how many shards `etcd-sharded` divides the stock of an item over; the same on all instances.
-        section_log: directory of the section log, see `app.telemetry.section_log`; None: no log.
-        opener: whether a leader that opens the sale sends its token along, and Redis refuses a late one.
+        items: number of different items, each with its own stock, ledger and lock.
+        shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
+        section_log: directory of the section log, see `app.telemetry.section_log`.
+        opener: "fenced" if the leader that opens the sale sends its token, so that Redis refuses a late leader.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
     """
 
@@ -74,7 +74,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """The settings that ``FLASHSALE_*`` describes; a variable that is unset or empty has its default.
+        """Read ``FLASHSALE_*``; a variable that is unset or empty has its default.
 
         Raises:
             SettingsError: at least one variable cannot be used.

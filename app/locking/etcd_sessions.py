@@ -1,9 +1,9 @@
-"""This process's connection to etcd: one client and one Session, made when first needed and made anew when lost.
+"""This process's connection to etcd: one client and one Session, made when first needed and again when lost.
 
-Made lazily, because gRPC does not survive a fork: gunicorn's master must not have it, and each worker has its own.
+Made lazily, because gRPC does not survive a fork: each worker of gunicorn has its own.
 
-Error handling: while one thread makes the session, all others wait for that one attempt and share its failure. If they
-took turns at an etcd that is away, each would wait out the deadlines of all before it.
+Error handling: while one thread makes the session, all others wait for that attempt and share its failure. If they
+took turns while etcd is unavailable, each would wait out the deadlines of all before it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class EtcdSessions:
 
     Args:
         endpoints: ``HOST:PORT`` of etcd, or several separated by commas.
-        sale: the name of the first item's mutex; all that use this name queue together, ``etcdctl lock`` included. The
-            name for item 7 is ``SALE:7``: with ``SALE/7``, the first item would wait for it, too.
-        ttl: seconds until etcd frees what this process holds, if it dies.
-        instance: the name others see in the queue.
+        sale: the name of the first item's mutex. The name for item 7 is ``SALE:7``: with ``SALE/7``, the first item
+            would wait for it, too.
+        ttl: seconds until etcd frees the locks of this process, if it dies.
+        instance: the name in the queue.
 
     Attributes:
         client: for other calls to the same etcd.
@@ -53,14 +53,13 @@ class EtcdSessions:
         self._lock = threading.Lock()
 
     def name(self, item: str = DEFAULT_ITEM) -> str:
-        """The name of an item's mutex."""
         return self._sale if item == DEFAULT_ITEM else f"{self._sale}:{item}"
 
     def mutex(self, item: str = DEFAULT_ITEM) -> Mutex:
-        """The mutex of an item: one object for as long as there is one session, so its `cancel` reaches all threads.
+        """The mutex of an item: one object for each session, so that its `cancel` reaches all threads.
 
         Raises:
-            EtcdUnavailable: there is no session, and none could be made.
+            EtcdUnavailable: no session could be made.
             ShuttingDown: `drain` was called.
         """
         return self._shared(self._mutexes, item, Mutex)
@@ -70,13 +69,13 @@ class EtcdSessions:
         return self._shared(self._cohorts, item, partial(CohortMutex, together=True))
 
     def multi(self, items: Iterable[str]) -> MultiLock:
-        """The mutexes of several items, to be locked together; raises as `mutex` does."""
+        """One lock over the mutexes of several items; raises as `mutex` does."""
         return MultiLock(self.session(), map(self.name, items))
 
     def _shared(self, mutexes: dict[str, AnyMutex], item: str, make: Callable[[Session, str], AnyMutex]) -> AnyMutex:
         session = self.session()
         with self._lock:
-            # Not "of another session": a thread that comes late with a lost one must not replace the mutex of the next.
+            # Not "of another session": a late thread with a lost session must not replace the mutex of the next one.
             mutex = mutexes.get(item)
             if mutex is None or mutex.session.lost.is_set():
                 mutex = mutexes[item] = make(session, self.name(item))
@@ -99,23 +98,20 @@ class EtcdSessions:
                 self._close_lost()
         session = attempt.result()
         with self._lock:
-            self.check_open()  # a drain cannot reach those who wait for a session that is still being made
+            self.check_open()  # a drain does not reach threads that wait for a session
         return session
 
     def check_open(self) -> None:
-        """Raise `ShuttingDown` if `drain` was called; a wait that is not one for etcd has to ask."""
+        """Raise `ShuttingDown` if `drain` was called; for waits that are not in etcd."""
         if self._draining:
             raise ShuttingDown(f"instance {self._instance} is shutting down")
 
     def _close_lost(self) -> None:
-        """Close the sessions that were lost, now that etcd answers again.
-
-        etcd extends all leases when it restarts: what is not revoked blocks the queue for a whole TTL.
-        """
+        """Close lost sessions, now that etcd answers: a restart extends all leases, and their keys would block."""
         with self._lock:
             lost, self._lost = self._lost, []
         for session in lost:
-            # In the background, because each may wait for an etcd that fails again.
+            # In the background, because etcd may fail again.
             threading.Thread(target=session.close, name="close-lost-session", daemon=True).start()
 
     def _make_session(self, attempt: Future[Session]) -> None:
@@ -125,15 +121,15 @@ class EtcdSessions:
             attempt.set_exception(error)
 
     def contenders(self, item: str = DEFAULT_ITEM) -> list[Contender]:
-        """The holder of an item's mutex and those that wait for it, in order; raises as `mutex` does."""
+        """The holder and the waiters of an item's mutex, in order; raises as `mutex` does."""
         return self.mutex(item).contenders()
 
     def ping(self, *, timeout: float) -> None:
-        """Ask etcd whether it is there; raises `EtcdUnavailable` after `timeout` seconds at the latest."""
+        """Raise `EtcdUnavailable` if etcd does not answer within `timeout` seconds."""
         self.client.status(timeout=timeout)
 
     def drain(self) -> None:
-        """End all waits, now and from now on; a holder goes on."""
+        """End all waits, later ones at once; holders go on."""
         with self._lock:
             self._draining = True
             session, cohorts = _made(self._attempt), list(self._cohorts.values())
@@ -156,7 +152,7 @@ def _made(attempt: Future[Session] | None) -> Session | None:
 
 
 def _failed(attempt: Future[Session]) -> bool:
-    """Whether the attempt has brought no session, or one that is lost by now."""
+    """Whether the attempt has ended without a session, or with one that is lost by now."""
     if not attempt.done():
         return False
     session = _made(attempt)

@@ -1,4 +1,4 @@
-"""A lock around one purchase: waited for, held, and let go whatever comes of it."""
+"""Hold a lock around one purchase."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lock import LockLost
 
 logger = logging.getLogger(__name__)
 
-_SLICE_S = 1.0  # a thread that waits for a thread lock learns this late that the instance shuts down
+_SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
 
 
 class Releasable(Protocol):
-    """What is held."""
+    """A lock that is held."""
 
     def release(self) -> None: ...
 
@@ -39,7 +39,7 @@ HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
 
 
 class Cancellable(Protocol[HeldT_co]):
-    """A mutex that all threads of the instance share, or `cancel` would not reach those that wait."""
+    """A mutex that all threads of the instance share, so that `cancel` reaches every waiter."""
 
     def acquire(self, *, timeout: float | None = None) -> HeldT_co: ...
 
@@ -48,7 +48,7 @@ class Cancellable(Protocol[HeldT_co]):
 
 @contextmanager
 def holding(mutex: Cancellable[HeldT], purchase: Purchase, *, timeout: float) -> Iterator[HeldT]:
-    """Wait for the mutex, and be inside the critical section while it is held; raises `LockError`."""
+    """Wait for the mutex and enter the critical section; raises `LockError`."""
     hold = mutex.acquire(timeout=timeout)
     try:
         with purchase.critical_section(token=hold.token):
@@ -61,7 +61,7 @@ def holding(mutex: Cancellable[HeldT], purchase: Purchase, *, timeout: float) ->
 def holding_thread_lock(
     lock: threading.Lock, purchase: Purchase, *, timeout: float, check: Callable[[], object]
 ) -> Iterator[None]:
-    """As `holding`, for a lock of this process; `check` raises when the instance shuts down, and ends the wait."""
+    """As `holding`, for a lock of this process; `check` raises when the instance shuts down."""
     until = time.monotonic() + timeout
     while check() or not lock.acquire(timeout=max(min(until - time.monotonic(), _SLICE_S), 0.0)):
         if time.monotonic() >= until:
@@ -74,10 +74,7 @@ def holding_thread_lock(
 
 
 def release(hold: Releasable, purchase: Purchase) -> None:
-    """Let go, whatever comes of it: how the purchase ended is decided by its write, which is over.
-
-    If the lock turns out to be lost only here, that is noted on the purchase and changes nothing.
-    """
+    """Release. A loss found here is noted on the purchase and does not change its outcome: the write is over."""
     try:
         hold.release()
     except LockLost as error:

@@ -104,7 +104,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
 }
 EXPECTED = tuple(REFUSALS)
-AWAY = (EtcdUnavailable, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdUnavailable, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

@@ -1,13 +1,12 @@
-"""The heartbeat of a worker process, which the board sees while all threads are busy.
+"""The heartbeat of a worker process, which the board reads while all threads are busy.
 
-During a locked rush every thread waits for the lock, so none is left to answer ``/metrics`` just when people look.
-Where ``FLASHSALE_SECTION_LOG`` names a directory, each worker process therefore keeps one line in
-INSTANCE-PID.heartbeat::
+In a locked rush every thread waits for the lock, so none is left to answer ``/metrics``. If ``FLASHSALE_SECTION_LOG``
+names a directory, each worker process therefore keeps one line in INSTANCE-PID.heartbeat::
 
     {"at", "instance", "pid", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
 
 `at` is of `app.clock`; `busy` threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts
-purchases since the process began. A file whose `at` stands still is that of a process that is frozen or gone.
+purchases since the process began. If `at` stands still, the process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -27,18 +26,11 @@ from app.telemetry.section_log import own_file
 logger = logging.getLogger(__name__)
 
 EVERY_S = 0.125
-_LENGTH = 1024  # of the line, padded: each write replaces the whole of it at once
+_LENGTH = 1024  # of the line, padded, so that each write replaces the whole of it
 
 
 class Heartbeat(threading.Thread):
-    """Writes the line several times a second, until `close`.
-
-    Args:
-        directory: made if it is missing.
-        instance: the name of the instance.
-        pool: the worker's threads.
-        outcomes: purchases so far, by outcome.
-    """
+    """Writes the line several times a second, until `close`; makes the directory if it is missing."""
 
     def __init__(
         self, directory: Path, instance: str, *, pool: CountingPool, outcomes: Callable[[], dict[str, int]]

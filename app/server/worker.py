@@ -1,4 +1,4 @@
-"""gunicorn's threaded worker, with a thread pool that counts what it has in hand."""
+"""gunicorn's threaded worker, with a thread pool that counts its jobs."""
 
 from __future__ import annotations
 

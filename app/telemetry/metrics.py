@@ -1,13 +1,14 @@
-"""What Prometheus may ask: purchases by guard and outcome, and in progress, waiting and holding times, locks lost.
+"""Metrics for Prometheus: purchases by guard and outcome, purchases in progress, waiting and holding times, lost locks.
 
-With several workers each counts in its own files, and any of them answers for all: prometheus-client's multiprocess
-mode, for which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
+Several workers count in their own files, and any of them answers for all: prometheus-client's multiprocess mode, for
+which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
 from flask import Flask, Response
 from prometheus_client import (
@@ -23,52 +24,37 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
 
-# Otherwise each counter has a second series that says when it began.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter has a second series
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
-    """The counters of one process.
-
-    Args:
-        instance: the name of the instance, itself shown as a metric.
-        guards: the names of all guards.
-    """
+    """The counters of one process; the name of the instance is a metric, too."""
 
     def __init__(self, instance: str, guards: Iterable[str]) -> None:
-        self.registry = r = CollectorRegistry()
-        self.purchases = Counter("flashsale_purchases", "Purchases by outcome.", ("guard", "outcome"), registry=r)
-        self.replays = Counter(
-            "flashsale_replays", "Answers given again to an idempotency key.", ("guard",), registry=r
+        self.registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, labelnames=("guard",), buckets=SECONDS, registry=self.registry)
+        self.purchases = counter("flashsale_purchases", "Purchases by outcome.", ("guard", "outcome"))
+        self.replays = counter("flashsale_replays", "Answers given again to an idempotency key.", ("guard",))
+        self.lost = counter("flashsale_locks_lost", "Locks that were lost.", ("guard", "cause"))
+        self.waited = histogram("flashsale_waited_seconds", "Time before the critical section.")
+        self.held = histogram("flashsale_held_seconds", "Time inside the critical section.")
+        self.in_progress = gauge(
+            "flashsale_purchases_in_progress", "Purchases that have begun and not ended.", multiprocess_mode="livesum"
         )
-        self.lost = Counter("flashsale_locks_lost", "Locks that were lost.", ("guard", "cause"), registry=r)
-        self.waited = Histogram(
-            "flashsale_waited_seconds", "Time before the critical section.", ("guard",), buckets=SECONDS, registry=r
-        )
-        self.held = Histogram(
-            "flashsale_held_seconds", "Time inside the critical section.", ("guard",), buckets=SECONDS, registry=r
-        )
-        self.in_progress = Gauge(
-            "flashsale_purchases_in_progress",
-            "Purchases that have begun and are not over.",
-            multiprocess_mode="livesum",
-            registry=r,
-        )
-        names = Gauge(
-            "flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max", registry=r
-        )
+        names = gauge("flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max")
         names.labels(instance).set(1)
         for guard in guards:  # all series exist from the start: a rate would miss the first step of a late one
             for each in (self.replays, self.waited, self.held):
                 each.labels(guard)
-            for counter, values in ((self.purchases, Outcome), (self.lost, LossCause)):
+            for counted, values in ((self.purchases, Outcome), (self.lost, LossCause)):
                 for value in values:
-                    counter.labels(guard, value.value)
+                    counted.labels(guard, value.value)
 
     def count(self, purchase: Purchase, receipt: Receipt) -> None:
-        """Count a purchase that is over; a replayed answer is not a purchase."""
+        """Count a purchase that has ended; a replayed answer is not a purchase."""
         guard = purchase.guard
         (self.replays.labels(guard) if receipt.replayed else self.purchases.labels(guard, receipt.outcome.value)).inc()
         self.waited.labels(guard).observe(purchase.waited_s)

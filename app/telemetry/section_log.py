@@ -1,17 +1,17 @@
 """The log of this process's critical sections, by which a sale can be judged afterwards.
 
-Where ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
+If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
 critical section begins, and a line when it ends, before its lock is released::
 
     {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
     {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock"}
 
 All times are those of `app.clock`. `read_at` and `commit_at` are when read and write were sent, null if they were not.
-`outcome` is what was decided inside, null if it is to be tried again, and `stock` what was left then. `cause` is
-"replayed", how the lock was lost, or the name of the error; null for a plain sale. A section without its second line is
-one whose process died or is frozen.
+`outcome` was decided inside, null if the purchase tries again, and `stock` was left then. `cause` is "replayed", how
+the lock was lost, or the name of the error; null for a plain sale. A section without its second line is open: its
+process died or is frozen.
 
-Error handling: the sale goes on without what cannot be recorded, and the log says so once.
+Error handling: a line that cannot be written is left out, and the application's log says so once.
 """
 
 from __future__ import annotations
@@ -35,17 +35,14 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def section_listener(directory: Path | None, *, instance: str) -> SectionListener:
-    """The section log of `instance`; without a `directory`, a listener that does nothing."""
+    """The section log of `instance`; without a directory, a listener that does nothing."""
     return SectionListener() if directory is None else SectionLog(directory, instance=instance)
 
 
 class SectionLog(SectionListener):
-    """The records of one process; the file is opened when the first line is written. Thread-safe.
+    """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
 
-    Args:
-        directory: made if it is missing.
-        instance: the name of the instance.
-        largest: bytes after which a line `FULL` ends the file.
+    File and directory are made when the first line is written.
     """
 
     def __init__(self, directory: Path, *, instance: str, largest: int = LARGEST_FILE) -> None:
@@ -93,7 +90,7 @@ class SectionLog(SectionListener):
             self._file, self._left = None, 0
 
     def _write(self, event: dict[str, object]) -> None:
-        """Hand one line to the operating system, which keeps it also if this process is killed."""
+        """Hand one line to the operating system, which keeps it if this process is killed."""
         line = f"{_encode(event)}\n".encode()
         with self._lock:
             if self._left <= 0:
@@ -116,13 +113,12 @@ class SectionLog(SectionListener):
 
 
 def own_file(directory: Path, instance: str, suffix: str) -> Path:
-    """The file of this process among those of all instances."""
+    """The path of this process's file."""
     name = re.sub(r"[^\w.-]", "-", instance)
     return directory / f"{name}-{os.getpid()}.{suffix}"
 
 
 def _verdict(purchase: Purchase, error: BaseException | None) -> tuple[str | None, str | None]:
-    """Outcome and cause."""
     if error is None:
         decided = purchase.decided
         return (decided.outcome.value, "replayed" if decided.replayed else None) if decided else (None, None)

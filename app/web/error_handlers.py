@@ -1,4 +1,4 @@
-"""Every error is answered as a problem (RFC 9457), and the framework answers nothing by itself."""
+"""Every error is a problem (RFC 9457); the framework answers nothing by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
-from app.sales.refusals import AWAY, sentence
+from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
 from app.web.responses import problem_response
 
@@ -17,26 +17,22 @@ logger = logging.getLogger(__name__)
 
 ADDRESSES = (
     "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
-    "POST /sale/schedule and DELETE /sale/schedule; "
-    "machines use GET /livez, /readyz and /metrics."
+    "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
 )
-TOO_LARGE = f"The body is too large. A purchase needs none; the longest that is read has {LARGEST_BODY} bytes."
-LONGEST_BODY_READ_AWAY = 32 * 1024 * 1024
+TOO_LARGE = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
+MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
-    """Answer every error as a problem; a 404 offers `addresses`.
-
-    Call it before routes are added.
-    """
-    app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host that the client names
+    """Answer every error as a problem; a 404 offers `addresses`. Call this before routes are added."""
+    app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.after_request(_read_away)
+    app.after_request(_discard_body)
     app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
-    for error in AWAY:
-        app.register_error_handler(error, _away)
+    for error in TEMPORARY:
+        app.register_error_handler(error, _unavailable)
 
 
 def _http_error(error: HTTPException) -> Response:
@@ -53,8 +49,8 @@ def _http_error(error: HTTPException) -> Response:
     return response
 
 
-def _read_away(response: Response) -> Response:
-    """Receive the rest of a body that is too large, or in chunks, before the response leaves.
+def _discard_body(response: Response) -> Response:
+    """Receive the rest of a body that is too large, or in chunks, before the response is sent.
 
     A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
     the response, and sends a second one if a chunk is bad.
@@ -62,13 +58,13 @@ def _read_away(response: Response) -> Response:
     if response.status_code != RequestEntityTooLarge.code and "Transfer-Encoding" not in request.headers:
         return response
     body, received = request.environ["wsgi.input"], 0
-    with suppress(OSError, ParseException):  # it may stop sending, or send nonsense
-        while received < LONGEST_BODY_READ_AWAY and (chunk := body.read(65536)):
+    with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
+        while received < MOST_DISCARDED and (chunk := body.read(65536)):
             received += len(chunk)
     return response
 
 
-def _away(error: Exception) -> Response:
+def _unavailable(error: Exception) -> Response:
     return problem_response(503, f"{sentence(error)} Try again in a moment.", kind="unavailable")
 
 

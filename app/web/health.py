@@ -1,8 +1,9 @@
-"""Whether the process lives, and whether it can sell."""
+"""Liveness and readiness of the process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import redis
 from flask import Flask, Response
@@ -22,11 +23,11 @@ TIMEOUT = 1.0
 class Health:
     """``/livez`` asks no server; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
 
-    Both wait for a free thread: while all of them sell, neither answers before a purchase is over.
+    Both wait for a free thread: while all threads sell, neither answers before a purchase ends.
     """
 
     def __init__(self, settings: Settings, sessions: EtcdSessions) -> None:
-        # Its own client: the shop's has longer deadlines, and its connections are for buyers.
+        # Its own client, with shorter deadlines: the connections of the shop's client are for buyers.
         self._redis = connect(settings.redis_url, connections=2, timeout=TIMEOUT)
         self._sessions = sessions
         record = OpeningRecord(sessions.client, settings.sale, timeout=TIMEOUT)
@@ -41,22 +42,21 @@ class Health:
             "redis": _state(self._write_nothing),
             "sale": self._sale_state(),
         }
-        away = [name for name, state in states.items() if state != "ok"]
-        if not away:
+        unusable = [name for name, state in states.items() if state != "ok"]
+        if not unusable:
             return json_response({"status": "ready", **states})
-        return problem_response(503, f"Cannot be used: {' and '.join(away)}.", kind="not_ready", **states)
+        return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
 
     def _write_nothing(self) -> None:
-        """Replace what is not there, in a script: Redis refuses that where it would refuse a purchase."""
+        """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
         self._redis.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, "sale:nothing")
 
     def _sale_state(self) -> str:
-        try:
-            self._sale.snapshot()
-        except SaleLost as error:
-            return str(error)
-        except (EtcdError, redis.RedisError):
-            pass  # as etcd and Redis have told
+        with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
+            try:
+                self._sale.snapshot()
+            except SaleLost as error:
+                return str(error)
         return "ok"
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a request asks for, checked. Every complaint is a 400 that says what to give instead."""
+"""The checked parameters of a request. Every problem is a 400 that says what to give instead."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ LARGEST_BODY = 16 * 1024
 
 
 class Parameters:
-    """The parameters of one request: its query and the members of its JSON body, each named once.
-
-    Args:
-        request: the request; its body is read.
-        names: the parameters that it may have.
+    """The parameters of one request, which may have these `names`: its query and the members of its JSON body.
 
     Raises:
         BadRequest: the body is not a JSON object or badly chunked, there are other parameters, or one has more than
@@ -43,15 +39,14 @@ class Parameters:
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {_listed(names)}.")
 
     def has(self, name: str) -> bool:
-        """Whether it is given."""
         return name in self._values
 
     def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
-        """A whole number from `least` to `most`; a complaint adds `why` that is the most."""
+        """A whole number from `least` to `most`; the error message adds `why`."""
         return _whole(name, self._values.get(name, default), least, most, why)
 
     def several(self, name: str, *, least: int, most: int, count: int, why: str = "") -> list[int]:
-        """Different such numbers, at most `count` of them: a list, or ``1,4`` in a query."""
+        """Up to `count` different whole numbers: a list, or ``1,4`` in a query."""
         given = self._values.get(name)
         values = given.split(",") if isinstance(given, str) else given
         if not isinstance(values, list) or not 1 <= len(values) <= count:
@@ -85,7 +80,7 @@ def checked_text(name: str, value: Any) -> str:
 
 
 def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
-    # str.isdigit alone also likes other scripts' digits, and bool is an int.
+    # str.isdigit also accepts the digits of other scripts, and bool is an int.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
         value = int(value)
     if type(value) is not int or not least <= value <= most:
@@ -95,7 +90,7 @@ def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
 
 def _body(request: Request) -> dict[str, Any]:
     data = _received(request)
-    if len(data) > LARGEST_BODY:  # a chunked one, which werkzeug cuts off where it refuses others
+    if len(data) > LARGEST_BODY:  # in chunks, which werkzeug cuts off and does not refuse
         raise RequestEntityTooLarge
     if not data:
         return {}
@@ -111,20 +106,20 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _instead(request: Request, data: bytes) -> str:
-    """What to type instead of sending `data` as a form, which is what ``curl -d`` does."""
+    """A command that sends `data` as JSON or as a query, because ``curl -d`` sends a form."""
     advice, text = "Send the body as JSON, with the header 'Content-Type: application/json'", data.decode("latin-1")
     if re.fullmatch(r"[\w=&.,%+-]{1,200}", text, re.ASCII):
         return f"{advice}; or without a body: curl -X POST '{request.base_url}?{text}'"
-    if re.fullmatch(r"\{[ -&(-~]{1,200}\}", text):  # nothing in it ends the quotation marks
+    if re.fullmatch(r"\{[ -&(-~]{1,200}\}", text):  # without a quotation mark
         return f"{advice}: curl -H 'Content-Type: application/json' -d '{text}' '{request.base_url}'"
     return f"{advice}."
 
 
 def _received(request: Request) -> bytes:
-    """All of the body; a part of it, or none of what was announced, must not count as a body."""
+    """The whole body; raises `RequestTimeout` or `BadRequest` if a part of it is missing."""
     try:
         data = request.get_data(cache=False)
-    except ClientDisconnected:  # a chunked one
+    except ClientDisconnected:  # a body in chunks
         data = None
     except ParseException as error:
         raise BadRequest(f"The body does not come in proper chunks: {error}.") from None
@@ -134,7 +129,7 @@ def _received(request: Request) -> bytes:
 
 
 def _once(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Values by their names; raises `BadRequest` for a second value, because either could be meant."""
+    """Values by name; raises `BadRequest` for a second value of the same name."""
     values: dict[str, Any] = {}
     for name, value in given:
         if name in values:
@@ -151,5 +146,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The value as it can be repeated in an answer: whole characters, and not too many."""
+    """A value for an error message: short, in ASCII."""
     return ascii(value)[:80]

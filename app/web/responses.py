@@ -22,14 +22,12 @@ def json_response(members: Mapping[str, Any], *, status: int = 200, content_type
 
 
 def problem_response(status: int, detail: str, *, kind: str | None = None, **members: Any) -> Response:
-    """An ``application/problem+json``; a 503 also says when to come back.
-
-    The member ``instance`` is the name of the shop's instance, as in every answer.
+    """An ``application/problem+json``; a 503 has Retry-After.
 
     Args:
         status: the HTTP status.
         detail: what happened and what to do.
-        kind: which of the shop's own problems it is; without it, the status says it all.
+        kind: the name of one of the shop's own problems; None for those of HTTP.
         members: further members of the document.
     """
     title = HTTPStatus(status).phrase if kind is None else kind.replace("_", " ").capitalize()

@@ -37,10 +37,10 @@ from app.web.responses import json_response, problem_response
 
 LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
-ITEMS_SET = ", as FLASHSALE_ITEMS has it"
+ITEMS_SET = ", as set by FLASHSALE_ITEMS"
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
-LONGEST_RETRY_AFTER_S = 60  # or a client misses that the sale was scheduled again
+LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,10 @@ class Shop:
         )
 
     def _item(self, asked: Parameters) -> str:
-        """The item that was asked for."""
         return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self.settings.items, why=ITEMS_SET))
 
     def stock(self) -> Response:
-        """``GET /stock``: what is left of an item, what was sold, and whether that adds up."""
+        """``GET /stock``: counters and ledger of an item, and the verdict."""
         return self._stock_of(self._item(Parameters(request, "item")))
 
     def _stock_of(self, item: str) -> Response:
@@ -112,13 +111,13 @@ class Shop:
         )
 
     def reset(self) -> Response:
-        """``POST /stock/reset``: begin the sale of all items again; answers with the first one."""
+        """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
         require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what="resets")
         self.sale.reset(Parameters(request, "stock").whole("stock", self.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
 
     def guards(self) -> Response:
-        """``GET /guards``: what can be asked for."""
+        """``GET /guards``: the guards that a purchase may name."""
         listed = [
             {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
             for guard in self.seller_of.values()
@@ -176,7 +175,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
 
 
 def _retry_after_s(opened: Opened) -> int:
-    """Whole seconds until a sale opens, as this instance's clock has it."""
+    """Whole seconds until a sale opens, by this instance's clock."""
     left_s = math.inf if opened.opens_at_ms is None else opened.opens_at_ms / 1000 - time.time()
     return math.ceil(min(max(left_s, 1), LONGEST_RETRY_AFTER_S))
 
@@ -187,7 +186,7 @@ def _milliseconds(seconds: float) -> float:
 
 def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # so that one that is cut off there shows
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # one more, to tell a body that was cut off
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])

@@ -1,4 +1,4 @@
-"""The scheduled opening over HTTP: when the sale opens, who will open it, and when it was opened."""
+"""The scheduled opening over HTTP: the time, the leader, and when the sale was opened."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScheduleRoutes:
     opener: str
 
     def show(self) -> Response:
-        """``GET /sale``: open, scheduled or closed, and who leads."""
+        """``GET /sale``: open, scheduled or closed, and the leader."""
         self.sale.snapshot()  # opens the sale if it never was
         opened = self.schedule.read() or Opened("", self.settings.stock)
         leader = Election(self.sessions.session(), self.opener).leader()
@@ -43,17 +43,14 @@ class ScheduleRoutes:
     def _shown(self, opened: Opened) -> dict[str, Any]:
         if opened.is_open:
             at_ms = self.schedule.opened_at_ms(opened)
-            return {
-                "state": "open",
-                "opened_at": None if at_ms is None else opened._replace(opens_at_ms=at_ms).opens_at,
-            }
+            return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
         if opened.opens_at_ms is None:
             return {"state": "closed"}
         left_s = max(opened.opens_at_ms / 1000 - time.time(), 0.0)
         return {"state": "scheduled", "opens_at": opened.opens_at, "opens_in_s": round(left_s, 3)}
 
     def set(self) -> Response:
-        """``POST /sale/schedule``: close the sale until it is opened at a set time."""
+        """``POST /sale/schedule``: close the sale until a set time."""
         self._require_admin()
         asked = Parameters(request, "stock", "opens_at", "opens_in_s")
         stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
@@ -74,7 +71,7 @@ class ScheduleRoutes:
 
 
 def _opens_at_ms(asked: Parameters) -> int:
-    """When the sale is to open, in milliseconds since the epoch: at a time, or in so many seconds."""
+    """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
     now_ms = time.time_ns() // 1_000_000
     if asked.has("opens_at") == asked.has("opens_in_s"):
         raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')

@@ -1,6 +1,6 @@
 """One stream of server-sent events for all viewers: what is sampled once is encoded once and sent to all of them.
 
-A viewer that comes, comes back, or was too slow for the events that are kept is sent a whole snapshot.
+A viewer that is new, reconnects, or was too slow for the events that are kept is sent a whole snapshot.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from werkzeug.wsgi import ClosingIterator
+
 KEPT = 100  # events; some ten seconds
 RETRY_MS = 1000
 HEARTBEAT_S = 5.0
@@ -22,7 +24,7 @@ Event = tuple[int, bytes]
 
 
 class TooManyViewers(Exception):
-    """There is no place left for one more."""
+    """As many viewers as allowed are connected."""
 
 
 class EventStream:
@@ -33,10 +35,9 @@ class EventStream:
     Args:
         snapshot: what a new viewer is told, and the `number` at that moment.
         viewers: most viewers at once.
-        lifetime: seconds after which a viewer is sent away, to come again: what is forgotten by a proxy ends too.
+        lifetime: seconds until a stream ends and its viewer has to reconnect: a proxy may keep one without a viewer.
 
     Attributes:
-        viewers: how many are connected.
         number: how many events were published.
     """
 
@@ -48,12 +49,16 @@ class EventStream:
         self.number = 0
         self._hello: Event = (-1, b"")
         self._greeting = threading.Lock()  # one viewer encodes the snapshot, for all that have come meanwhile
-        self.viewers = 0
+        self._streams = set[Iterator[bytes]]()
         self._closed = False
         self._changed = threading.Condition()
 
+    @property
+    def viewers(self) -> int:
+        """How many are connected."""
+        return len(self._streams)
+
     def publish(self, event: str, data: Any) -> None:
-        """Send `data` to all viewers."""
         number = self.number + 1
         text = _event(event, data)
         with self._changed:
@@ -62,7 +67,7 @@ class EventStream:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Send all viewers away, and every later one."""
+        """End all streams, and every later one at once."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -76,12 +81,9 @@ class EventStream:
         with self._changed:
             if self.viewers >= self._most:
                 raise TooManyViewers(f"{self.viewers} viewers are connected already")
-            self.viewers += 1
-        return _Counted(self._stream(), self._leave)
-
-    def _leave(self) -> None:
-        with self._changed:
-            self.viewers -= 1
+            stream = self._stream()
+            self._streams.add(stream)
+        return ClosingIterator(stream, lambda: self._streams.discard(stream))  # closed also if it was never begun
 
     def _stream(self) -> Iterator[bytes]:
         seen, until = 0, time.monotonic() + self._lifetime
@@ -115,22 +117,3 @@ class EventStream:
 
 def _event(name: str, data: Any) -> bytes:
     return f"event: {name}\ndata: {_encode(data)}\n\n".encode()
-
-
-class _Counted:
-    """A stream that says when it is over, also if it was never begun."""
-
-    def __init__(self, stream: Iterator[bytes], over: Callable[[], None]) -> None:
-        self._stream = stream
-        self._over: Callable[[], None] | None = over
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        return next(self._stream)
-
-    def close(self) -> None:
-        over, self._over = self._over, None
-        if over is not None:
-            over()

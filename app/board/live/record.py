@@ -1,7 +1,6 @@
-"""A run as a record that can be kept, opened in the page, and scrubbed in time.
+"""A run as a record, in the format of the load test (``stock-flash-sale/record``, version 1).
 
-The format is that of the records that the load test writes (``stock-flash-sale/record``, version 1). What only the
-buyers know is not in it: ``answers`` is empty.
+Only the buyers know their answers, so ``answers`` is empty.
 """
 
 from __future__ import annotations

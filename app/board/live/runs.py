@@ -1,4 +1,4 @@
-"""One run of the sale, from its reset to the next one: what was sold, and which critical sections were open when."""
+"""One run of the sale, from its reset to the next one: its orders, critical sections and verdict."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from app.clock import now_ns
 from app.sales.purchase import Outcome
 from app.sales.sale import Snapshot
 
-MOST_ROWS = 20_000  # orders, sections and samples that are kept of a run, of each
-MIXED = "mixed"
+MOST_ROWS = 20_000  # that are kept of a run: of its orders, its sections and its samples
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
 
 
@@ -36,10 +35,10 @@ class Run:
 
     Attributes:
         generation: Redis's clock at the reset, in microseconds since the epoch.
-        slack_ns: by how much its first sections may have begun before it.
+        slack_ns: how long before it its first sections may have begun.
         sections: by their number.
-        cut: whether there were more orders, sections or samples than are kept.
-        over: whether all buyers have their answers, as far as the heartbeats tell.
+        cut: whether there were more rows than are kept.
+        over: whether all buyers have their answers, as far as the heartbeats show.
         unanswered: requests that processes had in hand when they died.
     """
 
@@ -62,7 +61,7 @@ class Run:
         self._changed = time.monotonic()
 
     def add_orders(self, orders: Iterable[Order]) -> list[Order]:
-        """Count them; those that are kept."""
+        """Count the orders, and return those that are kept."""
         kept = []
         for order in orders:
             self._sold[order.guard, order.instance] += 1
@@ -77,7 +76,7 @@ class Run:
         return kept
 
     def add_sections(self, sections: Iterable[Section]) -> list[Section]:
-        """Keep those of this run, and return them; the others belong to a run before."""
+        """Keep the sections of this run, and return them; the others belong to an earlier run."""
         own = [section for section in sections if section.entered >= self.began_ns - self.slack_ns]
         for section in own:
             if section.number in self.sections or len(self.sections) < MOST_ROWS:
@@ -87,7 +86,7 @@ class Run:
         return own
 
     def add_sample(self, holder: str | None, waiters: int | None, *, known: bool) -> None:
-        """Keep how the sale stands now, if that is news; what Redis holds is `known` while it answers."""
+        """Keep the state of the sale, if it has changed; `known` is whether Redis answers."""
         stock, orders = (self.snapshot.stock, self.snapshot.orders) if known else (None, None)
         sample = Sample(self.ms(now_ns()) or 0.0, stock, orders, holder, waiters)
         if self.samples and replace(self.samples[-1], at_ms=sample.at_ms) == sample:
@@ -98,28 +97,23 @@ class Run:
             self.cut = True
 
     def answered(self, outcomes: Counter[str], *, in_hand: int, lost: int) -> None:
-        """See whether the run is over.
+        """Find out whether the run is over.
 
         Args:
             outcomes: of all its purchases so far.
             in_hand: requests that may still be answered.
-            lost: those that will not: their processes died.
+            lost: requests of processes that died.
         """
         self.unanswered = lost
         if outcomes != self._outcomes:
             self._outcomes, self._changed = outcomes, time.monotonic()
-        quiet = time.monotonic() - self._changed >= QUIET_S
-        if not quiet:
+        if time.monotonic() - self._changed < QUIET_S:
             self.over = False
         elif not in_hand and outcomes:
             self.over = True
 
     def end(self, at_ns: int, ended: Ended | None) -> list[Section]:
-        """Take the last orders, if Redis tells them: the run was over at `at_ns`.
-
-        Returns:
-            The sections that had begun by then, which are the next run's.
-        """
+        """Add the last orders, if Redis has them; return the sections since `at_ns`, which are the next run's."""
         self.over = True
         if ended is not None:
             self.snapshot = ended.snapshot
@@ -131,20 +125,20 @@ class Run:
 
     @property
     def guard(self) -> str | None:
-        """Under which guard items were sold; None if none was."""
+        """The guard under which items were sold; "mixed" if there were several, None if there was none."""
         guards = {guard for guard, _ in self._sold}
-        return guards.pop() if len(guards) == 1 else (MIXED if guards else None)
+        return guards.pop() if len(guards) == 1 else ("mixed" if guards else None)
 
     @property
     def verdict(self) -> str:
-        """The judge's of the load test once the run is over; before, what the ledger alone tells."""
+        """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.verdict
         return self.snapshot.judged(gave_up=self.gave_up, failed=self.failed)
 
     @property
     def gave_up(self) -> int:
-        """Buyers who waited for the lock until their time was over."""
+        """Buyers whose wait for the lock timed out."""
         return self._outcomes[Outcome.LOCK_TIMEOUT.value]
 
     @property
@@ -154,7 +148,6 @@ class Run:
         return self._outcomes.total() - served - self.gave_up + self.unanswered
 
     def summary(self) -> dict[str, Any]:
-        """The run as the page shows it."""
         now = self.snapshot
         by_instance = Counter[str]()
         for (_, instance), sold in self._sold.items():

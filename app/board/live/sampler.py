@@ -1,8 +1,8 @@
-"""The one sampler: all that is shown is read here, several times a second, for any number of viewers.
+"""The one sampler: reads all that is shown, several times a second, for any number of viewers.
 
 Redis, etcd and each instance are asked in their own threads, each call with a deadline. The sampler takes their latest
-answers, adds what the instances recorded, and publishes the change. What cannot be reached is named as such; the rest
-goes on.
+answers, adds what the instances recorded, and publishes the change. A server that cannot be reached is shown as
+unavailable; the rest goes on.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, LedgerReading, Order
 from app.board.sources.locust import UNREACHABLE, Locust
-from app.board.sources.opening import Opening, read_opening
+from app.board.sources.opening import read_opening
 from app.board.sources.poller import Poller
-from app.board.sources.queue import TIMEOUT, Queue, read_queue
+from app.board.sources.queue import TIMEOUT, read_queue
 from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
@@ -43,7 +43,7 @@ from lock import connect as connect_etcd
 logger = logging.getLogger(__name__)
 
 EVERY_S = 0.125
-IDLE_S = 1.0  # nothing has changed: say at least that
+IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 
 
@@ -65,10 +65,8 @@ class Sampler(threading.Thread):
         self._confirmed: str | None = None  # the generation that etcd knows, too
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
         name = f"flash-sale/{shop.sale}"
-        self._queue: Poller[Queue] = Poller(
-            "etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S
-        )
-        self._opening: Poller[Opening | None] = Poller(
+        self._queue = Poller("etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S)
+        self._opening = Poller(
             "opening",
             lambda: read_opening(self._etcd, self._redis, shop.sale),
             errors=(LockError, redis.RedisError),
@@ -116,7 +114,7 @@ class Sampler(threading.Thread):
         reading = self._reader.read()
         generation = reading.generation if reading else ""
         if generation != self._confirmed:
-            with suppress(LockError):  # etcd is asked elsewhere, too, and its absence told there
+            with suppress(LockError):  # the poller of the queue reports that etcd is unavailable
                 opened = self._record.read().get(DEFAULT_ITEM)
                 if opened and generation not in (opened.generation, opened.opening.generation):
                     raise SaleLost
@@ -124,7 +122,7 @@ class Sampler(threading.Thread):
         self._readings.put(reading)
 
     def close(self) -> None:
-        """Stop, and send all viewers away."""
+        """Stop, and end all streams."""
         self._closed.set()
         self.stream.close()
 
@@ -135,12 +133,12 @@ class Sampler(threading.Thread):
             return record_of(run, self._promises) if run else None
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
-        """What a new viewer is told, and the number of the last event that it includes."""
+        """All that is known, and the number of the last event that it includes."""
         with self._data:
             return self.stream.number, self._everything()
 
     def sample(self) -> None:
-        """Look once, and tell the viewers what has changed."""
+        """Look once, and publish what has changed."""
         sections, _ = self._section_tail.poll(), self._heartbeats.read()
         with self._data:
             begun, orders = self._take_readings()
@@ -174,7 +172,7 @@ class Sampler(threading.Thread):
         return begun, orders
 
     def _begin(self, reading: LedgerReading) -> Run:
-        """The run that has begun; the one before it is over."""
+        """A run for this reading; the run before it is over."""
         before = self._run
         run = Run(reading.generation, reading.snapshot, slack_ns=0 if before else OPENING_NS)
         self._heartbeats.begin(run.began_ns)
@@ -186,7 +184,7 @@ class Sampler(threading.Thread):
         return run
 
     def _look(self) -> dict[str, Any]:
-        """How everything stands, without what only grows."""
+        """The state of everything, without the rows that are only ever added."""
         queue, ledger = self._queue.latest, self._ledger.latest
         beats = self._heartbeats
         instances = self._instances.look(beats.living)
@@ -210,7 +208,7 @@ class Sampler(threading.Thread):
         }
 
     def _moment(self) -> dict[str, Any]:
-        """The last state, and what time it is in the run."""
+        """The last state, and the time in the run."""
         return {**self._state, "now_ms": self._run.ms(now_ns()) if self._run else None}
 
     def _rows(self, orders: Iterable[Order], sections: Iterable[Section]) -> dict[str, Any]:
@@ -221,6 +219,5 @@ class Sampler(threading.Thread):
         }
 
     def _everything(self) -> dict[str, Any]:
-        run = self._run
-        rows = self._rows(run.orders, run.sections.values()) if run else self._rows([], [])
+        rows = self._rows(self._run.orders, self._run.sections.values()) if self._run else self._rows([], [])
         return {**self._moment(), "ended": [each.summary() for each in self._ended.values()], **rows}

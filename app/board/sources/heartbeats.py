@@ -1,4 +1,4 @@
-"""Heartbeats of the instances (`app.server.heartbeat`): which processes live, and how their purchases end."""
+"""Heartbeats of the instances (`app.server.heartbeat`): living processes, and the outcomes of their purchases."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ class WorkerStatus:
 
     @property
     def process(self) -> Process:
-        """Whose heartbeat it is."""
         return self.instance, self.pid
 
     @property
     def in_hand(self) -> int:
-        """Requests that are not answered yet."""
+        """Requests without an answer so far."""
         return self.busy + self.queued
 
 
 class HeartbeatReader:
-    """Reads the heartbeats of all processes, and keeps those of the last second; one thread uses it.
+    """Reads the heartbeats of all processes, and keeps those of the last second. Not thread-safe.
 
     Args:
         directory: where the instances write; no process is seen if None.
 
     Attributes:
-        living: the processes whose last heartbeat is new.
-        stale: those whose last heartbeat is old: frozen, or killed.
+        living: last heartbeats that are new.
+        stale: last heartbeats that are old: their processes are frozen, or were killed.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -58,7 +57,7 @@ class HeartbeatReader:
         self.stale: list[WorkerStatus] = []
 
     def read(self) -> list[WorkerStatus]:
-        """Look again; `living`."""
+        """Look again, and return `living`."""
         found = self._files()
         self._kept = {beat.process: self._kept.get(beat.process) or deque() for beat in found}
         for beat in found:
@@ -84,7 +83,7 @@ class HeartbeatReader:
         return found
 
     def per_second(self) -> dict[str, float]:
-        """Purchases a second by outcome, over the last second; empty where no process told enough."""
+        """Purchases a second by outcome, over the last second; empty before a second heartbeat."""
         rates: defaultdict[str, float] = defaultdict(float)
         for last in self.living:
             first = self._kept[last.process][0]
@@ -93,7 +92,7 @@ class HeartbeatReader:
         return {outcome: round(rate, 1) for outcome, rate in rates.items()}
 
     def begin(self, at_ns: int) -> None:
-        """Count what is answered from `at_ns` on, at most a second ago."""
+        """Count the answers since `at_ns`, which is at most a second ago."""
         self._last = {process: kept[-1] for process, kept in self._kept.items()}
         self._before = {
             process: next((beat for beat in reversed(kept) if beat.at <= at_ns), kept[0])
@@ -102,7 +101,7 @@ class HeartbeatReader:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """Purchases by outcome since `begin`, also of processes that are gone."""
+        """Purchases by outcome since `begin`, those of processes that have ended included."""
         total = Counter[str]()
         for process, last in self._last.items():
             total.update(last.outcomes)

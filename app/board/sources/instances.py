@@ -23,7 +23,7 @@ FIND_S = 2.0
 
 
 class State(str, Enum):
-    """How an instance is, as far as can be seen from here."""
+    """The state of an instance, as the board sees it."""
 
     UP = "up"
     BUSY = "busy"  # it lives, but no thread is free to answer
@@ -37,14 +37,14 @@ MAY_GO_ON = (State.FROZEN, State.SILENT)  # a process without heartbeats may sti
 
 @dataclass(frozen=True)
 class Reach:
-    """What came of asking an instance: its name if it answered."""
+    """The name of an instance, if it answered, and whether it refuses connections."""
 
     name: str | None
-    refused: bool = False  # no connections are taken there
+    refused: bool = False
 
 
 def ask_livez(url: str) -> Reach:
-    """Whether the instance at `url` answers within `TIMEOUT` seconds."""
+    """Ask the instance at `url` for its name, for at most `TIMEOUT` seconds."""
     try:
         with DIRECT.open(f"{url}/livez", timeout=TIMEOUT) as response:
             return Reach(str(json.load(response)["instance"]))

@@ -1,7 +1,7 @@
-"""The sale as Redis has it, read again and again: counters, and the orders that are new.
+"""The sale in Redis, read repeatedly: counters, and the orders that are new.
 
-Everything of one reading is of one moment. What a reset swept away is read from where the reset keeps it, so that the
-last orders of a run are counted even if the next run follows at once.
+One reading shows one moment. A reset keeps the last sale, so the last orders of a run are counted even if the next run
+follows at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Ended:
-    """A sale that a reset has ended: how it stood, and the orders that had not been read yet."""
+    """A sale that a reset has ended: its last state, and the orders that had not been read yet."""
 
     snapshot: Snapshot
     rest: list[Order]
@@ -49,8 +49,8 @@ class LedgerReading:
     Attributes:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
-        ended: the generation that the last reading was of, if a reset has ended it since; None where it is not known.
-        redis_lock_ms: how much longer redis-py's lock lives, None if it is free.
+        ended: the sale of the last reading, if a reset has ended it since; None if that is unknown.
+        redis_lock_ms: remaining life of redis-py's lock, None if it is free.
     """
 
     generation: str
@@ -61,12 +61,7 @@ class LedgerReading:
 
 
 class LedgerReader:
-    """Reads one sale; one thread uses it. Reading opens nothing and changes nothing.
-
-    Args:
-        client: see `app.sales.redis_client`.
-        sale: its id.
-    """
+    """Reads one sale, and changes nothing. Not thread-safe."""
 
     def __init__(self, client: redis.Redis, sale: str) -> None:
         self._client = client
@@ -75,7 +70,7 @@ class LedgerReader:
         self._read = 0
 
     def read(self) -> LedgerReading | None:
-        """What there is; None if the sale was never opened. Raises `redis.RedisError`."""
+        """The sale; None if it was never opened. Raises `redis.RedisError`."""
         reading, ended = self._transaction(), None
         if reading is None or reading.generation != self._generation:
             ended = self._ended()
@@ -101,7 +96,7 @@ class LedgerReader:
         return LedgerReading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)
 
     def _ended(self) -> Ended | None:
-        """What the last generation came to, from where the reset has put it."""
+        """The end of the last generation, as the reset has kept it."""
         k = self._keys
         with self._client.pipeline(transaction=True) as pipe:
             pipe.hgetall(k.previous)

@@ -1,4 +1,4 @@
-"""Locust's own page, asked over HTTP how it is, and to start a rush."""
+"""Locust's page: asked over HTTP for its state, and to start a rush."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from http.client import HTTPException
 from typing import Any
 
 TIMEOUT = 1.0
-# There is no answer, or one that is not Locust's.
-UNREACHABLE = (OSError, HTTPException, ValueError, LookupError, TypeError)
+UNREACHABLE = (OSError, HTTPException, ValueError, LookupError, TypeError)  # no answer, or one that is not Locust's
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -25,12 +24,12 @@ class Locust:
         self.url = url
 
     def require_idle(self) -> None:
-        """Raises LocustBusy while a rush is under way."""
+        """Raise LocustBusy while a rush is running."""
         if self.state() in ("spawning", "running", "stopping", "cleanup"):
             raise LocustBusy("A rush is running already: wait for its end, or stop it in Locust's page.")
 
     def state(self) -> str:
-        """In Locust's words: "ready", "spawning", "running", "cleanup", "stopping", "stopped" or "missing"."""
+        """One of "ready", "spawning", "running", "cleanup", "stopping", "stopped" and "missing"."""
         return str(self._ask("/stats/requests")["state"])
 
     def start(self, *, guards: list[str], buyers: int, stock: int, hold_ms: int) -> None:
@@ -40,13 +39,8 @@ class Locust:
             LocustBusy: it was not started.
         """
         self.require_idle()
-        form = {
-            "user_count": buyers,
-            "spawn_rate": buyers,
-            "guards": ",".join(guards),
-            "stock": stock,
-            "hold_ms": hold_ms,
-        }
+        users = {"user_count": buyers, "spawn_rate": buyers}
+        form = {**users, "guards": ",".join(guards), "stock": stock, "hold_ms": hold_ms}
         answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
         if not answer.get("success"):
             raise LocustBusy(f"Locust did not start: {answer.get('message')}")

@@ -13,7 +13,7 @@ from lock import Client
 
 
 class Opening(TypedDict):
-    """Times in milliseconds since the epoch; None where there is no such time, or no leader."""
+    """Times in milliseconds since the epoch; None if there is no such time, or no leader."""
 
     opens_at_ms: int | None
     leader: str | None
@@ -21,7 +21,7 @@ class Opening(TypedDict):
 
 
 def read_opening(etcd: Client, client: redis.Redis, sale: str) -> Opening | None:
-    """The last opening, or the next; None if a reset has opened the sale. Raises `LockError` or `redis.RedisError`."""
+    """The last opening, or the next; None if a reset has opened the sale. Raises `LockError`, `redis.RedisError`."""
     opened = OpeningRecord(etcd, sale).read().get(DEFAULT_ITEM)
     if opened is None:
         return None

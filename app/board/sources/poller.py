@@ -1,4 +1,4 @@
-"""Asks one thing again and again in its own thread, so that nothing waits for a server that does not answer."""
+"""Asks one question repeatedly in its own thread, so that nothing else waits for the answer."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Latest(Generic[T]):
-    """The last answer; or, with `error`, why there is none now."""
+    """The last answer; or an `error` that says why there is none now."""
 
     value: T | None = None
     error: str | None = None
 
 
 class Poller(threading.Thread, Generic[T]):
-    """Asks every `every_s` seconds.
+    """Asks every `every_s` seconds, and keeps the `latest` answer.
 
     Args:
         name: of the thread.
-        ask: must end within its own deadline.
-        errors: those that mean that there was no answer; every other one is a defect, which is logged.
+        ask: has its own deadline.
+        errors: those that mean "no answer"; every other one is a defect, which is logged.
         every_s: seconds from one question to the next.
-
-    Attributes:
-        latest: the last answer.
     """
 
     def __init__(self, name: str, ask: Callable[[], T], *, errors: tuple[type[Exception], ...], every_s: float) -> None:
@@ -58,5 +55,5 @@ class Poller(threading.Thread, Generic[T]):
             return Latest(error="the board failed to read it: its log says more")
 
     def close(self) -> None:
-        """Ask no more; the thread ends with the question that it has asked."""
+        """Ask no more; the thread ends after the current question."""
         self._closed.set()

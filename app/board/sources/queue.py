@@ -1,4 +1,4 @@
-"""Who holds the etcd mutex of the sale, and who waits for it, as etcd has it; looking on takes no part in the queue."""
+"""The holder of the sale's etcd mutex and those that wait for it, read without taking part in the queue."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Queue:
     """The queue at one moment.
 
     Attributes:
-        granted_s: the life that the holder's lease was given; 0 if the lock is free.
-        shown: holder first, then the first waiters in order.
-        waiting: all waiters.
+        granted_s: TTL of the holder's lease; 0 if the lock is free.
+        shown: the holder, then the first waiters in order.
+        waiting: number of all waiters.
     """
 
     granted_s: int
@@ -27,7 +27,7 @@ class Queue:
 
     @property
     def head(self) -> tuple[str | None, int]:
-        """Who holds, by the name of the instance, and how many wait."""
+        """The instance that holds, and the number of waiters."""
         return (self.shown[0].session or self.shown[0].owner if self.shown else None), self.waiting
 
     def as_json(self) -> dict[str, Any]:

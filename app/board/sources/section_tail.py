@@ -1,4 +1,4 @@
-"""The critical sections as the instances record them (`app.telemetry.section_log`), read while they are written."""
+"""The section log of the instances (`app.telemetry.section_log`), read while it is written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from app.clock import now_ns
 
-MOST_BYTES = 4 * 1024 * 1024  # of one file that one poll reads; the next one reads on
+MOST_BYTES = 4 * 1024 * 1024  # of one file in one poll; the next poll reads on
 MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
-_TOLD = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
+_COPIED = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Section:
 
     Attributes:
         number: counts all sections in the order in which they were read.
-        left: None while it lasts, and for ever where the process died inside.
+        left: None while it lasts, and for good if the process died inside.
         read, commit: when read and write were sent, None if they were not.
     """
 
@@ -45,11 +45,7 @@ class Section:
 
 
 class SectionTail:
-    """Follows all files of a directory; one thread uses it.
-
-    Args:
-        directory: where the instances record; nothing is read if None.
-    """
+    """Follows all files of a directory, if there is one. Not thread-safe."""
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
@@ -58,7 +54,7 @@ class SectionTail:
         self._number = 0
 
     def poll(self) -> list[Section]:
-        """Sections that have begun or ended since the last poll; one that did both is there once."""
+        """Sections that have begun or ended since the last poll; one that did both is listed once."""
         changed: dict[int, Section] = {}
         for path in [] if self._directory is None else sorted(self._directory.glob("*.jsonl")):
             for line in self._lines(path):
@@ -68,10 +64,10 @@ class SectionTail:
         return list(changed.values())
 
     def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
-        """Whole lines that are new; none of a file that cannot be read now."""
+        """Whole lines that are new; none of a file that cannot be read."""
         try:
             with path.open("rb") as file:
-                # Of a long file that is seen for the first time, the end is what was sold lately.
+                # The end of a long file has the newest sales.
                 begin = self._read.get(path, max(0, path.stat().st_size - MOST_BYTES))
                 file.seek(begin)
                 whole = file.read(MOST_BYTES).rpartition(b"\n")[0]
@@ -81,16 +77,16 @@ class SectionTail:
             self._read[path] = begin + len(whole) + 1
         for line in whole.splitlines():
             with contextlib.suppress(ValueError):  # half a line, where the reading began in its middle
-                told = json.loads(line)
-                if isinstance(told, dict):
-                    yield told
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    yield event
 
     def _take(self, path: Path, line: dict[str, Any]) -> Section | None:
         event = line.get("event")
         if event == "enter":
             self._number += 1
-            told = {name: line[name] for name in _TOLD}
-            section = Section(self._number, entered=line["at"], item=line.get("item", "1"), **told)
+            copied = {name: line[name] for name in _COPIED}
+            section = Section(self._number, entered=line["at"], item=line.get("item", "1"), **copied)
             self._open[path, section.order] = section
             if len(self._open) > MOST_OPEN:
                 del self._open[next(iter(self._open))]
@@ -103,5 +99,5 @@ class SectionTail:
 
 
 def of_epoch(seconds: float) -> int:
-    """A time of day, in seconds since the epoch, as `app.clock` would have told it."""
+    """Convert seconds since the epoch to the time of `app.clock`."""
     return now_ns() - int((time.time() - seconds) * 1e9)

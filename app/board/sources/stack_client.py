@@ -19,7 +19,7 @@ START_TIMEOUT = 35.0  # the stack gives up after 30, and then says why
 
 
 class StackRefused(Exception):
-    """The stack did not do it; the message says why."""
+    """The stack refused an action; the message says why."""
 
 
 class StackClient:
@@ -29,16 +29,11 @@ class StackClient:
         self._path = path
 
     def states(self) -> dict[str, str]:
-        """Of each instance, by its name: "running", "frozen" or "ended"; raises OSError and ValueError."""
+        """State of each instance by name: "running", "frozen" or "ended"; raises OSError and ValueError."""
         return dict(self._ask({"ask": "states"}, timeout=TIMEOUT)["states"])
 
     def act(self, action: str, instance: str) -> str:
-        """Do one of `ACTIONS` to an instance: what was done, in words.
-
-        Raises:
-            StackRefused: it was not done.
-            OSError: the stack does not answer.
-        """
+        """Do one of `ACTIONS` to an instance, and return what was done; raises `StackRefused`, or as `states`."""
         timeout = START_TIMEOUT if action == "start" else TIMEOUT
         answer = self._ask({"ask": action, "instance": instance}, timeout=timeout)
         if "error" in answer:
@@ -50,6 +45,6 @@ class StackClient:
             line.settimeout(timeout)
             line.connect(str(self._path))
             line.sendall(json.dumps(question).encode() + b"\n")
-            with line.makefile("rb") as answer:
-                told: dict[str, Any] = json.loads(answer.readline())
-        return told
+            with line.makefile("rb") as stream:
+                answer: dict[str, Any] = json.loads(stream.readline())
+        return answer

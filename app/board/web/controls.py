@@ -1,4 +1,4 @@
-"""What can be done from the board: begin the sale again, start a rush, freeze or kill an instance."""
+"""The board's controls: reset the sale, start a rush, freeze or kill an instance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_BUYERS = 10_000
 
 
 class Controls:
-    """The routes that change something."""
+    """The routes that change the sale, Locust or an instance."""
 
     def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
         shop = settings.shop
@@ -35,7 +35,7 @@ class Controls:
         self._sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items)
 
     def reset(self) -> Response:
-        """``POST /control/reset``: begin the sale again. It does not ask an instance, which may be busy or frozen."""
+        """``POST /control/reset``: reset the sale without an instance, which may be busy or frozen."""
         self._authorize()
         stock = Parameters(request, "stock").whole("stock", self._settings.shop.stock, most=MOST_ITEMS)
         try:
@@ -43,12 +43,12 @@ class Controls:
         except LocustBusy as busy:
             raise Conflict(str(busy)) from busy
         except UNREACHABLE:
-            pass  # without Locust there is no rush to disturb
+            pass  # without Locust no rush is running
         self._sale.reset(stock)
         return json_response({"done": f"The sale begins again with a stock of {stock}."})
 
     def rush(self) -> Response:
-        """``POST /control/rush``: let Locust send the buyers."""
+        """``POST /control/rush``: start a rush in Locust."""
         self._authorize()
         asked = Parameters(request, "guards", "buyers", "stock", "hold_ms")
         guards = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]

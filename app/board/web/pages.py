@@ -1,4 +1,4 @@
-"""What viewers ask for: the page, the stream of events, and runs that were recorded."""
+"""The board's page, its stream of events, and recorded runs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ class Pages:
         self._sampler = sampler
 
     def page(self) -> Response:
-        """``GET /``."""
         return self.static("index.html")
 
     def static(self, name: str) -> Response:
-        """``GET /static/...``: a browser asks each time whether it still has the newest."""
+        """``GET /static/...``: a browser asks each time whether its copy is the newest."""
         return _file(STATIC, name)
 
     def setup(self) -> Response:
-        """``GET /setup``: what the page has to know of this board."""
+        """``GET /setup``: what the page needs to know about this board."""
         settings = self._settings
         open_to_all = settings.on_loopback and settings.shop.admin_token is None
         return json_response(
@@ -53,11 +52,8 @@ class Pages:
         if directory is None:
             return []
         times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
-        names = [
-            path.relative_to(directory).as_posix()
-            for time in times[:MOST_REPORTS]
-            for path in sorted(time.glob("records/*.json"))
-        ]
+        paths = (path for time in times[:MOST_REPORTS] for path in sorted(time.glob("records/*.json")))
+        names = [path.relative_to(directory).as_posix() for path in paths]
         return [name for name in names if name.encode(errors="replace").decode() == name]  # others cannot be sent
 
     def events(self) -> Response:
@@ -85,7 +81,6 @@ class Pages:
         return _file(self._settings.reports.resolve(), name)
 
     def livez(self) -> Response:
-        """``GET /livez``."""
         return json_response({"status": "alive", "viewers": self._sampler.stream.viewers})
 
 

@@ -1,7 +1,6 @@
-"""Who may look, and who may control.
+"""Access to the board: under an address, ``localhost`` or a name that was set.
 
-The board answers under an address, ``localhost``, or a name that was set. Only its own page, or a program, is given the
-stream or a control. `app.web.access` says why.
+Only its own page and programs may use the stream and the controls. `app.web.access` says why.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ OPEN_TO_LINKS = access.PROBES | {"/"}
 
 
 def init_app(app: Flask, *, names: Container[str]) -> None:
-    """Check every request; `names` are those under which the board may be asked for."""
+    """Check every request; `names` are host names of the board."""
     access.init_app(app, names=names, setting="FLASHSALE_BOARD_NAMES")
 
     @app.before_request
@@ -42,6 +41,6 @@ def init_app(app: Flask, *, names: Container[str]) -> None:
 
 
 def require_json() -> None:
-    """Refuse what a form of another site can send without asking first: texts and forms, but not JSON."""
+    """Refuse a body that is not JSON: a form of another site can send texts and forms without asking first."""
     if request.method == "POST" and not request.is_json:
         raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")

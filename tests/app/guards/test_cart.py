@@ -165,7 +165,7 @@ BAD_CARTS = [
     ([1, 1], "each one once"),
     ([1, "1"], "each one once"),
     ([0], "whole number from 1 to 4"),
-    ([1, 5], "whole number from 1 to 4, as FLASHSALE_ITEMS has it."),
+    ([1, 5], "whole number from 1 to 4, as set by FLASHSALE_ITEMS."),
     ([True], "whole number from 1 to 4"),
     ([[1]], "whole number from 1 to 4"),
     ("1,,2", "whole number from 1 to 4"),

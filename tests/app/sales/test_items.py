@@ -121,7 +121,7 @@ def test_an_item_that_is_not_for_sale_is_a_bad_request(browser: FlaskClient, met
     for item in ("0", "4", "-1", "x", "", "1,2", "1.0"):
         answer = browser.open(f"{path}?item={item}", method=method)
         assert (answer.status_code, answer.mimetype) == (400, "application/problem+json")
-        assert "whole number from 1 to 3, as FLASHSALE_ITEMS has it." in answer.get_json()["detail"]
+        assert "whole number from 1 to 3, as set by FLASHSALE_ITEMS." in answer.get_json()["detail"]
 
 
 @pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -26,6 +27,11 @@ def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: An
     answer = shop.test_client().post(path, query_string=query, headers=headers)
     told = {"replayed": answer.headers.get("Idempotency-Replayed"), "retry_after": answer.headers.get("Retry-After")}
     return {**answer.get_json(), **told, "status": answer.status_code}
+
+
+def in_ms(milliseconds: int) -> int:
+    """A time so long from now, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000 + milliseconds
 
 
 def at_once(count: int, click: Callable[[int], T]) -> list[T]:

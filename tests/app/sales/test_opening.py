@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
 import redis
 
-from app.config.settings import Settings
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
-from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale, Snapshot
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable
-from lock import connect as connect_etcd
+from lock import EtcdUnavailable
+from tests.app.sales.conftest import Process
 from tests.support.overtaking import overtaken
 from tests.support.shops import at_once
-
-Process = Callable[..., Sale]
-
-
-@pytest.fixture
-def etcd_client(settings: Settings) -> Iterator[Client]:
-    """The etcd of all tests."""
-    with connect_etcd(settings.etcd_endpoints, timeout=1.0) as client:
-        yield client
-
-
-@pytest.fixture
-def process(settings: Settings) -> Iterator[Process]:
-    """Makes the sale as a process sees it that has just started."""
-    with ExitStack() as closing:
-
-        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1) -> Sale:
-            etcd = closing.enter_context(connect_etcd(etcd_endpoints, timeout=1.0))
-            client = closing.enter_context(connect(settings.redis_url, connections=20))
-            return Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=items)
-
-        yield start
 
 
 def wipe(sale: Sale) -> None:
@@ -50,43 +25,34 @@ def wipe(sale: Sale) -> None:
     sale.client.delete(*(name for keys in sale.keys_of.values() for name in vars(keys).values()))
 
 
-def key_of(settings: Settings) -> str:
-    """Where etcd has it."""
-    return f"sale/{settings.sale}/opened"
-
-
 def buys(sale: Sale, item: str = "1") -> int:
-    """What one purchase leaves; raises what refuses it."""
+    """The stock that one purchase leaves; raises what refuses it."""
     stock = Inventory(sale, instance="shop-a", item=item).sell(Purchase("ada", "g", item=item)).stock
     assert isinstance(stock, int)
     return stock
 
 
 def refused(sale: Sale, error: type[Exception], item: str = "1") -> Exception:
-    """What refuses one purchase."""
+    """The error that refuses one purchase."""
     with pytest.raises(error) as caught:
         buys(sale, item)
     return caught.value
 
 
-def test_the_very_first_start_opens_by_itself(process: Process, settings: Settings, etcd_client: Client) -> None:
-    """Whether it is looked at or bought from first; etcd and all processes agree on one generation and stock."""
-    first, second = process(), process()
-    assert (buys(first), second.snapshot().stock) == (9, 9)
-    (kv,) = etcd_client.get_prefix(key_of(settings)).keys
+def test_the_first_start_opens_the_sale_once(process: Process) -> None:
+    """Eight processes start at once: etcd and all of them agree on one generation, and no sale is lost."""
+    sales = [process() for _ in range(8)]
+    assert sorted(at_once(8, lambda number: buys(sales[number]))) == list(range(2, 10))
+    first = sales[0]
+    assert process().snapshot().stock == 2
+    (kv,) = first.record._client.get_prefix(first.record.key).keys
     assert json.loads(kv.value) == {"1": [first.client.get(first.keys.generation), 10]}
     assert kv.lease_id == 0, "it has to outlive every process"
 
 
-def test_many_processes_open_it_once(process: Process) -> None:
-    """However many start at once, one sale is opened, and none of what they sell is lost."""
-    sales = [process() for _ in range(8)]
-    assert sorted(at_once(8, lambda number: buys(sales[number]))) == list(range(2, 10))
-
-
 @pytest.mark.parametrize("lost", ["everything", "the stock", "the generation", "what came after an old copy"])
 def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Process, lost: str) -> None:
-    """Neither a process that knows the sale nor one that starts then sells, shows or opens it; a reset opens it."""
+    """Processes old and new neither sell, show nor open the sale; a reset opens it."""
     sale = process()
     sale.reset(5)
     old_copy = {key: str(sale.client.get(key)) for key in (sale.keys.stock, sale.keys.generation)}
@@ -108,7 +74,7 @@ def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Proces
 
 
 def test_a_late_write_is_no_sale(process: Process) -> None:
-    """A purchase that was thinking while Redis lost its data is refused, and leaves nothing there."""
+    """A purchase that was thinking while Redis lost its data is refused and leaves no key."""
     sale = process()
     stock = Inventory(sale, instance="shop-a")
     reading = stock.read(Purchase("ada", "none"))
@@ -119,7 +85,7 @@ def test_a_late_write_is_no_sale(process: Process) -> None:
 
 
 def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither while Redis has what it should, nor again while it has not."""
+    """The answer of etcd is kept, both while Redis has the sale and after it has lost it."""
     sale, asked, read = process(), list[OpeningRecord](), OpeningRecord.read
 
     def count(record: OpeningRecord) -> Openings:
@@ -135,7 +101,7 @@ def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypa
 
 
 def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_etcd: Etcd) -> None:
-    """With etcd frozen, what is known is sold; what only etcd could tell is unavailable, to all threads at once."""
+    """While etcd is frozen, known sales go on; a process that does not know the sale gets one error per thread."""
     sale, newcomer = process(fresh_etcd.endpoint), process(fresh_etcd.endpoint)
     assert buys(sale) == 9
     fresh_etcd.pause()
@@ -153,7 +119,7 @@ def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_e
 
 @pytest.mark.parametrize("crash", range(6))
 def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
-    """Wherever a reset is cut off: the old sale goes on where it is known, or nothing is sold; a reset heals it."""
+    """A reset that crashes before any command leaves the old sale or none; the next reset opens a new one."""
     sale = process()
     sale.reset(1)
     assert buys(sale) == 0
@@ -178,7 +144,7 @@ def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: in
 
 
 def test_a_reset_that_redis_refuses_changes_nothing(process: Process) -> None:
-    """Where Redis takes no writes, etcd is not told of a sale that never begins."""
+    """If Redis takes no writes, etcd keeps the old sale."""
     sale = process()
     assert buys(sale) == 9
     sale.client.config_set("maxmemory", 1)
@@ -191,27 +157,27 @@ def test_a_reset_that_redis_refuses_changes_nothing(process: Process) -> None:
 
 
 def test_resets_at_once_agree(process: Process) -> None:
-    """Whichever comes last, etcd and Redis end with the same generation."""
+    """After concurrent resets, etcd and Redis have the same generation."""
     sales = [process() for _ in range(6)]
     for _ in range(5):
         at_once(6, lambda number: sales[number].reset(number))
     assert len({each.snapshot() for each in [*sales, process()]}) == 1
 
 
-def test_a_wiped_etcd_is_told_by_redis(process: Process, settings: Settings, etcd_client: Client) -> None:
-    """An etcd without the record adopts what Redis has; but if both are gone, a process that knows the sale says so."""
+def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
+    """A process that knows the sale does not open it again if both are wiped; one that starts then does."""
     sale = process()
     assert buys(sale) == 9
-    etcd_client.delete(key_of(settings), None)
+    sale.record._client.delete(sale.record.key, None)
     assert (buys(sale), buys(process())) == (8, 7)
-    etcd_client.delete(key_of(settings), None)
+    sale.record._client.delete(sale.record.key, None)
     wipe(sale)
     refused(sale, SaleLost)
     assert buys(process()) == 9
 
 
 def test_a_new_item_opens_by_itself(process: Process) -> None:
-    """An item that the sale did not have yet begins with the stock of the settings; one that was lost does not."""
+    """A new item begins with the stock of the settings; an item that Redis has lost is not opened."""
     sale = process()
     sale.reset(3)
     more = process(items=2)
@@ -222,13 +188,12 @@ def test_a_new_item_opens_by_itself(process: Process) -> None:
     assert buys(sale) == 2
 
 
-def test_the_generation_rises_even_if_the_clock_does_not(process: Process, settings: Settings) -> None:
+def test_the_generation_rises_even_if_the_clock_does_not(process: Process) -> None:
     """A generation from the future, in Redis or in etcd, is followed by a higher one."""
     sale = process()
     sale.reset()
     assert sale.client.set(sale.keys.generation, 2**52)
-    sale.reset()
-    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 1
-    wipe(sale)
-    sale.reset()
-    assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + 2
+    for after in (1, 2):
+        sale.reset()
+        assert int(sale.client.get(sale.keys.generation) or 0) == 2**52 + after
+        wipe(sale)

@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from app.config.settings import Settings
 from app.sales.inventory import Inventory
-from app.sales.opening import OpeningRecord
+from app.sales.opening import Opened
 from app.sales.purchase import Purchase
-from app.sales.redis_client import connect
 from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale, Snapshot
 from app.sales.schedule import NoSchedule, Schedule
 from lock import EtcdUnavailable
-from lock import connect as connect_etcd
-
-Process = Callable[[], Sale]
+from tests.app.sales.conftest import Process
+from tests.support.shops import in_ms
 
 
 @pytest.fixture
-def process(settings: Settings) -> Iterator[Process]:
+def process(process: Process) -> Process:
     """Makes the sale of two items as one more process sees it."""
-    with ExitStack() as closing:
-        etcd = closing.enter_context(connect_etcd(settings.etcd_endpoints, timeout=1.0))
-        client = closing.enter_context(connect(settings.redis_url, connections=8))
-        yield lambda: Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=2)
-
-
-def in_ms(milliseconds: int) -> int:
-    """So long from now."""
-    return time.time_ns() // 1_000_000 + milliseconds
+    return partial(process, items=2)
 
 
 def buys(sale: Sale) -> str:
-    """How one purchase ends, and under which generation it was sold."""
+    """The outcome of one purchase, with the generation if it was sold."""
     receipt = Inventory(sale, instance="shop-a").sell(Purchase("ada", "g"))
     return f"sold {sale.generation('1')}" if receipt.order else receipt.outcome.value
 
 
 def dies(_: object) -> None:
-    """What happens to a leader before it tells etcd."""
-    raise EtcdUnavailable("away")
+    """Stands for a leader's crash before it tells etcd."""
+    raise EtcdUnavailable("unavailable")
+
+
+def closed(schedule: Schedule) -> Opened:
+    """The sale that is scheduled."""
+    opened = schedule.read()
+    assert opened is not None
+    assert not opened.is_open
+    return opened
 
 
 def test_a_scheduled_sale_sells_nothing_before_it_is_opened(process: Process) -> None:
@@ -90,8 +86,7 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
     sale = process()
     schedule = Schedule(sale)
     schedule.set(3, in_ms(-1))
-    late = schedule.read()
-    assert late is not None
+    late = closed(schedule)
     k, opening = sale.keys, late.opening
     if found == "scheduled again":
         schedule.set(3, in_ms(-1))
@@ -110,13 +105,11 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
 
 
 def test_without_a_token_a_late_leader_opens_again(process: Process) -> None:
-    """This is what the fence prevents: what was sold is for sale once more."""
+    """The fence prevents that an item which was sold is for sale once more."""
     sale = process()
-    schedule = Schedule(sale)
+    schedule, k = Schedule(sale), sale.keys
     schedule.set(1, in_ms(-1))
-    late = schedule.read()
-    assert late is not None
-    k = sale.keys
+    late = closed(schedule)
     asked: list[str | int] = [late.generation, late.opening.generation, 1, late.opens_at_ms or 0]
     schedule.open(2)
     sold = []
@@ -142,7 +135,7 @@ def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: 
 
 
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
-    """Without its data, or with an older copy after the opening, it sells nothing; a schedule or a reset heals it."""
+    """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
     sale = process()
     schedule = Schedule(sale)
     schedule.set(2, in_ms(-1))
@@ -161,7 +154,7 @@ def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
 
 
 def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process) -> None:
-    """Redis still says that it is closed, and a process that starts then adopts that."""
+    """Redis still says that the sale is closed, and a process that starts then adopts that."""
     sale = process()
     Schedule(sale).set(2, in_ms(60_000))
     sale.record._client.delete(sale.record.key, None)
@@ -186,7 +179,7 @@ def test_only_a_schedule_can_be_cancelled(process: Process) -> None:
     assert buys(sale).startswith("sold")
 
 
-STEPS = (
+STEPS = [
     "set",
     "set later",
     "cancel",
@@ -199,13 +192,13 @@ STEPS = (
     "save",
     "buy",
     "buy",
-)
+]
 
 
-@examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.booleans()), max_size=30))
 def test_whatever_happens_no_opening_sells_more_than_its_stock(process: Process, steps: list[tuple[str, bool]]) -> None:
-    """Leaders that die or come late, wipes and old copies of Redis: 2 sold under a generation at most, none closed."""
+    """With dying or late leaders, wipes and old copies, a generation sells at most 2, and none while it is closed."""
     sales, sold, token, copy = [process(), process()], Counter[str](), 0, dict[str, str]()
     sales[0].reset(2)
     for step, which in steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,58 +15,11 @@ from app.guards import GUARDS
 from app.sales.sale import Sale
 from tests.support.shops import WAIT_S, buy, ledger, queue_behind
 
-NAMES = [guard.name for guard in GUARDS]
 
-
-@pytest.mark.parametrize("guard", NAMES)
-def test_a_purchase_is_answered_in_full(browser: FlaskClient, guard: str) -> None:
-    """Under every guard a purchase answers 200 with order, stock left, instance, guard, token and times.
-
-    The think time is inside the critical section.
-    """
-    answer = browser.post(f"/stock/reduce?guard={guard}&buyer=ada&hold_ms=20")
-    body = answer.get_json()
-    assert answer.status_code == 200
-    assert set(body) == {"outcome", "item", "order", "stock", "instance", "guard", "token", "waited_ms", "held_ms"}
-    assert (body["outcome"], body["stock"], body["instance"], body["guard"]) == ("sold", 9, "shop-a", guard)
-    assert re.fullmatch("[0-9a-f]{32}", body["order"])
-    pair = guard in ("etcd-cohort", "etcd-batch")
-    assert isinstance(body["token"], list if pair else int) is guard.startswith("etcd")
-    assert body["held_ms"] >= 20 or (guard == "redis-lua" and body["held_ms"] > 0)  # which has no room for thought
-    assert answer.headers["Cache-Control"] == "no-store"
-    timing = re.fullmatch(r"wait;dur=([\d.]+), read;dur=([\d.]+), commit;dur=([\d.]+)", answer.headers["Server-Timing"])
-    assert timing is not None
-    waited, read, commit = map(float, timing.groups())
-    assert waited == body["waited_ms"]
-    assert read + commit < body["held_ms"] + 0.01  # all of them are rounded
-    assert (read > 0, commit > 0) == (guard not in ("etcd-batch", "redis-lua"), True)
-
-
-@pytest.mark.parametrize("guard", NAMES)
-def test_sold_out_is_a_conflict(browser: FlaskClient, guard: str) -> None:
-    """With nothing left, every guard answers 409 as a problem with the outcome in it, and nothing is written."""
-    browser.post("/stock/reset", json={"stock": 0})
-    answer = browser.post(f"/stock/reduce?guard={guard}")
-    body = answer.get_json()
-    assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
-    assert (body["status"], body["outcome"], body["order"], body["stock"]) == (409, "sold_out", None, 0)
-    assert (body["instance"], body["guard"], body["title"]) == ("shop-a", guard, "Sold out")
-    assert body["type"] == "urn:stock-flash-sale:problem:sold_out"
-    assert body["detail"]
-    assert "Retry-After" not in answer.headers
-    assert browser.get("/stock").get_json()["orders"] == 0
-
-
-@pytest.mark.parametrize("guard", NAMES)
-def test_a_retry_buys_once(app: Flask, browser: FlaskClient, guard: str) -> None:
-    """A retry with the same Idempotency-Key gets the first order, marked as replayed; another buyer's is a 422."""
-    first, again = (buy(app, guard, key="click-1", buyer="ada") for _ in range(2))
-    assert (first["status"], again["status"]) == (200, 200)
-    assert (first["order"], first["token"]) == (again["order"], again["token"])
-    assert (first["replayed"], again["replayed"]) == (None, "true")
-    refused = buy(app, guard, key="click-1", buyer="bob")
-    assert (refused["status"], "new key" in refused["detail"]) == (422, True)
-    assert browser.get("/stock").get_json()["orders"] == 1
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Three items."""
+    return dataclasses.replace(settings, items=3)
 
 
 @pytest.mark.parametrize("buyer", ["ä☃\U0001f6d2", '"}{', "<b>&amp;", "a\x00b", " ", "x" * 200])
@@ -80,41 +33,22 @@ def test_parameters_may_be_json(browser: FlaskClient, sale: Sale, buyer: str) ->
 
 
 def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
-    """GET /stock shows counter, ledger and verdict."""
+    """GET /stock shows counter, ledger and verdict; a reset answers the same, without a number as the settings say."""
     browser.post("/stock/reduce?guard=redis-lua")
-    assert browser.get("/stock").get_json() == {
-        "item": "1",
-        "initial": 10,
-        "stock": 9,
-        "lucky": 1,
-        "orders": 1,
-        "lost_updates": 0,
-        "verdict": "EXACT",
-        "instance": "shop-a",
-    }
-
-
-def test_a_reset_takes_a_number_or_the_default(browser: FlaskClient) -> None:
-    """A reset answers with the new sale; without a number it is that of the settings."""
-    assert browser.post("/stock/reset", json={"stock": 3}).get_json()["stock"] == 3
-    assert browser.post("/stock/reset?stock=4").get_json()["stock"] == 4
-    assert browser.post("/stock/reset").get_json()["stock"] == 10
+    told = {"item": "1", "initial": 10, "stock": 9, "lucky": 1, "orders": 1, "lost_updates": 0, "verdict": "EXACT"}
+    assert browser.get("/stock").get_json() == {**told, "instance": "shop-a"}
+    resets = browser.post("/stock/reset", json={"stock": 3}), browser.post("/stock/reset?stock=4")
+    assert [answer.get_json()["stock"] for answer in (*resets, browser.post("/stock/reset"))] == [3, 4, 10]
 
 
 def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
     """GET /guards names each guard, what it promises, and a sentence for people."""
     body = browser.get("/guards").get_json()
-    assert {guard["name"]: guard["promise"] for guard in body["guards"]} == {
-        "none": "none",
-        "thread": "none",
-        "etcd": "exact",
-        "etcd-unfenced": "exact_until_paused",
-        "etcd-cohort": "exact",
-        "etcd-batch": "exact",
-        "redis-lock": "exact_until_paused",
-        "redis-watch": "exact",
-        "redis-lua": "exact",
-    }
+    promises = {guard["name"]: guard["promise"] for guard in body["guards"]}
+    oversell = dict.fromkeys(("none", "thread"), "none") | dict.fromkeys(
+        ("etcd-unfenced", "redis-lock"), "exact_until_paused"
+    )
+    assert promises == dict.fromkeys((guard.name for guard in GUARDS), "exact") | oversell
     assert all(guard["description"].endswith(".") for guard in body["guards"])
     assert body["default"] == "etcd"
 
@@ -122,14 +56,14 @@ def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
 def test_lock_shows_holder_and_waiters_in_order(
     app: Flask, browser: FlaskClient, crowd: ThreadPoolExecutor, settings: Settings
 ) -> None:
-    """GET /lock lists the holder of the mutex and the waiters in order, with instance, token, age and TTL left."""
-    name = f"flash-sale/{settings.sale}"
-    assert browser.get("/lock").get_json() == {"name": name, "holder": None, "waiters": [], "instance": "shop-a"}
-    mutex = services.of(app).sessions.mutex()
+    """GET /lock lists holder and waiters of an item's mutex in order, with instance, token, age and TTL left."""
+    name = f"flash-sale/{settings.sale}:2"
+    mutex = services.of(app).sessions.mutex("2")
     with mutex.acquire(timeout=WAIT_S) as hold:
-        waiting = queue_behind(mutex, crowd, app, "etcd")
-        queue = browser.get("/lock").get_json()
+        waiting = queue_behind(mutex, crowd, app, "etcd", item=2)
+        queue, free = (browser.get(f"/lock?item={item}").get_json() for item in (2, 1))
     assert waiting.result(WAIT_S)["status"] == 200
+    assert (queue["name"], free["name"], free["holder"], free["waiters"]) == (name, name[:-2], None, [])
     holder, (waiter,) = queue["holder"], queue["waiters"]
     assert (holder["instance"], holder["token"], holder["key"]) == ("shop-a", hold.token, hold.key)
     assert waiter["token"] > holder["token"]
@@ -138,7 +72,7 @@ def test_lock_shows_holder_and_waiters_in_order(
 
 
 BAD_QUERIES = [
-    ("guard=nope", "none, thread, etcd, etcd-unfenced, etcd-cohort, etcd-batch, redis-lock, redis-watch, redis-lua"),
+    ("guard=nope", ", ".join(guard.name for guard in GUARDS)),
     ("guard=", "give one of none"),
     ("hold_ms=-1", "whole number from 0 to 60000"),
     ("hold_ms=60001", "whole number from 0 to 60000"),
@@ -151,9 +85,11 @@ BAD_QUERIES = [
     ("gaurd=etcd", "no parameter 'gaurd' here: use guard, item, hold_ms, buyer"),
     ("ä" * 1000, "no parameter "),
 ]
+NO_ITEM = "whole number from 1 to 3, as set by FLASHSALE_ITEMS."
 TWICE = "is given more than once: give one value, in the query or in the body"
 BAD_REQUESTS = [
     *((f"/stock/reduce?{query}", "", advice) for query, advice in BAD_QUERIES),
+    *((f"/stock/reduce?item={item}", "", NO_ITEM) for item in ("0", "4", "-1", "x", "", "1,2", "1.0")),
     # Which of two values is meant?
     ("/stock/reduce?guard=none&guard=etcd", "", TWICE),
     ("/cart?items=1&items=1", "", TWICE),
@@ -174,21 +110,19 @@ BAD_REQUESTS = [
 ]  # fmt: skip
 
 
-def test_a_bad_request_says_what_to_give_and_changes_nothing(browser: FlaskClient) -> None:
-    """A parameter that cannot be used is a 400 with advice, however long the parameter is; the sale stays as it was."""
+def test_a_bad_request_says_what_to_give_and_changes_nothing(app: Flask, browser: FlaskClient) -> None:
+    """A parameter or key that cannot be used is a 400 with short advice; the sale stays as it was."""
     browser.post("/stock/reduce?guard=none")
     for address, body, advice in BAD_REQUESTS:
         answer = browser.post(address, data=body.encode("latin-1"), content_type="application/json")
         assert (answer.status_code, answer.mimetype) == (400, "application/problem+json"), (address, body)
         assert advice in answer.get_json()["detail"]
         assert len(answer.get_json()["detail"]) < 200
+    for path in ("/stock?item=4", "/lock?item=0"):
+        assert NO_ITEM in browser.get(path).get_json()["detail"]
+    for refused in (buy(app, key=""), buy(app, key="x" * 201)):
+        assert (refused["status"], "Idempotency-Key" in refused["detail"]) == (400, True)
     assert browser.get("/stock").get_json()["orders"] == 1
-
-
-def test_a_bad_idempotency_key_is_a_bad_request(app: Flask) -> None:
-    """An empty or endless Idempotency-Key is a 400 that names the header."""
-    for answer in (buy(app, key=""), buy(app, key="x" * 201)):
-        assert (answer["status"], "Idempotency-Key" in answer["detail"]) == (400, True)
 
 
 CURL_JSON = "curl -H 'Content-Type: application/json' -d '{\"stock\": 3}' 'http://localhost/stock/reset'"

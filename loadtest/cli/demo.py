@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from loadtest.cli.compare import rush_options
+from loadtest.cli.options import redis_shards
 from loadtest.report.build import draw
 from loadtest.results.comparison import BASELINE, GUARDS
 from loadtest.results.folders import report_under_way
@@ -24,8 +25,11 @@ from loadtest.terminal.console import console
 
 @click.command()
 @rush_options
+@redis_shards
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, keep: bool) -> None:
+def demo(
+    guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, redis_shards: int, keep: bool
+) -> None:
     """Start a sale, rush under every guard, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
@@ -35,7 +39,7 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in:
     guards = guards if BASELINE in guards else [BASELINE, *guards]
     options = RushOptions(guards, buyers, stock, hold_ms, opens_in)
     with report_under_way() as report, scratch_directory() as directory:
-        stack = _stack(directory, keep=keep)
+        stack = _stack(directory, redis_shards, keep=keep)
         try:
             _start(stack, screen)
             comparison = run_rush(options, report, hosts=stack.urls, env=stack.client_environment)
@@ -51,13 +55,15 @@ def demo(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in:
     sys.exit(comparison.exit_code or (0 if comparison.baseline_oversold else 1))
 
 
-def _stack(directory: Path, *, keep: bool) -> Stack:
+def _stack(directory: Path, redis_shards: int, *, keep: bool) -> Stack:
     """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
     if not keep:
-        return Stack(directory, ports="free")  # nothing kills this Redis, and a slow disk is not what is compared
-    usual = Stack.on_stage(directory)
+        return Stack(
+            directory, ports="free", redis_shards=redis_shards
+        )  # nothing kills this Redis, and a slow disk is not what is compared
+    usual = Stack.on_stage(directory, redis_shards=redis_shards)
     occupied = any(is_occupied(process.port) for process in usual.processes)
-    return Stack.on_stage(directory, ports="free") if occupied else usual
+    return Stack.on_stage(directory, ports="free", redis_shards=redis_shards) if occupied else usual
 
 
 def _keep(stack: Stack, screen: Console) -> None:

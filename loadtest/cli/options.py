@@ -23,3 +23,12 @@ class Seconds(click.FloatRange):
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number.", param, ctx)
         return seconds
+
+
+redis_shards = click.option(
+    "--redis-shards",
+    default=1,
+    type=click.IntRange(1, 9),
+    show_default=True,
+    help="Nodes of a Redis Cluster; 1: a single Redis.",
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Literal
 
 import click
 
+from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import PortOccupied, Process, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
@@ -19,14 +21,16 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 @click.command()
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
 @click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
-def up(free_ports: bool, port_offset: int) -> None:
+@redis_shards
+def up(free_ports: bool, port_offset: int, redis_shards: int) -> None:
     """Run the sale with board and Locust's page, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
     with scratch_directory() as directory:
-        stack = Stack.on_stage(directory, ports="free" if free_ports else "default", port_offset=port_offset)
+        ports: Literal["free", "default"] = "free" if free_ports else "default"
+        stack = Stack.on_stage(directory, ports=ports, port_offset=port_offset, redis_shards=redis_shards)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)

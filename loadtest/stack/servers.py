@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import redis
 
@@ -14,13 +15,13 @@ from loadtest.stack import programs
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime, Process
 
-_PROBE_TIMEOUT_S = 1.0
+PROBE_TIMEOUT_S = 1.0
 
 
 def answers_ok(url: str) -> bool:
     """Whether GET `url` answers 200 within a second."""
     try:
-        with urllib.request.urlopen(url, timeout=_PROBE_TIMEOUT_S) as response:
+        with urllib.request.urlopen(url, timeout=PROBE_TIMEOUT_S) as response:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False
@@ -28,7 +29,7 @@ def answers_ok(url: str) -> bool:
 
 def redis_answers(url: str) -> bool:
     """Whether the Redis at `url` answers within a second."""
-    client = redis.Redis.from_url(url, socket_timeout=_PROBE_TIMEOUT_S, socket_connect_timeout=_PROBE_TIMEOUT_S)
+    client = redis.Redis.from_url(url, socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S)
     try:
         return bool(client.ping())
     except redis.RedisError:
@@ -80,7 +81,32 @@ class Etcd(Process):
         return answers_ok(f"http://{self.endpoint}/health")
 
 
-class EtcdCluster(Lifetime):
+M = TypeVar("M", bound=Process)
+
+
+class Cluster(Lifetime, Generic[M]):
+    """Several processes that only together are a server: `members`."""
+
+    members: Sequence[M]
+
+    def start(self) -> None:
+        """Start all members and wait until each is ready; raises PortOccupied or StartFailed."""
+        for member in self.members:
+            member.launch()
+        for member in self.members:
+            member.wait_ready()
+
+    def kill(self) -> None:
+        """SIGKILL to all of them."""
+        for member in self.members:
+            member.kill()
+
+    def stop(self) -> None:
+        """Kill all members: asked to end, each would spend seconds on handing over to another that ends too."""
+        self.kill()
+
+
+class EtcdCluster(Cluster[Etcd]):
     """Several etcd members that form one cluster, each on its own ports."""
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
@@ -92,18 +118,6 @@ class EtcdCluster(Lifetime):
     def endpoints(self) -> str:
         """Comma-separated, as `lock.connect` takes them."""
         return ",".join(member.endpoint for member in self.members)
-
-    def start(self) -> None:
-        """Start all members and wait until each knows a leader; raises PortOccupied or StartFailed."""
-        for member in self.members:
-            member.launch()
-        for member in self.members:
-            member.wait_ready()
-
-    def stop(self) -> None:
-        """Kill all members: asked to end, each would spend seconds on handing leadership to another that ends too."""
-        for member in self.members:
-            member.kill()
 
 
 class Redis(Process):
@@ -120,18 +134,26 @@ class Redis(Process):
     def url(self) -> str:
         return f"redis://{LOOPBACK}:{self.port}/0"
 
-    def command(self) -> list[str]:
-        data = self.directory / self.name
-        data.mkdir(parents=True, exist_ok=True)
-        flags = {
+    @property
+    def members(self) -> Sequence[Redis]:
+        """All processes that it consists of."""
+        return [self]
+
+    def flags(self) -> dict[str, str]:
+        """The settings on its command line."""
+        return {
             "bind": LOOPBACK,
             "port": str(self.port),
-            "dir": str(data),
+            "dir": str(self.directory / self.name),
             "save": "86400 1",  # in effect: only at a clean stop
             "appendonly": "yes" if self._appendonly else "no",
             "appendfsync": "always",
         }
-        return [str(programs.redis()), *(word for flag, value in flags.items() for word in (f"--{flag}", value))]
+
+    def command(self) -> list[str]:
+        (self.directory / self.name).mkdir(parents=True, exist_ok=True)
+        flags = self.flags().items()
+        return [str(programs.redis()), *(word for flag, value in flags for word in (f"--{flag}", value))]
 
     def is_ready(self) -> bool:
         return redis_answers(self.url)

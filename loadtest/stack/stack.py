@@ -13,6 +13,7 @@ from loadtest.stack.apps import BOARD_PORT, BOARD_URL, LOCUST_PORT, Board, Insta
 from loadtest.stack.control import Control
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime, Process, require_free_ports
+from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Etcd, Redis
 
 ETCD_PORT = 2379
@@ -38,6 +39,7 @@ class Stack(Lifetime):
         instances: how many shops.
         env: FLASHSALE_* settings for all shops, over those of the environment.
         durable: whether Redis keeps each write over a kill, as under Compose; a rush takes about a fifth longer.
+        redis_shards: of how many nodes Redis is a cluster; 1: none.
         board, locust: whether the board and Locust's page are started as well.
 
     Attributes:
@@ -56,12 +58,18 @@ class Stack(Lifetime):
         board: bool = False,
         locust: bool = False,
         durable: bool = False,
+        redis_shards: int = 1,
     ) -> None:
         def port(default: int) -> int:
             return 0 if ports == "free" else default + port_offset
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
-        self.redis = Redis(directory, port(REDIS_PORT), appendonly=durable)
+        redis_port = port(REDIS_PORT)
+        self.redis: Redis | RedisCluster = (
+            RedisCluster(directory, redis_port, masters=redis_shards, appendonly=durable)
+            if redis_shards > 1
+            else Redis(directory, redis_port, appendonly=durable)
+        )
         self.section_log = Path(os.environ.get("FLASHSALE_SECTION_LOG") or directory / "section-log")
         self._services = {
             "FLASHSALE_REDIS_URL": self.redis.url,
@@ -85,14 +93,24 @@ class Stack(Lifetime):
         self.locust = LocustPage(directory, self.locust_port, env=buying) if locust else None
         self._control: Control | None = None
         self.pages: list[Process] = [page for page in (self.board, self.locust) if page]
-        self.processes: list[Process] = [self.etcd, self.redis, *self.instances, *self.pages]
+        self.processes: list[Process] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
 
     @classmethod
-    def on_stage(cls, directory: Path, *, ports: Literal["default", "free"] = "default", port_offset: int = 0) -> Stack:
+    def on_stage(
+        cls,
+        directory: Path,
+        *,
+        ports: Literal["default", "free"] = "default",
+        port_offset: int = 0,
+        redis_shards: int = 1,
+    ) -> Stack:
         """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
         lease = os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)
         env = {"FLASHSALE_LEASE_TTL": lease}
-        return cls(directory, ports=ports, port_offset=port_offset, env=env, board=True, locust=True, durable=True)
+        pages = {"board": True, "locust": True}
+        return cls(
+            directory, ports=ports, port_offset=port_offset, env=env, durable=True, redis_shards=redis_shards, **pages
+        )
 
     @property
     def urls(self) -> list[str]:
@@ -136,7 +154,7 @@ class Stack(Lifetime):
             self._control.close()
             self._control = None
         _stop_all(self.instances)
-        self.redis.stop()
+        _stop_all(self.redis.members)
         self.etcd.stop()
 
 

@@ -1,0 +1,101 @@
+"""A Redis Cluster on loopback: masters that share the 16,384 hash slots, and a replica of each if wanted."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.servers import PROBE_TIMEOUT_S, Cluster, Redis
+
+SLOTS = 16384
+NODE_TIMEOUT_MS = 1500  # after so long without an answer the others take a node for dead
+
+
+class ClusterNode(Redis):
+    """A master, or the replica of one; ready when it serves its part, or follows its master.
+
+    Args:
+        number: of the master, from 1.
+        replica: whether it is the replica of that master.
+    """
+
+    def __init__(self, directory: Path, port: int, *, appendonly: bool, number: int, replica: bool) -> None:
+        name = f"{'replica' if replica else 'redis'}-{number}"
+        super().__init__(directory, port, appendonly=appendonly, name=name)
+        self.cluster: RedisCluster
+        self.replica = replica
+        self._number = number
+        self._bus_port = free_port()
+
+    def command(self) -> list[str]:
+        command, nodes = super().command(), self.directory / self.name / "nodes.conf"
+        if not nodes.exists():  # it finds itself in the cluster at its first start, so that none has to be formed
+            epoch = self.cluster.masters
+            lines = [node.described(myself=node is self) for node in self.cluster.members]
+            nodes.write_text("\n".join([*lines, f"vars currentEpoch {epoch} lastVoteEpoch 0", ""]), encoding="utf-8")
+        return command
+
+    def described(self, *, myself: bool) -> str:
+        """Its line in nodes.conf."""
+        number, count = self._number, self.cluster.masters
+        role = f"slave {number:040x}" if self.replica else "master -"
+        slots = "" if self.replica else f" {SLOTS * (number - 1) // count}-{SLOTS * number // count - 1}"
+        flags = f"{'myself,' if myself else ''}{role} 0 0 {number}"
+        return f"{number + self.replica * count:040x} {LOOPBACK}:{self.port}@{self._bus_port} {flags} connected{slots}"
+
+    def flags(self) -> dict[str, str]:
+        return {
+            **super().flags(),
+            "cluster-enabled": "yes",
+            "cluster-port": str(self._bus_port),
+            "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+            "cluster-require-full-coverage": "no",  # the other shards go on without a lost one
+            "repl-diskless-sync-delay": "0",
+        }
+
+    def is_ready(self) -> bool:
+        client = redis.Redis(LOOPBACK, self.port, socket_timeout=PROBE_TIMEOUT_S, decode_responses=True)
+        with client, suppress(redis.RedisError):
+            cluster: Any = client.cluster("INFO")
+            replication: Any = client.info("replication")
+            return bool(cluster["cluster_state"] == "ok" and replication.get("master_link_status", "up") == "up")
+        return False
+
+
+class RedisCluster(Cluster[ClusterNode]):
+    """`masters` nodes, and one replica of each if wanted: a failover takes three masters at least.
+
+    Args:
+        port: of the first master; the others have those behind it. 0: any free ones.
+        appendonly: as of `Redis`.
+
+    Attributes:
+        members: all nodes, masters first.
+    """
+
+    def __init__(
+        self, directory: Path, port: int = 0, *, masters: int, replicas: bool = False, appendonly: bool = False
+    ) -> None:
+        self.masters = masters
+        self.members = [
+            ClusterNode(
+                directory,
+                port and port + index,
+                appendonly=appendonly,
+                number=index % masters + 1,
+                replica=index >= masters,
+            )
+            for index in range(masters * (1 + replicas))
+        ]
+        for node in self.members:
+            node.cluster = self
+
+    @property
+    def url(self) -> str:
+        """As FLASHSALE_REDIS_URL takes it."""
+        masters = self.members[: self.masters]
+        return f"redis+cluster://{','.join(f'{LOOPBACK}:{node.port}' for node in masters)}"

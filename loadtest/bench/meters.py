@@ -24,27 +24,31 @@ class Meter:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._redis = redis.Redis.from_url(stack.redis.url, decode_responses=True)
-        self._redis.ping()
+        self._nodes = [redis.Redis.from_url(node.url, decode_responses=True) for node in stack.redis.members]
+        for node in self._nodes:
+            node.ping()
         self._processes = {
             "instances": [_family(instance) for instance in stack.instances],
             "etcd": [_family(stack.etcd)],
-            "redis": [_family(stack.redis)],
+            "redis": [_family(node) for node in stack.redis.members],
         }
 
     def close(self) -> None:
-        """Close the connection to Redis."""
-        self._redis.close()
+        """Close the connections to Redis."""
+        for node in self._nodes:
+            node.close()
 
     def read(self) -> Count:
         """All counters, now."""
         calls, events = etcd_served(self._stack.etcd)
-        stats: Any = self._redis.info("stats")
+        stats: list[Any] = [node.info("stats") for node in self._nodes]
         cpu = {
             name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
             for name, families in self._processes.items()
         }
-        return Count({**cpu, "buyers": time.process_time()}, calls, events, stats["total_reads_processed"])
+        return Count(
+            {**cpu, "buyers": time.process_time()}, calls, events, [each["total_reads_processed"] for each in stats]
+        )
 
     def peak_mib(self) -> dict[str, float]:
         """The most memory that one instance, etcd and Redis have had since they began, in MiB."""

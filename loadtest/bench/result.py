@@ -47,21 +47,21 @@ class Count:
         cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.
-        redis_trips: requests that Redis has read from connections; a pipeline is one.
+        redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
     """
 
     cpu_s: dict[str, float]
     etcd_calls: float
     etcd_events: float
-    redis_trips: float
+    redis_trips: list[float]
 
     def since(self, before: Count) -> Count:
-        """What was counted in between; reading Redis's counter costs it one trip."""
+        """What was counted in between; reading the counter of a node costs it one trip."""
         return Count(
             {name: seconds - before.cpu_s[name] for name, seconds in self.cpu_s.items()},
             self.etcd_calls - before.etcd_calls,
             self.etcd_events - before.etcd_events,
-            self.redis_trips - before.redis_trips - 1,
+            [now - then - 1 for now, then in zip(self.redis_trips, before.redis_trips, strict=True)],
         )
 
 
@@ -87,6 +87,7 @@ class Row:
         cpu_ms: CPU milliseconds by process.
         etcd_calls, etcd_events: RPCs to etcd and its messages to watches.
         redis_trips: requests to Redis.
+        node_trips: requests to the node of Redis that has most of them.
     """
 
     case: Case
@@ -98,12 +99,14 @@ class Row:
     etcd_calls: float
     etcd_events: float
     redis_trips: float
+    node_trips: float = 0.0
 
     @classmethod
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
         clicks = len(answers)
+        trips = [sum(node) / clicks for node in zip(*(run.count.redis_trips for run in runs), strict=True)]
         return cls(
             case,
             [round(run.wall_s, 4) for run in runs],
@@ -116,7 +119,8 @@ class Row:
             },
             round(sum(run.count.etcd_calls for run in runs) / clicks, 3),
             round(sum(run.count.etcd_events for run in runs) / clicks, 3),
-            round(sum(run.count.redis_trips for run in runs) / clicks, 3),
+            round(sum(trips), 3),
+            round(max(trips), 3),
         )
 
     @property

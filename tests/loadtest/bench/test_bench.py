@@ -150,7 +150,7 @@ def test_an_open_load_connects_anew_where_the_server_closes() -> None:
 def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> MeasuredRush:
     """One round that took `wall_s`."""
     answers = [Answer(str(n), Outcome.SOLD, "a", sent=0.0, received=wall_s) for n in range(clicks)]
-    return MeasuredRush(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, 4))
+    return MeasuredRush(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, [3, 1]))
 
 
 def result() -> BenchResult:
@@ -174,7 +174,8 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     """CPU and calls are averaged over all clicks of all rounds; the wall time is the middle round."""
     row = Row.of(Case("rush", "etcd", 4, 4), [run(0.4), run(0.1), run(0.2, "OVERSOLD by 1")])
     assert (row.wall_s, row.per_s) == (0.2, 20.0)
-    assert (row.cpu_ms["instances"], row.etcd_calls, row.etcd_events, row.redis_trips) == (1.0, 2.0, 4.0, 1.0)
+    assert (row.cpu_ms["instances"], row.etcd_calls, row.etcd_events) == (1.0, 2.0, 4.0)
+    assert (row.redis_trips, row.node_trips) == (1.0, 0.75), "of both nodes, and of the busier one"
     assert (row.verdicts, row.exact, row.served()) == ({"EXACT": 2, "OVERSOLD by 1": 1}, False, 1.0)
     assert row.purchase_ms.p50 == 200.0
 
@@ -341,7 +342,7 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert done.verdict == "EXACT"
     assert Counter(answer.outcome.value for answer in done.answers) == Counter(sold=sold, sold_out=case.buyers - sold)
     assert done.count.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
-    assert done.count.redis_trips > 0
+    assert min(done.count.redis_trips) > 0
     assert done.count.etcd_calls >= 30 or case.guard != "etcd", "each holder has written its own key"
     assert (done.count.etcd_calls < 2) is (case.guard == "redis-lua")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,6 +21,7 @@ import redis
 from loadtest.stack import ports, programs
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import PortOccupied, Process, StartFailed
+from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
 from tests.support.waiting import has_ended, wait_until
 
@@ -111,6 +113,30 @@ def test_cluster_works_on_while_a_member_is_down(cluster: EtcdCluster) -> None:
     down.start()
     assert etcdctl(down.endpoint, "get", "--print-value-only", "color") == "blue"
     assert len(etcdctl(cluster.endpoints, "member", "list").splitlines()) == 3
+
+
+def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
+    """The cluster has every slot from the start and again soon after; the master is a replica when it is back."""
+    with RedisCluster(tmp_path, masters=3, replicas=True, appendonly=True) as nodes:
+        with closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client:
+            slots = sorted(client.cluster_slots())
+            assert [low for low, _ in slots] == [0, *(high + 1 for _, high in slots[:-1])]
+            assert slots[-1][1] == SLOTS - 1
+            client.set("{a}color", "blue")
+            number = client.keyslot("{a}color") * nodes.masters // SLOTS
+            master, replica = nodes.members[number], nodes.members[number + nodes.masters]
+            assert redis.Redis(port=master.port).wait(1, 20_000) == 1
+            master.kill()
+            wait_until(lambda: role(replica) == "master")
+            assert client.get("{a}color") == "blue"
+            master.start()
+            assert role(master) == "slave"
+
+
+def role(node: Redis) -> str:
+    """What a node is just now."""
+    about: Any = redis.Redis(port=node.port).info("replication")
+    return str(about["role"])
 
 
 def test_occupied_port_is_named(redis_server: Redis, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 import redis
+from redis.crc import key_slot
 
 from loadtest.stack import ports, programs
 from loadtest.stack.ports import is_occupied
@@ -117,20 +118,22 @@ def test_cluster_works_on_while_a_member_is_down(cluster: EtcdCluster) -> None:
 
 def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
     """The cluster has every slot from the start and again soon after; the master is a replica when it is back."""
-    with RedisCluster(tmp_path, masters=3, replicas=True, appendonly=True) as nodes:
-        with closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client:
-            slots = sorted(client.cluster_slots())
-            assert [low for low, _ in slots] == [0, *(high + 1 for _, high in slots[:-1])]
-            assert slots[-1][1] == SLOTS - 1
-            client.set("{a}color", "blue")
-            number = client.keyslot("{a}color") * nodes.masters // SLOTS
-            master, replica = nodes.members[number], nodes.members[number + nodes.masters]
-            assert redis.Redis(port=master.port).wait(1, 20_000) == 1
-            master.kill()
-            wait_until(lambda: role(replica) == "master")
-            assert client.get("{a}color") == "blue"
-            master.start()
-            assert role(master) == "slave"
+    with (
+        RedisCluster(tmp_path, masters=3, replicas=True, appendonly=True) as nodes,
+        closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client,
+    ):
+        slots = sorted(client.cluster_slots())
+        assert [low for low, _ in slots] == [0, *(high + 1 for _, high in slots[:-1])]
+        assert slots[-1][1] == SLOTS - 1
+        client.set("color", "blue")
+        number = key_slot(b"color") * nodes.masters // SLOTS
+        master, replica = nodes.members[number], nodes.members[number + nodes.masters]
+        assert redis.Redis(port=master.port).wait(1, 20_000) == 1
+        master.kill()
+        wait_until(lambda: role(replica) == "master")
+        assert client.get("color") == "blue"
+        master.start()
+        assert role(master) == "slave"
 
 
 def role(node: Redis) -> str:

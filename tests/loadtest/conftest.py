@@ -19,6 +19,9 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def stack(running_stack: Stack) -> Stack:
-    """The shared stack with an open sale, whatever the test before left: its purchases are over."""
+    """The shared stack, whatever the test before left: all of it runs, the sale is open and no purchase under way."""
+    for process in running_stack.processes:
+        if not process.running:
+            process.start()
     open_sale(running_stack)
     return running_stack

@@ -66,10 +66,12 @@ class Finished:
 
 
 class Page:
-    """Locust's page, driven through its own HTTP interface."""
+    """Locust's page, driven through its own HTTP interface; its form has `hosts`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, hosts: str = "") -> None:
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self.hosts = hosts
 
     def get(self, path: str) -> str:
         with urllib.request.urlopen(self.url + path, timeout=30) as response:
@@ -98,7 +100,7 @@ class Page:
     def start(self, *, guards: list[str], stock: int, buyers: int, hold_ms: int = 0) -> None:
         """Fill in the form and press the button."""
         form = {"user_count": buyers, "spawn_rate": 500, "guards": guards, "stock": stock, "hold_ms": hold_ms}
-        assert self.post("/swarm", **form)["success"]
+        assert self.post("/swarm", **form, host=self.hosts)["success"]
 
     def stop(self) -> None:
         """Press Stop; until Locust 2.47, which needs Python 3.11, that was a GET."""
@@ -136,7 +138,7 @@ def page(env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = su
         stderr=subprocess.DEVNULL,
     ) as locust:
         try:
-            shown = Page(port)
+            shown = Page(port, env["LOCUST_HOST"])
             wait_until(lambda: shown.is_up(workers), timeout=60)
             yield shown
         finally:

@@ -99,24 +99,18 @@ def test_it_draws_what_was_recorded(page: Page) -> None:
         assert f"{len(record.sections)} critical sections{sold_in}, {pairs}" in page.text("figcaption")
 
 
-def test_the_first_race_is_magnified(page: Page) -> None:
-    """The buyers of the first race are named, with when they read and when they wrote."""
-    record = Record.read(DATA / "rush-none.json")
-    first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
-    assert first.read_ms is not None
-    row = page.row(first.buyer)
-    assert row[1:2] + row[3:5] == [first.instance, f"{first.entered_ms:.1f}", f"{first.read_ms:.1f}"]
-    assert any(first.buyer in texts for texts in page.charts)
-
-
-def test_the_race_shows_what_was_read_and_written(tmp_path: Path) -> None:
-    """Two buyers read the same stock, and write the same: one of the two sales is lost."""
+def test_the_first_race_is_magnified(tmp_path: Path) -> None:
+    """Its buyers are named, with when they read and wrote, and what: one of two sales of the same item is lost."""
     record = Record.read(DATA / "rush-none.json")
     record.sections = [replace(each, stock=252) for each in record.sections]
     record.write(tmp_path / "record.json")
     page = page_of(tmp_path / "record.json")
-    assert any(texts.count("read 253, wrote 252") > 1 for texts in page.charts)
-    assert ["253", "252"] in [row[-2:] for row in page.rows]
+    first = min((pair.first for pair in audit(record).raced), key=lambda section: section.entered_ms)
+    assert first.read_ms is not None
+    row = page.row(first.buyer)
+    assert row[1:2] + row[3:5] == [first.instance, f"{first.entered_ms:.1f}", f"{first.read_ms:.1f}"]
+    assert row[-2:] == ["253", "252"]
+    assert any(first.buyer in texts and texts.count("read 253, wrote 252") > 1 for texts in page.charts)
 
 
 def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
@@ -165,6 +159,15 @@ def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> N
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
+def test_every_drawing_has_its_meaning_in_words(page: Page) -> None:
+    """And no id of one collides with another."""
+    named = [attributes["aria-label"] for _, attributes in page.tags if attributes.get("role") == "img"]
+    assert len(named) == len(page.charts)
+    assert all(named)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
 def test_names_with_markup_are_text(tmp_path: Path) -> None:
     """Whatever buyers, instances and events are called: it is shown as it is, in tables and in charts."""
     record = Record.read(DATA / "rush-none.json")
@@ -180,19 +183,14 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
     assert f"0.00 s {MARKUP}" in page.text("li")
 
 
-def test_charts_are_named_and_ids_are_unique(page: Page) -> None:
-    """Every drawing has its meaning in words, figures in a table, and nothing that collides with another."""
-    named = [attributes for _, attributes in page.tags if attributes.get("role") == "img"]
-    assert len(named) == len(page.charts)
-    assert all(attributes["aria-label"] for attributes in named)
-    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
-
-
 def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a platform without its wheel, the report says what it cannot draw, and has all its figures."""
+    """The report says what it cannot draw on a platform without its wheel, and has all its figures; 1 has no plural."""
     monkeypatch.setattr(chart, "vl_convert", None)
-    page = page_of(kept(tmp_path / "a"))
+    a = kept(tmp_path / "a")
+    whole = Comparison.read(a / "comparison.json")
+    replace(whole, stock=1, buyers=1, runs=whole.runs[:1]).write(a / "comparison.json")
+    page = page_of(a)
+    assert "1 buyer clicked once each, all at once, on 1 item, under 1 guard" in page.text("p")
     assert page.charts == []
     assert page.row("none")[3].startswith("OVERSOLD")
     assert "vl-convert-python is not installed here" in page.text()
@@ -306,26 +304,12 @@ def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, conten
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """The file and the reason are named, and it is not taken for a missing report."""
-    name = 300 * "x"
-    done = make(kept(tmp_path / "a"), "--output", name)
-    assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
-
-
-def test_one_of_a_kind_is_no_plural(tmp_path: Path) -> None:
-    """A single buyer, item and guard are told as such."""
-    a = kept(tmp_path / "a")
-    whole = Comparison.read(a / "comparison.json")
-    replace(whole, stock=1, buyers=1, runs=whole.runs[-1:]).write(a / "comparison.json")
-    told = page_of(a).text("p")
-    assert "1 buyer clicked once each, all at once, on 1 item, under 1 guard" in told
-
-
-def test_what_cannot_be_compared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison and a record, three files, an empty directory, and nothing at all: one line each."""
+def test_what_cannot_be_compared_or_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison and a record, three files, an empty directory, nothing at all, too long a name: one line each."""
     monkeypatch.chdir(tmp_path)
-    a = kept(tmp_path / "a")
+    a, name = kept(tmp_path / "a"), 300 * "x"
+    done = make(a / "records/etcd.json", "--output", name)
+    assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
     (tmp_path / "empty").mkdir()
     assert "two comparisons can be, or two benchmarks" in make(a, a / "records/etcd.json").output
     assert "there is no report yet: make demo" in make().output
@@ -334,31 +318,26 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_bars_lie_in_lanes_and_holds_are_one() -> None:
-    """Sections that are open at once have different lanes; purchases that were committed together are one bar."""
-    record = sale(4, 4)
+    """Sections that are open at once have different lanes; purchases that were committed together are one bar.
+
+    A section whose process died ends where that process was last seen.
+    """
+    record, hold = sale(4, 4), {"instance": "b", "token": [7, 1]}
     record.sections = [
-        section(0, 0.0, 10.0, instance="a", token=None),
-        section(1, 5.0, 15.0, instance="a", token=None),
-        section(2, 10.0, 20.0, instance="a", token=None),
-        section(3, 30.0, 40.0, instance="b", token=[7, 1]),
-        section(4, 31.0, 42.0, instance="b", token=[7, 1], outcome="sold_out"),
+        *(section(n, 5.0 * n, 5.0 * n + 10, instance="a", token=None) for n in range(3)),
+        section(3, 30.0, 40.0, **hold),
+        section(4, 31.0, 42.0, **hold, outcome="sold_out"),
+        section(5, 50.0, None, instance="c", pid=1, outcome=None),
+        section(6, 52.0, 56.0, instance="c", pid=1),
+        section(7, 80.0, 90.0, instance="c", pid=2),
     ]
-    found = [(bar.instance, bar.lane, bar.from_ms, bar.to_ms, bar.sold) for bar in bars(record)]
+    found = [(bar.instance, bar.lane, bar.from_ms, bar.to_ms, bar.sold, bar.ended) for bar in bars(record)]
     assert found == [
-        ("a", 0, 0.0, 10.0, True),
-        ("a", 1, 5.0, 15.0, True),
-        ("a", 0, 10.0, 20.0, True),
-        ("b", 0, 30.0, 42.0, True),
+        ("a", 0, 0.0, 10.0, True, True),
+        ("a", 1, 5.0, 15.0, True, True),
+        ("a", 0, 10.0, 20.0, True, True),
+        ("b", 0, 30.0, 42.0, True, True),
+        ("c", 0, 50.0, 56.0, False, False),
+        ("c", 1, 52.0, 56.0, True, True),
+        ("c", 0, 80.0, 90.0, True, True),
     ]
-
-
-def test_a_section_whose_process_died_ends_where_it_was_last_seen() -> None:
-    """Nothing is drawn that was not measured."""
-    record = sale(2, 2)
-    record.sections = [
-        section(0, 0.0, None, instance="a", pid=1, outcome=None),
-        section(1, 2.0, 6.0, instance="a", pid=1),
-        section(2, 50.0, 60.0, instance="a", pid=2),
-    ]
-    died = bars(record)[0]
-    assert (died.to_ms, died.ended, died.sold) == (6.0, False, False)

@@ -23,7 +23,7 @@ from loadtest.results.record import Record
 from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan, ProgressListener
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
-from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment, page
+from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -95,14 +95,14 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
     assert max(each.waiters or 0 for each in record.samples) > 10
 
 
-def test_a_shop_that_dies_leaves_errors_and_doubt(tmp_path: Path) -> None:
+def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) -> None:
     """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger.
 
     The statistics have a row for each guard and outcome; sold and sold out are no failures.
     """
-    with Stack(tmp_path, ports="free") as stack, ThreadPoolExecutor(1) as threads:
+    shop = stack.instances[1]
+    with ThreadPoolExecutor(1) as threads:
         running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")
-        shop = stack.instances[1]
         wait_until(lambda: in_progress(shop.url) == BUYERS // 2, timeout=60)
         shop.kill()
         rush = running.result()
@@ -269,10 +269,9 @@ def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_pa
     )
 
 
-def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(tmp_path: Path) -> None:
+def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(stack: Stack, tmp_path: Path) -> None:
     """A Redis that was there at the reset need not be looked for elsewhere."""
-    with Stack(tmp_path, ports="free") as stack:
-        line = the_error(disturbed(stack, tmp_path, stack.redis.kill))
+    line = the_error(disturbed(stack, tmp_path, stack.redis.kill))
     assert "FLASHSALE_REDIS_URL" not in line
     assert line.endswith(". Redis was there when the sale was reset: see that it runs, and start again.")
     assert ".." not in line
@@ -312,33 +311,3 @@ def test_an_occupied_port_is_one_line(stack: Stack, tmp_path: Path) -> None:
     advice = "stop the Locust that has it, or choose another by --web-port."
     assert the_error(second) == f"Error: Port {port} is in use: {advice}"
     assert "Traceback" not in second.logged
-
-
-def test_the_page_recovers_from_stop_and_from_nonsense(stack: Stack, tmp_path: Path) -> None:
-    """After Stop, and after a guard that does not exist, the next rush is a whole one.
-
-    Stop ends all that belongs to the rush, which does not stop it again: the screen says so in one line. Purchases of
-    a stopped rush are still in the shops when the next one starts; it waits for them, and sells to its own buyers.
-    """
-    with (tmp_path / "printed").open("w+") as output:
-        with page(environment(stack), output=output) as shown:
-            shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
-            wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
-            shown.stop()
-            shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
-            wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"))
-            wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
-            (run,) = shown.comparison()["runs"]
-            assert (run["verdict"], run["orders"]) == ("EXACT", 11)
-            wait_until(shown.is_idle)
-            shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
-            wait_until(lambda: shown.is_complete(["redis-lua"], 9), timeout=60)
-            shown.stop()
-            assert len(shown.comparison()["runs"]) == 1
-            shown.start(guards=["hope"], stock=8, buyers=BUYERS)
-            wait_until(lambda: "has no guard hope" in shown.get("/exceptions"))
-            wait_until(shown.is_idle)
-            runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
-            assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
-        output.seek(0)
-        assert output.read().splitlines().count("Stopped before the first verdict.") == 1

@@ -25,18 +25,30 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 
 BUYERS = 40
-
-
+TOKEN = "s3cret"
 BOARD = 'http://board/"><script>alert(1)</script>'
 
 
 @pytest.fixture(scope="module")
-def shown(running_stack: Stack) -> Iterator[Page]:
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Locust prints."""
+    return tmp_path_factory.mktemp("locust") / "printed"
+
+
+@pytest.fixture(scope="module")
+def locust(running_stack: Stack, printed: Path) -> Iterator[Page]:
     """One Locust with its page for all tests that start rushes one after the other."""
-    log = str(running_stack.section_log)
-    env = environment(running_stack, FLASHSALE_SECTION_LOG=log, FLASHSALE_BOARD_URL=BOARD)
-    with page(env) as running:
+    settings = {"FLASHSALE_BOARD_URL": BOARD, "FLASHSALE_ADMIN_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1"}
+    env = environment(running_stack, FLASHSALE_SECTION_LOG=str(running_stack.section_log), **settings)
+    with printed.open("w") as output, page(env, output=output) as running:
         yield running
+
+
+@pytest.fixture
+def shown(stack: Stack, locust: Page) -> Page:
+    """That page, on a stack in order, and idle."""
+    wait_until(locust.is_idle, timeout=60)
+    return locust
 
 
 def verdicts(shown: Page) -> list[dict[str, str]]:
@@ -61,10 +73,9 @@ def links(html: str) -> list[str]:
     return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
-    """Each press of the button is a whole comparison, in one process and in several, with a row for each guard."""
-    with page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=workers) as shown:
+def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
+    """Each press of the button is a whole comparison, also in several processes, with a row for each guard."""
+    with page(environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log)), workers=2) as shown:
         assert shown.arguments()["extended_tabs"] == [{"key": "verdict", "title": "Verdict"}]
         guards = shown.arguments()["extra_options"]["guards"]
         assert (guards["choices"], guards["default_value"]) == (list(GUARDS), DEFAULT_GUARDS)
@@ -81,6 +92,39 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack, workers: int) -> None:
             assert set(rows[0]) == set(TITLES)
             assert (rows[-1]["sold"], rows[-1]["verdict"], rows[-1]["promise"]) == (str(stock), "EXACT", "kept")
             assert Parsed(shown.get("/report/")).row("redis-lua")[2:4] == [str(stock), "EXACT"]
+
+
+def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack, printed: Path) -> None:
+    """After Stop, and after a guard that does not exist, the next rush is a whole one.
+
+    Stop ends all that belongs to the rush, which does not stop it again: the screen says so in one line. Purchases of
+    a stopped rush are still in the shops when the next one starts; it waits for them, and sells to its own buyers.
+    """
+    before = stops(printed)
+    shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
+    wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
+    shown.stop()
+    shown.start(guards=["redis-watch"], stock=11, buyers=BUYERS)
+    wait_until(lambda: "purchases of an earlier rush" in shown.get("/stats/requests"), timeout=60)
+    wait_until(lambda: shown.is_complete(["redis-watch"], 11), timeout=100)
+    (run,) = shown.comparison()["runs"]
+    assert (run["verdict"], run["orders"]) == ("EXACT", 11)
+    wait_until(shown.is_idle, timeout=60)
+    shown.start(guards=["redis-lua", "etcd"], stock=9, buyers=BUYERS, hold_ms=500)
+    wait_until(lambda: shown.is_complete(["redis-lua"], 9), timeout=60)
+    shown.stop()
+    assert len(shown.comparison()["runs"]) == 1
+    shown.start(guards=["hope"], stock=8, buyers=BUYERS)
+    wait_until(lambda: "has no guard hope" in shown.get("/exceptions"), timeout=60)
+    wait_until(shown.is_idle, timeout=60)
+    runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
+    assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
+    assert stops(printed) - before == 1
+
+
+def stops(printed: Path) -> int:
+    """How often the screen has said that a rush was stopped."""
+    return printed.read_text(encoding="utf-8").splitlines().count("Stopped before the first verdict.")
 
 
 def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> None:
@@ -161,16 +205,23 @@ def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> Non
     assert attacker.asked == []
 
 
-@pytest.mark.parametrize("configured", [True, False])
-def test_the_admin_token_is_for_resets_of_configured_hosts(stack: Stack, attacker: Attacker, configured: bool) -> None:
-    """A host that was typed into the form never learns it; a configured one is told it with the reset alone."""
-    env = environment(stack, FLASHSALE_ADMIN_TOKEN="s3cret")
-    form = {"user_count": 1, "spawn_rate": 1, "guards": "none", "stock": 5, "hold_ms": 0}
-    with page({**env, "LOCUST_HOST": attacker.url} if configured else env) as shown:
-        shown.post("/swarm", **form, **({} if configured else {"host": attacker.url}))
-        wait_until(lambda: "/stock/reset" in dict(attacker.asked), timeout=60)
-    tokens = {path: token for path, token in attacker.asked if token}
-    assert tokens == ({"/stock/reset": "Bearer s3cret"} if configured else {})
+def test_a_configured_host_is_told_the_admin_token(stack: Stack, attacker: Attacker) -> None:
+    """With the reset, and with nothing else."""
+    with page(environment(stack, FLASHSALE_ADMIN_TOKEN=TOKEN, LOCUST_HOST=attacker.url)) as shown:
+        assert tokens_told(shown, attacker) == {"/stock/reset": f"Bearer {TOKEN}"}
+
+
+def test_a_host_typed_into_the_form_never_learns_the_admin_token(shown: Page, attacker: Attacker) -> None:
+    """Otherwise a page of another site could have it sent there."""
+    assert tokens_told(Page(shown.port, attacker.url), attacker) == {}
+
+
+def tokens_told(shown: Page, attacker: Attacker) -> dict[str, str]:
+    """The tokens that the server was sent during a rush, by path."""
+    shown.start(guards=["none"], stock=5, buyers=1)
+    wait_until(lambda: "/stock/reset" in dict(attacker.asked), timeout=60)
+    shown.stop()
+    return {path: token for path, token in attacker.asked if token}
 
 
 def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""The commit queue: which entry leads, which are taken, what each is told, and what interrupts do not break."""
+"""The commit queue: which entry leads, which are taken, the result of each, and leaders that fail."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app import services
 from app.guards.group_commit import CommitQueue, Entry
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
+from lock import CohortMutex, LockTimeout, Turn
 from tests.support.shops import WAIT_S, buy
 from tests.support.waiting import wait_until
 
@@ -90,33 +91,40 @@ def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[A
     return buyers
 
 
-@pytest.mark.parametrize("moment", ["waiting in the queue", "waiting for the lock", "committing"])
-def test_an_interrupted_leader_blocks_no_other(
-    app: Flask, crowd: ThreadPoolExecutor, moment: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "error", "first", "others"),
+    [
+        ((Entry, "wait"), Interrupted(), None, "sold"),
+        ((CohortMutex, "acquire"), Interrupted(), None, "sold"),
+        ((CohortMutex, "acquire"), LockTimeout("late"), "lock_timeout", "sold"),
+        ((Inventory, "sell_group"), Interrupted(), None, "unavailable"),
+    ],
+    ids=["interrupted in the queue", "interrupted at the lock", "timed out", "interrupted in the commit"],
+)
+def test_a_leader_that_fails_blocks_no_other(
+    app: Flask,
+    crowd: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    place: Any,
+    error: Any,
+    first: Any,
+    others: str,
 ) -> None:
-    """A leader that is ended by no Exception passes the lead on; while it commits, it leaves its group in doubt."""
-    go_on, cohort = threading.Event(), services.of(app).sessions.cohort()
-    acquire = cohort.acquire
+    """A leader that is interrupted or times out passes the lead on; in the commit, it leaves its group in doubt."""
+    go_on, acquire = threading.Event(), CohortMutex.acquire
 
-    def interrupted(*_: Any, **__: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         monkeypatch.undo()
         go_on.wait(WAIT_S)
-        raise Interrupted
+        raise error
 
-    def late(*, timeout: float) -> Any:
+    def late(cohort: CohortMutex, *, timeout: float) -> Turn:
         go_on.wait(WAIT_S)
-        return acquire(timeout=timeout)
+        return acquire(cohort, timeout=timeout)
 
-    places: dict[str, tuple[Any, str]] = {
-        "waiting in the queue": (Entry, "wait"),
-        "waiting for the lock": (cohort, "acquire"),
-        "committing": (Inventory, "sell_group"),
-    }
-    if moment == "committing":
-        monkeypatch.setattr(cohort, "acquire", late)
-    monkeypatch.setattr(*places[moment], interrupted)
+    monkeypatch.setattr(CohortMutex, "acquire", late)
+    monkeypatch.setattr(place[0], place[1], fail)
     buyers = queued(app, crowd, 4)
     go_on.set()
-    others = "unavailable" if moment == "committing" else "sold"
-    assert [buyer.result(WAIT_S) for buyer in buyers] == [None, *[others] * 3]
+    assert [buyer.result(WAIT_S) for buyer in buyers] == [first, *[others] * 3]
     assert buy(app, "etcd-batch")["outcome"] == "sold"

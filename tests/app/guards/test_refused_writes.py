@@ -1,19 +1,16 @@
-"""Redis answers, and does not take writes: nothing is sold, nothing is in doubt, and the instance is not ready."""
+"""Redis refuses writes: nothing is sold, nothing is in doubt, and the instance is not ready."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pytest
 import redis
 from flask import Flask
 
-from app.config.settings import Settings
 from app.guards import GUARDS
-from app.sales.sale import Keys
 from loadtest.stack.servers import Redis
 from tests.support.shops import buy
 from tests.support.waiting import wait_until
@@ -23,7 +20,7 @@ WAYS = [*(guard.name for guard in GUARDS), "cart"]
 
 @contextmanager
 def read_only(server: Redis) -> Iterator[str]:
-    """Redis is the replica of one that is away."""
+    """Redis is the replica of a server that is unavailable."""
     with redis.Redis(port=server.port) as admin:
         admin.replicaof("127.0.0.1", "1")
         yield "read only replica"
@@ -32,24 +29,11 @@ def read_only(server: Redis) -> Iterator[str]:
 
 @contextmanager
 def out_of_memory(server: Redis) -> Iterator[str]:
-    """Redis has no room for anything."""
+    """Redis has no memory left."""
     with redis.Redis(port=server.port) as admin:
         admin.config_set("maxmemory", 1)
         yield "used memory > 'maxmemory'"
         admin.config_set("maxmemory", 0)
-
-
-@contextmanager
-def unable_to_save(server: Redis) -> Iterator[str]:
-    """Redis cannot write its file to disk."""
-    in_the_way = server.directory / server.name / "dump.rdb"
-    in_the_way.mkdir()
-    with redis.Redis(port=server.port) as admin:
-        admin.bgsave()
-        wait_until(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == "err")
-        yield "unable to persist to disk"
-        in_the_way.rmdir()
-        admin.config_set("stop-writes-on-bgsave-error", "no")
 
 
 @contextmanager
@@ -84,11 +68,11 @@ def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
     return app
 
 
-@pytest.mark.parametrize("state", [read_only, out_of_memory, unable_to_save, busy])
+@pytest.mark.parametrize("state", [read_only, out_of_memory, busy])
 def test_a_refused_write_is_unavailable(
     app: Flask, fresh_redis: Redis, state: Callable[[Redis], AbstractContextManager[str]]
 ) -> None:
-    """Every way to buy answers 503 with what Redis said, not in doubt; so does a reset; afterwards all of them sell."""
+    """Every purchase and a reset answer 503 with the message of Redis, not in doubt; afterwards all of them sell."""
     browser = app.test_client()
     with state(fresh_redis) as said:
         for way in WAYS:
@@ -113,7 +97,7 @@ def test_a_refused_write_is_unavailable(
 
 @contextmanager
 def as_another_user(server: Redis) -> Iterator[redis.Redis]:
-    """A user that may say what the default user may do, which is everything again afterwards."""
+    """An administrator of Redis; afterwards the default user may do everything again."""
     with redis.Redis(port=server.port) as default:
         default.acl_setuser("admin", enabled=True, nopass=True, categories=["+@all"], keys=["*"])
     with redis.Redis(port=server.port, username="admin", password="") as admin:
@@ -123,7 +107,7 @@ def as_another_user(server: Redis) -> Iterator[redis.Redis]:
 
 @pytest.mark.parametrize("rule", ["-@write", "resetkeys ~other:*", "resetpass >secret"])
 def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: str) -> None:
-    """Where the Redis user has too few rights, the answer says where to mend that; afterwards every guard sells."""
+    """If the Redis user has too few rights, the answer names the setting; afterwards every guard sells."""
     browser = app.test_client()
     with as_another_user(fresh_redis) as admin:
         admin.execute_command(f"ACL SETUSER default {rule}")  # type: ignore[no-untyped-call]
@@ -140,19 +124,7 @@ def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: 
 
 
 def test_a_script_that_was_stopped_halfway_is_in_doubt(app: Flask, fresh_redis: Redis) -> None:
-    """A script that may not do one of its writes leaves those before it: it is not said that nothing was written."""
+    """A script that may not do one of its writes leaves those before it, so the purchase is in doubt."""
     with as_another_user(fresh_redis) as admin:
         admin.execute_command("ACL SETUSER default -rpush")  # type: ignore[no-untyped-call]
         assert [buy(app, guard)["in_doubt"] for guard in ("none", "redis-lua")] == [True, True]
-
-
-def test_a_lock_that_cannot_be_released_expires(
-    app: Flask, settings: Settings, fresh_redis: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Where Redis refuses to delete its lock, the log says so, and the purchase ends as its write did."""
-    with ThreadPoolExecutor(1) as threads, redis.Redis(port=fresh_redis.port) as admin:
-        bought = threads.submit(buy, app, "redis-lock", hold_ms=1000)
-        wait_until(lambda: admin.exists(Keys(settings.sale).lock))
-        with read_only(fresh_redis):
-            assert bought.result()["outcome"] == "unavailable"
-    assert "the Redis lock is left to expire: Redis refused" in caplog.text

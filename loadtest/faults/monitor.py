@@ -9,20 +9,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-import redis
-
 from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
 from loadtest.faults.testbed.protocols import SALE, Shop, Testbed
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
-from loadtest.target.names import CLOSED, key_prefix, queue_name
+from loadtest.target.ledgers import UNREADABLE, Ledgers
+from loadtest.target.names import key_prefix, queue_name
 from lock import EtcdError, connect
 
 PERIOD_S = 0.1
 TIMEOUT_S = 0.3
 QUEUE = f"{queue_name(SALE)}/"
-KEYS = key_prefix(SALE)
+REDIS_LOCK = key_prefix(SALE) + "lock"
 STRANGER = "stranger"
 
 
@@ -51,9 +50,7 @@ class Monitor:
         self._total = total
         self._show = show
         self._leases = LeaseClock()
-        self._redis = redis.Redis.from_url(
-            testbed.redis.url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
-        )
+        self._ledgers = Ledgers(testbed.redis.url, SALE, timeout=TIMEOUT_S)
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
         self._threads = threads
@@ -66,7 +63,7 @@ class Monitor:
         self._stop.set()
         self._thread.join()
         self._etcd.close()
-        self._redis.close()
+        self._ledgers.close()
 
     def _watch(self) -> None:
         while not self._stop.wait(PERIOD_S):
@@ -86,15 +83,11 @@ class Monitor:
     def _sale(self) -> tuple[int | None, int | None, int]:
         """Stock, orders, and the milliseconds for which the lock of guard redis-lock is still held."""
         try:
-            with self._redis.pipeline() as pipe:
-                pipe.mget(KEYS + "stock", KEYS + "initial")
-                pipe.llen(KEYS + "orders")
-                pipe.pttl(KEYS + "lock")
-                (stock, initial), orders, left = pipe.execute()
-        except redis.RedisError:
+            found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
+        except UNREADABLE:
             return None, None, 0
-        self.stock, self.orders = int((initial if stock == CLOSED else stock) or 0), int(orders)
-        return self.stock, self.orders, max(left, 0)
+        self.stock, self.orders = found.left, found.orders
+        return self.stock, self.orders, max(held_ms, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:
         """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""

@@ -125,8 +125,13 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """Clicks that were not served: neither sold nor truly sold out."""
-        return sum(count for outcome, count in self.outcomes.items() if not Outcome(outcome).served)
+        """Clicks that were not served: neither sold nor truly sold out, nor too early."""
+        return sum(self.outcomes.values()) - self.not_open - self.outcomes["sold"] - self.outcomes["sold_out"]
+
+    @property
+    def not_open(self) -> int:
+        """Clicks before the opening of buyers who never came back."""
+        return self.outcomes.get(Outcome.NOT_OPEN.value, 0)
 
 
 def _outcomes(answers: Iterable[Answer]) -> dict[str, int]:

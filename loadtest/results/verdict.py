@@ -110,8 +110,8 @@ def judge(
 
     Args:
         stock: items at the beginning.
-        stock_left: what the counter says at the end.
-        ledger: the orders, in the order in which they were written.
+        stock_left: what the counters say at the end, with the items that are on their way between two shards.
+        ledger: the orders of all ledgers.
         answers: one for each click.
         opens_at: when a scheduled sale opens at the earliest, in seconds since the epoch.
     """
@@ -124,7 +124,7 @@ def judge(
     return Verdict(
         sold=len(ledger),
         oversold=max(0, len(ledger) - stock),
-        undersold=_undersold(stock, stock_left, len(ledger), len(answers)),
+        undersold=_undersold(stock, stock_left, len(ledger), sum(_wants(answer, opens_at) for answer in answers)),
         lost_updates=max(0, len(ledger) + stock_left - stock),
         duplicates=_duplicates(ledger),
         missing=sum(pair not in entries for pair in acknowledged),
@@ -136,9 +136,14 @@ def judge(
     )
 
 
-def _undersold(stock: int, stock_left: int, sold: int, clicks: int) -> int:
-    """Unsold items count as far as they were wanted, which is one for each click."""
-    wanted = min(stock, clicks) - sold
+def _wants(answer: Answer, opens_at: float) -> bool:
+    """Whether the buyer could have had an item: one that came before the opening, and never again, could not."""
+    return answer.outcome is not Outcome.NOT_OPEN or answer.sent >= opens_at
+
+
+def _undersold(stock: int, stock_left: int, sold: int, wanted: int) -> int:
+    """Unsold items count as far as they were wanted."""
+    wanted = min(stock, wanted) - sold
     vanished = stock - sold - stock_left
     return max(wanted, vanished, 0)
 

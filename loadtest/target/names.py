@@ -5,12 +5,19 @@ The shop's own words are in `app`, which is not imported here; tests/loadtest/ta
 
 from __future__ import annotations
 
+import os
+
 CLOSED = "closed"  # what stands for the stock of a sale that opens later
 
 
 def key_prefix(sale: str) -> str:
     """What the Redis keys of a sale begin with."""
     return f"sale:{{{sale}}}:"
+
+
+def slot_names(sale: str) -> list[str]:
+    """What stands in the braces for each part of a sale: the treasury, and the shards of FLASHSALE_SHARDS."""
+    return [sale, *(f"{sale}/{number}" for number in range(int(os.environ.get("FLASHSALE_SHARDS") or 4)))]
 
 
 def queue_name(sale: str) -> str:

@@ -17,10 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import redis
-
 from loadtest.results.verdict import Order
-from loadtest.target.names import CLOSED, key_prefix, queue_name
+from loadtest.target.ledgers import UNREADABLE, Ledgers, Reading
+from loadtest.target.names import queue_name
 from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
@@ -29,7 +28,7 @@ PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust
 
 @dataclass(frozen=True)
 class SaleSnapshot:
-    """The sale at one moment: items left, orders, length of the queue with its holder; None is out of reach."""
+    """The sale just now: items left, orders, length of the queue with its holder; None is out of reach."""
 
     stock: int | None
     orders: int | None
@@ -41,7 +40,7 @@ class Sale:
 
     Args:
         hosts: base URLs of the instances; any that answers will do for setting up.
-        redis_url: where its ledger is.
+        redis_url: where its ledgers are.
         etcd: HOST:PORT of an etcd member; it is only asked for its version.
         name: its id.
         admin_token, trusted: as `Shops` takes them.
@@ -62,8 +61,7 @@ class Sale:
     ) -> None:
         self.shops = Shops(hosts, admin_token=admin_token, trusted=trusted)
         self._etcd = etcd
-        self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=TIMEOUT_S)
-        self._prefix = key_prefix(name)
+        self._ledgers = Ledgers(redis_url, name, timeout=TIMEOUT_S)
         self._queue = f"{queue_name(name)}/".encode()
         self._generation: str | None = None
 
@@ -81,7 +79,7 @@ class Sale:
 
     def close(self) -> None:
         """Close the connections to Redis."""
-        self._redis.close()
+        self._ledgers.close()
 
     def promises(self) -> dict[str, str]:
         """What each guard promises, by its name; raises SaleError."""
@@ -90,41 +88,38 @@ class Sale:
     def reset(self, stock: int) -> None:
         """Begin again with `stock` items and an empty ledger; raises SaleError."""
         self.shops.reset(stock)
-        _, _, self._generation = self._read()
+        self._generation = self._read().generation
 
     def schedule(self, stock: int, opens_in_s: int) -> None:
         """The same, to be opened in so many seconds; raises SaleError."""
         self.shops.schedule(stock, opens_in_s)
-        _, _, closed = self._read()
-        self._generation = str(int(closed) + 1)  # as the shop has it: a closed sale fixes its opening
+        closed = self._read().generation
+        self._generation = str(int(closed or 0) + 1)  # as the shop has it: a closed sale fixes its opening
 
     def ledger(self) -> tuple[list[Order], int]:
-        """The orders as they were written, and what the counter says is left.
+        """The orders, in each ledger as they were written, and how many items are left by all counters.
 
         Raises:
             SaleError: they cannot be read, or the sale was reset again since `reset`.
         """
-        entries, stock_left, generation = self._read()
-        if self._generation not in (None, generation):
+        found = self._read(whole=True)
+        if self._generation not in (None, found.generation):
             raise SaleError(
                 "The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
             )
-        return [Order.of(json.loads(entry)) for entry in entries], stock_left
+        return [Order.of(json.loads(entry)) for entry in found.entries], found.left
 
-    def _read(self) -> tuple[list[str], int, str]:
-        """Ledger, counter and generation as of one moment."""
+    def _read(self, *, whole: bool = False) -> Reading:
+        """The sale, which has to be there."""
         try:
-            with self._redis.pipeline(transaction=True) as pipe:
-                pipe.lrange(self._prefix + "orders", 0, -1)
-                pipe.mget(*(self._prefix + name for name in ("stock", "generation", "initial")))
-                entries, (stock_left, generation, initial) = pipe.execute()
-        except redis.RedisError as error:
+            found = self._ledgers.read(whole=whole)
+        except UNREADABLE as error:
             raise SaleError(f"The ledger cannot be read: {str(error).rstrip('.')}. {self._advice()}") from error
-        if stock_left is None:
+        if found.generation is None:
             raise SaleError(
                 "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
             )
-        return entries, int(initial if stock_left == CLOSED else stock_left), generation
+        return found
 
     def _advice(self) -> str:
         if self._generation is None:
@@ -134,14 +129,12 @@ class Sale:
     def snapshot(self) -> SaleSnapshot:
         """How it stands; cheap enough to be asked several times a second."""
         stock = orders = queued = None
-        with contextlib.suppress(redis.RedisError), self._redis.pipeline(transaction=False) as pipe:
-            pipe.mget(self._prefix + "stock", self._prefix + "initial")
-            pipe.llen(self._prefix + "orders")
-            (stock, initial), orders = pipe.execute()
-            stock = initial if stock == CLOSED else stock
+        with contextlib.suppress(*UNREADABLE):
+            found = self._ledgers.read()
+            stock, orders = found.left if found.generation else None, found.orders
         with contextlib.suppress(*UNANSWERED):
             queued = int(get_json(self._count_queue()).get("count", 0))
-        return SaleSnapshot(None if stock is None else int(stock), orders, queued)
+        return SaleSnapshot(stock, orders, queued)
 
     def _count_queue(self) -> urllib.request.Request:
         """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""
@@ -161,8 +154,8 @@ class Sale:
 
     def _server_versions(self) -> dict[str, str]:
         found = {}
-        with contextlib.suppress(redis.RedisError):
-            about: Any = self._redis.info("server")
+        with contextlib.suppress(*UNREADABLE):
+            about: Any = self._ledgers.client.info("server")
             found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
         with contextlib.suppress(*UNANSWERED, KeyError):
             found["etcd"] = get_json(f"http://{self._etcd}/version")["etcdserver"]

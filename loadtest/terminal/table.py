@@ -33,7 +33,11 @@ def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
         width: characters there are in a line.
         plain: only characters that every terminal and log has.
     """
-    columns = [column for column in _COLUMNS if column is not _FAILED or any(run.failed for run in comparison.runs)]
+    rare = {
+        _FAILED: any(run.failed for run in comparison.runs),
+        _NOT_OPEN: any(run.not_open for run in comparison.runs),
+    }
+    columns = [column for column in _COLUMNS if rare.get(column, True)]
     drawn = _draw(comparison, columns, plain=plain, wide=True)
     for left_out in (None, *_LEFT_OUT):
         if _fits(drawn, width):
@@ -83,6 +87,7 @@ _WALL = _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 
 _TOOK = _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms))
 _OVERSOLD = _Column("over-\nsold", lambda run: _count(run.oversold))
 _SOLD_OUT = _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"])))
+_NOT_OPEN = _Column("not\nopen", lambda run: Text(str(run.not_open)))
 _FAILED = _Column("failed", lambda run: _count(run.failed))
 _WAITED = _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms))
 _VERDICT = _Column("verdict", _verdict, left=True)
@@ -93,6 +98,7 @@ _COLUMNS = (
     _OVERSOLD,
     _LOST,
     _SOLD_OUT,
+    _NOT_OPEN,
     _FAILED,
     _WALL,
     _WAITED,
@@ -100,7 +106,7 @@ _COLUMNS = (
     _VERDICT,
     _PROMISE,
 )
-_LEFT_OUT = (_OVERSOLD, _SOLD_OUT, _WAITED, _PROMISE, _TOOK, _LOST, _WALL, _FAILED)  # in this order
+_LEFT_OUT = (_OVERSOLD, _SOLD_OUT, _NOT_OPEN, _WAITED, _PROMISE, _TOOK, _LOST, _WALL, _FAILED)  # in this order
 TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in _COLUMNS)
 
 

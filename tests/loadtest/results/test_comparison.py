@@ -73,11 +73,12 @@ def test_percentiles_are_those_of_what_was_measured() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
-    """Sold out is an answer like sold; the other outcomes are failures."""
+    """Sold out is an answer like sold, and too early is counted apart; the other outcomes are failures."""
     answer = Answer("buyer-0", outcome, "shop", received=1.0)
     verdict = judge(stock=1, stock_left=1, ledger=[], answers=[answer])
     run = Run.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
-    assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT))
+    assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))
+    assert run.not_open == (outcome is Outcome.NOT_OPEN)
 
 
 @pytest.mark.parametrize(("orders", "kept"), [(2, True), (3, False), (1, False)])

@@ -66,6 +66,13 @@ def test_a_sale_before_the_opening_is_a_flaw() -> None:
     assert (verdict.sentence, verdict.exact) == ("1 sold before the opening", False)
 
 
+@pytest.mark.parametrize(("opens_at", "verdict"), [(100.0, "EXACT"), (99.0, "UNDERSOLD by 1"), (0.0, "UNDERSOLD by 1")])
+def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str) -> None:
+    """It was rightly told to come back, and did not; once the sale is open, that answer is no excuse."""
+    answers = [replace(refused(0, Outcome.NOT_OPEN), sent=99.0)]
+    assert judge(stock=1, stock_left=1, ledger=[], answers=answers, opens_at=opens_at).sentence == verdict
+
+
 def test_a_counter_at_zero_does_not_hide_overselling() -> None:
     """Ten orders for one item, and the counter says 0: it is the ledger that counts."""
     verdict = rush(stock=1, left=0, orders=10)

@@ -3,49 +3,102 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
-from loadtest.results.verdict import Order
+from loadtest.results.answer import Answer, Outcome
+from loadtest.results.verdict import Order, judge
 from loadtest.stack.ports import free_port
+from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Redis
+from loadtest.target.ledgers import connect
+from loadtest.target.names import slot_names
 from loadtest.target.sale import Sale, SaleSnapshot
 from loadtest.target.shops import SaleError
 
+SLOTS = ["t", "t/0", "t/1", "t/2", "t/3"]  # the treasury, and the shards
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def server(request: pytest.FixtureRequest, redis_server: Redis) -> Iterator[Redis | RedisCluster]:
+    """A single Redis, and a cluster."""
+    if request.param == 1:
+        yield redis_server
+        return
+    directory = request.getfixturevalue("tmp_path_factory").mktemp("cluster")
+    with RedisCluster(directory, masters=request.param) as cluster:
+        yield cluster
+
 
 @pytest.fixture
-def sale(redis_server: Redis) -> Sale:
-    """A sale whose shops are closed, with an empty Redis."""
-    client = Sale([f"http://127.0.0.1:{free_port()}"], redis_url=redis_server.url, etcd="", name="t", admin_token="x")
-    client._redis.flushdb()
-    return client
+def stock(server: Redis | RedisCluster) -> Iterator[Any]:
+    """A client of an empty Redis."""
+    with connect(server.url, 5.0) as client:
+        client.flushall()
+        yield client
 
 
-def test_the_ledger_is_read_in_the_order_of_writing(sale: Sale) -> None:
-    """Orders as they were appended, and the counter."""
-    written = [Order("a", "x", "shop", "etcd", 1, 2), Order("b", "y", "shop", "etcd", 2, 3)]
-    sale._redis.rpush("sale:{t}:orders", *(json.dumps(asdict(order)) for order in written))
-    sale._redis.set("sale:{t}:stock", 7)
-    orders, left = sale.ledger()
-    assert orders == written
-    assert left == 7
+@pytest.fixture
+def sale(server: Redis | RedisCluster, stock: Any) -> Iterator[Sale]:
+    """A sale whose shops are closed."""
+    hosts = [f"http://127.0.0.1:{free_port()}"]
+    with closing(Sale(hosts, redis_url=server.url, etcd="", name="t", admin_token="x")) as client:
+        yield client
 
 
-def test_no_sale_is_told_from_an_empty_one(sale: Sale) -> None:
+def put(stock: Any, slot: str, *, left: int, orders: Sequence[Order] = (), **transfers: str) -> None:
+    """Have a slot contain this."""
+    prefix = f"sale:{{{slot}}}:"
+    stock.set(prefix + "stock", left)
+    stock.set(prefix + "generation", 1)
+    for order in orders:
+        stock.rpush(prefix + "orders", json.dumps(asdict(order)))
+    if transfers:
+        stock.hset(prefix + "transfers", mapping=transfers)
+
+
+def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
+    """Orders of treasury and shards, each in the order of writing; what is on its way is left, and counts once."""
+    assert slot_names("t") == SLOTS
+    orders = [Order(f"order-{number}", f"buyer-{number}", "shop", "etcd", number, 2) for number in range(4)]
+    put(stock, "t", left=7, orders=orders[:2], arrived="0 10", pending="1 5")
+    put(stock, "t/0", left=8, orders=orders[2:3], other="3 1")
+    put(stock, "t/3", left=1, orders=orders[3:])
+    stock.sadd("sale:{t/0}:credited", "arrived")
+    assert sale.ledger() == (orders, 7 + 8 + 1 + 5 + 1)
+    assert sale.snapshot() == SaleSnapshot(22, 4, None)
+
+
+def test_a_duplicate_is_found_in_whichever_ledger(sale: Sale, stock: Any) -> None:
+    """A buyer with an order in one shard and another in the treasury has bought twice."""
+    put(stock, "t", left=0, orders=[Order("a", "ada")])
+    put(stock, "t/2", left=0, orders=[Order("b", "ada")])
+    ledger, left = sale.ledger()
+    answers = [Answer("ada", Outcome.SOLD, "shop", "b")]
+    assert judge(stock=2, stock_left=left, ledger=ledger, answers=answers).sentence == "1 duplicate, 1 sold but denied"
+
+
+def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
     """A Redis without this sale is an error and not an empty ledger."""
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
         sale.ledger()
-    sale._redis.set("sale:{t}:stock", 0)
+    assert sale.snapshot() == SaleSnapshot(None, 0, None)
+    put(stock, "t", left=0)
     assert sale.ledger() == ([], 0)
 
 
-def test_a_glance_tells_what_is_in_reach(sale: Sale) -> None:
-    """What neither Redis nor etcd tells is None, and nothing is raised."""
-    assert sale.snapshot() == SaleSnapshot(None, 0, None)
-    sale._redis.set("sale:{t}:stock", 7)
-    sale._redis.rpush("sale:{t}:orders", "a", "b")
-    assert sale.snapshot() == SaleSnapshot(7, 2, None)
+def test_a_redis_that_does_not_answer_is_an_error() -> None:
+    """Of a cluster as of a single Redis: one line that says what to do; a glance tells nothing."""
+    for scheme in ("redis", "redis+cluster"):
+        url = f"{scheme}://127.0.0.1:{free_port()}"
+        with closing(Sale([], redis_url=url, etcd="", name="t")) as sale:
+            with pytest.raises(SaleError, match=r"The ledger cannot be read: .* Set FLASHSALE_REDIS_URL"):
+                sale.ledger()
+            assert sale.snapshot() == SaleSnapshot(None, None, None)
 
 
 def test_closed_shops_are_named(sale: Sale) -> None:

@@ -46,6 +46,14 @@ def test_it_fits_and_cuts_nothing_off(width: int, plain: bool) -> None:
     assert "…" not in text
 
 
+def test_buyers_before_the_opening_have_a_column_and_have_not_failed() -> None:
+    """Only where there are any."""
+    titles = "\n".join(shown(a_run("etcd", Outcome.NOT_OPEN)).splitlines()[:3])
+    assert "open" in titles
+    assert "failed" not in titles
+    assert "open" not in shown(a_run("etcd"))
+
+
 @pytest.mark.parametrize("verdict", ["UNDERSOLD by 271, gave up: 268", "UNDERSOLD by 271, gave up: 268, 120 in doubt"])
 @pytest.mark.parametrize("plain", [True, False])
 def test_columns_are_dropped_before_words_are_broken(verdict: str, plain: bool) -> None:

@@ -1,0 +1,121 @@
+"""All ledgers of a sale as they stand in Redis: that of its treasury, and those of its shards.
+
+An item is in one of three places: in a stock, in a ledger, or on its way from one stock to another. Then it is in the
+journal of the slot that it has left, and its id not yet among those that were credited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode
+from redis.exceptions import RedisClusterException
+from redis.retry import Retry
+
+from loadtest.target.names import CLOSED, key_prefix, slot_names
+
+UNREADABLE = (redis.RedisError, RedisClusterException)
+_CLUSTER = "redis+cluster://"
+
+
+def connect(url: str, timeout: float) -> Any:
+    """A client of the Redis at `url`, or of the cluster; `timeout` in seconds. Raises one of UNREADABLE."""
+    limits: dict[str, Any] = {"decode_responses": True, "socket_timeout": timeout, "socket_connect_timeout": timeout}
+    if not url.startswith(_CLUSTER):
+        return redis.Redis.from_url(url, **limits)
+    seeds = [ClusterNode(*node.rsplit(":", 1)) for node in url.removeprefix(_CLUSTER).split(",")]  # type: ignore[no-untyped-call]
+    return redis.RedisCluster(startup_nodes=seeds, retry=Retry(NoBackoff(), 2), **limits)  # two, to follow a failover
+
+
+class _Slot(NamedTuple):
+    """What stands in the treasury or a shard at one moment; `orders` as Redis answered."""
+
+    orders: Any
+    stock: str | None
+    initial: str | None
+    generation: str | None
+    transfers: dict[str, str]
+    credited: set[str]
+
+    @property
+    def left(self) -> int:
+        return int((self.initial if self.stock == CLOSED else self.stock) or 0)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sale; of one moment if nothing is sold meanwhile, for each slot is read by itself.
+
+    Attributes:
+        generation: None where there is no sale.
+        left: items in all stocks, and on their way.
+        in_transit: those of them that are on their way.
+        orders: how many there are in all ledgers.
+        entries: the orders, where they were asked for.
+    """
+
+    generation: str | None
+    left: int
+    in_transit: int
+    orders: int
+    entries: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, slots: Sequence[_Slot], *, whole: bool) -> Reading:
+        arrived = set[str]().union(*(slot.credited for slot in slots))
+        pending = {id: note for slot in slots for id, note in slot.transfers.items() if id not in arrived}
+        in_transit = sum(int(note.split()[1]) for note in pending.values())
+        entries = list(chain.from_iterable(slot.orders for slot in slots)) if whole else []
+        return cls(
+            generation=slots[0].generation if slots[0].stock is not None else None,
+            left=sum(slot.left for slot in slots) + in_transit,
+            in_transit=in_transit,
+            orders=len(entries) if whole else sum(slot.orders for slot in slots),
+            entries=entries,
+        )
+
+
+class Ledgers:
+    """Reads a sale, one round trip for each of its slots.
+
+    Args:
+        url: where its ledgers are.
+        sale: its id.
+        timeout: seconds that an answer may take.
+    """
+
+    def __init__(self, url: str, sale: str, *, timeout: float) -> None:
+        self._url, self._timeout = url, timeout
+        self._prefixes = [key_prefix(name) for name in slot_names(sale)]
+
+    @cached_property
+    def client(self) -> Any:
+        """Of Redis; made when first needed, for a cluster is asked for its nodes then."""
+        return connect(self._url, self._timeout)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "client" in self.__dict__:
+            self.client.close()
+
+    def read(self, *, whole: bool = False) -> Reading:
+        """How it stands, with the orders if `whole`; raises one of UNREADABLE."""
+        return Reading.of([self._slot(prefix, whole) for prefix in self._prefixes], whole=whole)
+
+    def _slot(self, prefix: str, whole: bool) -> _Slot:
+        with self.client.pipeline(transaction=True) as pipe:
+            if whole:
+                pipe.lrange(prefix + "orders", 0, -1)
+            else:
+                pipe.llen(prefix + "orders")
+            for name in ("stock", "initial", "generation"):
+                pipe.get(prefix + name)
+            pipe.hgetall(prefix + "transfers")
+            pipe.smembers(prefix + "credited")
+            return _Slot(*pipe.execute())

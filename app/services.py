@@ -21,6 +21,7 @@ from app.sales.sale import Sale
 from app.sales.schedule import Opener, Schedule
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import section_listener
+from app.web.busy import BusyAnswers
 from app.web.health import Health
 from app.web.routes import Shop
 from app.web.schedule_routes import ScheduleRoutes
@@ -65,6 +66,10 @@ class Services:
             is_fenced=settings.opener == "fenced",
         )
         self.health = Health(settings, self.sessions)
+
+    def busy(self, app: Flask) -> BusyAnswers:
+        """What `app` answers to purchases for which it has no room."""
+        return BusyAnswers(app, self.shop.seller_of, self.metrics)
 
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which retries what fails here; start the opener."""

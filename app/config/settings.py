@@ -47,6 +47,7 @@ class Settings:
         section_log: directory of the section log, see `app.telemetry.section_log`.
         opener: "fenced" if the leader that opens the sale sends its token, so that Redis refuses a late leader.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
+        queue: requests that one worker process has in hand or waiting from which on purchases are answered ``busy``.
     """
 
     etcd_endpoints: str = "127.0.0.1:2379"
@@ -61,6 +62,7 @@ class Settings:
     lock_timeout: float = 10.0
     admin_token: str | None = field(default=None, repr=False)
     threads: int = 256
+    queue: int = 2500
     workers: int = 1
     items: int = 1
     shards: int = 4
@@ -96,6 +98,7 @@ class Settings:
             lock_timeout=read("LOCK_TIMEOUT", seconds, cls.lock_timeout),
             admin_token=read("ADMIN_TOKEN", str, None) or read("ADMIN_TOKEN_FILE", secret_file, None),
             threads=read("THREADS", whole(1, 1024), cls.threads),
+            queue=read("QUEUE", whole(1, MOST_ITEMS), cls.queue),
             workers=read("WORKERS", whole(1, 64), cls.workers),
             items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
             shards=read("SHARDS", whole(1, MOST_SHARDS), cls.shards),

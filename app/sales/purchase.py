@@ -21,11 +21,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Outcome(str, Enum):
-    """How a purchase ended. The six are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
+    """How a purchase ended. They are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
 
     SOLD = "sold"
     SOLD_OUT = "sold_out"
     NOT_OPEN = "not_open"
+    BUSY = "busy"  # given by `app.web.busy`
     LOCK_TIMEOUT = "lock_timeout"
     LOCK_LOST = "lock_lost"
     UNAVAILABLE = "unavailable"

@@ -90,22 +90,23 @@ class Snapshot:
         """What the ledger and the counter alone tell, whatever the buyers were told."""
         return self.judged()
 
-    def judged(self, *, gave_up: int = 0, failed: int = 0) -> str:
+    def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
         """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
 
         tests/data/verdicts.json holds it to the load test's verdict and to the board's page.
 
         Args:
             gave_up: buyers who waited for the lock until their time was over.
+            busy: buyers for whom an instance had no room.
             failed: other buyers who were neither served nor told that all is sold.
         """
         unsold = self.initial - self.orders
         if unsold < 0:
             return f"OVERSOLD by {-unsold}"
-        undersold = max(min(unsold, gave_up + failed), unsold - self.stock)
+        undersold = max(min(unsold, gave_up + busy + failed), unsold - self.stock)
         lost = self.lost_updates
         flaws = [f"UNDERSOLD by {undersold}"] if undersold > 0 else []
-        flaws += [f"gave up: {gave_up}"] if undersold > 0 and gave_up else []
+        flaws += [f"{why}: {n}" for why, n in (("gave up", gave_up), ("busy", busy)) if undersold > 0 and n]
         flaws += [f"{lost} lost update{'s' if lost > 1 else ''}"] if lost else []
         return ", ".join(flaws) or "EXACT"
 

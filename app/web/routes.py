@@ -2,8 +2,8 @@
 
 ``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
 ``sold_out``, 409 with ``opens_at`` and Retry-After for ``not_open``, 503 with Retry-After for ``lock_timeout``,
-``lock_lost`` and ``unavailable``, 400 for a parameter that cannot be used, 422 for the Idempotency-Key of another
-purchase.
+``lock_lost``, ``unavailable`` and ``busy`` (`app.web.busy`), 400 for a parameter that cannot be used, 422 for the
+Idempotency-Key of another purchase.
 
 When to retry: after ``sold_out`` never, after ``not_open`` when the sale opens. After a 503 nothing was written, so a
 retry is a new try, unless the document says ``"in_doubt": true``: then the order may exist, and only a retry with the

@@ -53,6 +53,7 @@ class Verdict:
         contradicted: orders whose buyer was told that nothing was bought.
         in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
+        busy: buyers for whom an instance had no room.
         early: buyers who were sold an item before the opening.
         strangers: orders of buyers outside the rush, for which no guard is to blame.
     """
@@ -67,6 +68,7 @@ class Verdict:
     in_doubt: int
     strangers: int = 0
     gave_up: int = 0
+    busy: int = 0
     early: int = 0
 
     @property
@@ -76,9 +78,10 @@ class Verdict:
 
     @property
     def ran_out_of_time(self) -> bool:
-        """What was not sold was left over by buyers who gave up; nothing else is wrong."""
+        """What was not sold was left over by buyers who gave up or were told "busy"; nothing else is wrong."""
+        named = 1 + bool(self.gave_up) + bool(self.busy)
         flaws = [name for count, name in self._flaws() if count]
-        return 0 < self.undersold <= self.gave_up and len(flaws) == 2 and not self.strangers
+        return 0 < self.undersold <= self.gave_up + self.busy and len(flaws) == named and not self.strangers
 
     @property
     def sentence(self) -> str:
@@ -92,6 +95,7 @@ class Verdict:
         yield self.oversold, f"OVERSOLD by {self.oversold}"
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
         yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
+        yield self.busy if self.undersold else 0, f"busy: {self.busy}"
         # Who oversells has lost updates: that is how it happens, and not a second finding.
         yield (
             0 if self.oversold else self.lost_updates,
@@ -132,6 +136,7 @@ def judge(
         in_doubt=sum(buyer in uncertain for buyer in unacknowledged),
         strangers=sum(entry.buyer not in buyers for entry in ledger),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
+        busy=sum(answer.outcome is Outcome.BUSY for answer in answers),
         early=sum(answer.outcome is Outcome.SOLD and answer.received < opens_at for answer in answers),
     )
 

@@ -134,7 +134,7 @@ class Run:
         """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.verdict
-        return self.snapshot.judged(gave_up=self.gave_up, failed=self.failed)
+        return self.snapshot.judged(gave_up=self.gave_up, busy=self.busy, failed=self.failed)
 
     @property
     def gave_up(self) -> int:
@@ -142,10 +142,15 @@ class Run:
         return self._outcomes[Outcome.LOCK_TIMEOUT.value]
 
     @property
+    def busy(self) -> int:
+        """Buyers for whom an instance had no room."""
+        return self._outcomes[Outcome.BUSY.value]
+
+    @property
     def failed(self) -> int:
         """Other buyers who were not served."""
         served = sum(self._outcomes[each.value] for each in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))
-        return self._outcomes.total() - served - self.gave_up + self.unanswered
+        return self._outcomes.total() - served - self.gave_up - self.busy + self.unanswered
 
     def summary(self) -> dict[str, Any]:
         now = self.snapshot
@@ -160,6 +165,7 @@ class Run:
             "orders": now.orders,
             "lost_updates": now.lost_updates,
             "gave_up": self.gave_up,
+            "busy": self.busy,
             "verdict": self.verdict,
             "over": self.over or now.stock <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,

@@ -24,6 +24,7 @@ export function showVerdict(view) {
         ["oversold", "oversold", Math.max(0, sale.orders - sale.initial), true],
         ["lost", "lost updates", sale.lost_updates, true],
         ...(sale.gave_up ? [["gave-up", "gave up", sale.gave_up, false]] : []),
+        ...(sale.busy ? [["busy", "told busy", sale.busy, false]] : []),
       ]
     : [];
   keyed($("figures"), figures, ([key]) => key, () => el("div", {}, el("dt"), el("dd")), (node, [, name, number, bad]) => {

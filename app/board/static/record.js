@@ -46,7 +46,7 @@ class Recorded {
     const sample = last(this.data.samples, ms, (each) => each.at_ms);
     const orders = this.ledger.filter((order) => order.at_ms <= ms);
     const initial = this.data.stock;
-    const sale = { initial, orders: orders.length, ...this.#counted(over, sample), gave_up: over ? this.data.verdict.outcomes?.lock_timeout ?? this.data.verdict.gave_up : 0 };
+    const sale = { initial, orders: orders.length, ...this.#counted(over, sample), gave_up: over ? this.data.verdict.outcomes?.lock_timeout ?? this.data.verdict.gave_up : 0, busy: over ? this.data.verdict.outcomes?.busy ?? this.data.verdict.busy : 0 };
     // Where the counter is not known, the ledger alone can tell.
     const sampled = sale.stock != null && orders.length <= initial;
     sale.verdict = over ? this.data.verdict.verdict : verdictOf({ initial, ...(sampled ? { stock: sale.stock, orders: sale.lost_updates + initial - sale.stock } : { orders: orders.length }) });

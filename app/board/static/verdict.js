@@ -11,13 +11,14 @@ export const MARKS = {
 };
 
 // The rule of app/sales/sale.py, for a recorded run that is scrubbed; both are held to tests/data/verdicts.json.
-export function verdictOf({ initial, orders, stock = Math.max(0, initial - orders), gave_up = 0, failed = 0 }) {
+export function verdictOf({ initial, orders, stock = Math.max(0, initial - orders), gave_up = 0, busy = 0, failed = 0 }) {
   const unsold = initial - orders;
   if (unsold < 0) return `OVERSOLD by ${-unsold}`;
-  const undersold = Math.max(Math.min(unsold, gave_up + failed), unsold - stock);
+  const undersold = Math.max(Math.min(unsold, gave_up + busy + failed), unsold - stock);
   const lost = Math.max(0, stock - unsold);
   const flaws = undersold > 0 ? [`UNDERSOLD by ${undersold}`] : [];
   if (undersold > 0 && gave_up) flaws.push(`gave up: ${gave_up}`);
+  if (undersold > 0 && busy) flaws.push(`busy: ${busy}`);
   if (lost) flaws.push(`${lost} lost update${lost > 1 ? "s" : ""}`);
   return flaws.join(", ") || "EXACT";
 }
@@ -62,7 +63,8 @@ export function headline(view) {
   const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
   if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} left.` };
   const gaveUp = sale.gave_up ? ` ${plural(sale.gave_up, "buyer")} gave up waiting.` : "";
-  return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}` };
+  const busy = sale.busy ? ` ${plural(sale.busy, "buyer")} ${sale.busy > 1 ? "were" : "was"} told that the shop is busy.` : "";
+  return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
 }
 
 // The same once more for those who listen: the verdict, the holder, how many wait, what is unavailable.

@@ -23,6 +23,7 @@ EVERYTHING = {
     "LOCK_TIMEOUT": ("2.5", 2.5),
     "ADMIN_TOKEN": ("s3cret", "s3cret"),
     "THREADS": ("8", 8),
+    "QUEUE": ("600", 600),
     "WORKERS": ("2", 2),
     "ITEMS": ("3", 3),
     "SHARDS": ("8", 8),

@@ -15,7 +15,7 @@ from loadtest.results.answer import Answer, Outcome
 from loadtest.results.verdict import Order, Verdict, judge
 
 MISSING = "1 acknowledged but missing"
-REFUSED = [Outcome.SOLD_OUT, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
+REFUSED = [Outcome.SOLD_OUT, Outcome.BUSY, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LOST, Outcome.UNAVAILABLE]
 
 
 def sold(number: int) -> Answer:
@@ -53,6 +53,7 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
         orders=example["sold"],
         sold_out=example["sold_out"],
         lock_timeout=example["gave_up"],
+        busy=example.get("busy", 0),
         unavailable=example["failed"],
     )
     assert (verdict.sentence, verdict.lost_updates) == (example["verdict"], example["lost_updates"])
@@ -81,9 +82,9 @@ def test_a_counter_at_zero_does_not_hide_overselling() -> None:
 
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
 def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
-    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; it names those who gave up."""
-    gave_up = ", gave up: 1000" if outcome is Outcome.LOCK_TIMEOUT else ""
-    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{gave_up}"
+    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; it names who gave up or was told busy."""
+    why = {Outcome.LOCK_TIMEOUT: ", gave up: 1000", Outcome.BUSY: ", busy: 1000"}.get(outcome, "")
+    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{why}"
     assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
 
 
@@ -92,7 +93,10 @@ def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
     [
         (2, {"lock_timeout": 2}, True),
         (2, {"lock_timeout": 5}, True),
+        (2, {"busy": 5}, True),
+        (2, {"lock_timeout": 1, "busy": 1}, True),
         (2, {"lock_timeout": 1, "unavailable": 1}, False),
+        (2, {"busy": 1, "unavailable": 1}, False),
         (3, {"lock_timeout": 5}, False),  # an update was lost as well
         (0, {"lock_timeout": 1}, False),  # an item vanished as well
         (2, {"sold_out": 5}, False),

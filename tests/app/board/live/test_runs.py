@@ -90,14 +90,14 @@ def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> N
     """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
     now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
     run = Run("1000000000", now)
-    given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "unavailable": "failed"}
-    outcomes = Counter({outcome: example[name] for outcome, name in given.items()})
+    given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "busy": "busy", "unavailable": "failed"}
+    outcomes = Counter({outcome: example.get(name, 0) for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))
     run.answered(Counter(), in_hand=1, lost=0)
     run.answered(outcomes, in_hand=1, lost=0)
     assert run.verdict == now.verdict
     run.answered(outcomes, in_hand=0, lost=0)
-    assert (run.verdict, run.gave_up) == (example["verdict"], example["gave_up"])
+    assert (run.verdict, run.gave_up, run.busy) == (example["verdict"], example["gave_up"], example.get("busy", 0))
 
 
 @pytest.mark.usefixtures("impatient")

@@ -1,0 +1,118 @@
+"""More buyers than an instance has room for: quick answers, and no thread for them."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from flask import Flask
+
+from app import services
+from app.board.sources.heartbeats import HeartbeatReader
+from app.guards import GUARDS
+from loadtest.results.answer import Answer, Outcome
+from loadtest.stack.apps import Instance
+from lock import Mutex
+from tests.support.waiting import wait_until
+
+HEAD = "POST {} HTTP/1.1\r\nHost: localhost\r\n"
+BUY = HEAD.format("/stock/reduce?guard=etcd") + "Connection: close\r\n\r\n"
+BODY = HEAD.format("/stock/reduce") + 'Content-Type: application/json\r\nContent-Length: 18\r\n\r\n{"guard":"thread"}'
+
+
+def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the only response."""
+    with closing(client), client.makefile("rb") as stream:
+        head, _, body = stream.read().partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    return int(status.split()[1]), dict(line.split(": ", 1) for line in lines), body
+
+
+def test_a_full_instance_says_busy(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
+    """Two purchases in threads and two behind them fill the queue: the next are told "busy", while the lock is held.
+
+    So is one whose connection was there before its request. `GET /stock` waits as usual. All who got in are served.
+    """
+    log = tmp_path / "section-log"
+    env |= {"FLASHSALE_THREADS": "2", "FLASHSALE_QUEUE": "4", "FLASHSALE_SECTION_LOG": str(log)}
+    reader = HeartbeatReader(log)
+
+    def connected() -> socket.socket:
+        return socket.create_connection(("127.0.0.1", instance.port), timeout=60)
+
+    def send(request: str) -> socket.socket:
+        client = connected()
+        client.sendall(request.encode())
+        return client
+
+    def in_hand() -> int:
+        return sum(each.in_hand for each in reader.read())
+
+    with Instance(tmp_path, env=env) as instance:
+        (worker,) = psutil.Process(instance.pid).children()
+        with stranger.acquire(timeout=20):
+            admitted = [send(BUY) for _ in range(4)]
+            wait_until(lambda: in_hand() == 4)
+            open_before = worker.net_connections()
+            early = connected()
+            wait_until(lambda: len(worker.net_connections()) > len(open_before))
+            early.sendall(BUY.encode())
+            refused = [answer_of(early), *(answer_of(send(request)) for request in (BUY, BODY))]
+            look = send("GET /stock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            wait_until(lambda: in_hand() == 5)
+            wait_until(lambda: sum(each.outcomes["busy"] for each in reader.read()) == 3)
+        for status, headers, body in refused:
+            assert (status, headers["Retry-After"], headers["Connection"]) == (503, "1", "close")
+            assert headers["Content-Type"] == "application/problem+json"
+            told = Answer.read("", "", status, body, sent=0.0, received=0.0)
+            assert (told.outcome, told.instance, told.in_doubt) == (Outcome.BUSY, instance.name, False)
+        assert [json.loads(body)["guard"] for _, _, body in refused] == ["etcd", "etcd", "thread"]
+        assert [answer_of(client)[0] for client in admitted] == [200] * 4
+        assert answer_of(look)[0] == 200
+        assert answer_of(send(BUY))[0] == 200
+
+
+def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flask]) -> None:
+    """The same headers and members as a purchase that gave up, but for the item, which was not looked at."""
+    app = make(lock_timeout=0.5)
+    made = services.of(app)
+    busy = made.busy(app).answer(BUY.encode())
+    assert busy is not None
+    head, _, body = busy.partition(b"\r\n\r\n")
+    with made.sessions.mutex("1").acquire(timeout=20):
+        gave_up = app.test_client().post("/stock/reduce?guard=etcd")
+    assert gave_up.status_code == int(head.split()[1]) == 503
+    assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    names = {line.split(b": ")[0].decode() for line in head.split(b"\r\n")[1:]}
+    assert names == set(gave_up.headers.keys()) - {"Server-Timing"} | {"Connection"}
+    assert json.loads(body).keys() == gave_up.get_json().keys() - {"item"}
+
+
+@pytest.mark.parametrize(
+    ("request_text", "guard"),
+    [
+        *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
+        (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
+        (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
+        (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
+        (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
+        (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
+        (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
+        (HEAD.format("/stock/reduce") + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None),
+        (BUY + BUY, None),
+        (HEAD.format("/stock/reset") + "\r\n", None),
+        ("GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
+        ("", None),
+    ],
+)
+def test_only_a_whole_purchase_is_refused(app: Flask, request_text: str, guard: str | None) -> None:
+    """It is counted under its guard. What the routes have to answer is neither refused nor counted."""
+    made = services.of(app)
+    answer = made.busy(app).answer(request_text.encode())
+    assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard
+    assert made.metrics.outcomes()["busy"] == (guard is not None)

@@ -19,7 +19,7 @@ import pytest
 from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
-from lock import Client, Session, connect
+from lock import Client, Mutex, Session, connect
 from tests.support.lock import WAIT_S
 
 
@@ -80,6 +80,18 @@ def stranger(client: Client) -> Iterator[Session]:
     """A session that stands for another process."""
     with Session(client, ttl=10, name="stranger") as session:
         yield session
+
+
+@pytest.fixture
+def mutex(session: Session, name: str) -> Mutex:
+    """A mutex of our session."""
+    return Mutex(session, name)
+
+
+@pytest.fixture
+def theirs(stranger: Session, name: str) -> Mutex:
+    """The same lock in another process."""
+    return Mutex(stranger, name)
 
 
 @pytest.fixture

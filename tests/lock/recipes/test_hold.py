@@ -1,14 +1,24 @@
-"""A hold: its token, its end, and what can be asked of it in between."""
+"""A hold: its token, its end, `max_hold`, and what can be asked of it in between."""
 
 from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, LockLost, Mutex, Session, connect
-from tests.support.lock import AT_ONCE_S, WAIT_S, keys, queue_up
+from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session, connect
+from lock.etcd.transport import rpc
+from tests.support.lock import WAIT_S, await_keys, keys, queue_up
 from tests.support.waiting import wait_until
+
+import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
+
+SHORT_S = 0.2
 
 
 @pytest.fixture
@@ -17,25 +27,19 @@ def hold(session: Session, name: str) -> Hold:
     return Mutex(session, name).acquire(timeout=WAIT_S)
 
 
-def test_the_token_is_the_create_revision(client: Client, hold: Hold) -> None:
-    """The revision at which the key was created, as etcd tells it."""
+def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, stranger: Session) -> None:
+    """It is the create revision, also after a wait, and not the later one that Go's client tells (etcd issue 11788)."""
     (kv,) = client.get_prefix(f"{hold.name}/").keys
     assert (hold.key, hold.token) == (kv.key, kv.create_revision)
-    hold.release()
-
-
-def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, stranger: Session) -> None:
-    """After a wait it is still the create revision, and not the later one that Go's client tells (etcd issue 11788)."""
     waiting = queue_up(client, Mutex(stranger, hold.name))
-    client.create("hold/noise", b"", 0)
+    client.create(f"{hold.name}-noise", b"", 0)
     hold.release()
-    with waiting.result(AT_ONCE_S) as mine:
+    with waiting.result(WAIT_S) as mine:
         (kv,) = client.get_prefix(f"{hold.name}/").keys
-        assert mine.token == kv.create_revision
-        assert mine.token > hold.token
+        assert mine.token == kv.create_revision > hold.token
 
 
-def test_a_late_repetition_of_a_release_frees_nobody_elses_hold(client: Client, hold: Hold) -> None:
+def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold: Hold) -> None:
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
     client.delete(hold.key, hold.token)
     client.create(hold.key, b"", hold._session.lease_id)
@@ -67,3 +71,123 @@ def test_a_listener_may_release(client: Client, hold: Hold) -> None:
     hold.on_lost(release)
     client.delete(hold.key, None)
     wait_until(lambda: errors)
+
+
+# max_hold
+
+
+def test_a_hold_that_lasts_too_long_gives_itself_up(
+    client: Client, session: Session, stranger: Session, name: str
+) -> None:
+    """`lost` is set, listeners are told, the key is deleted, the next one holds; the session lives on."""
+    hold, told = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S), threading.Event()
+    hold.on_lost(told.set)
+    assert hold.remaining() <= SHORT_S
+    with Mutex(stranger, name).acquire(timeout=WAIT_S) as following:
+        assert following.token > hold.token
+        assert hold.lost.is_set()
+        assert told.wait(WAIT_S)
+        assert hold.remaining() == 0.0
+        for call, error in ((hold.ensure, HoldExpired), (hold.release, HoldExpired), (hold.release, NotHeld)):
+            with pytest.raises(error, match=name):
+                call()
+        following.ensure()
+    assert issubclass(HoldExpired, LockLost)
+    assert not session.lost.is_set()
+    assert keys(client, name) == []
+
+
+def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
+    """Its thread may be late on a busy machine, or have been frozen with the process: the time is looked at as well."""
+    hold = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S)
+    assert hold._timer is not None
+    session.timers.cancel(hold._timer)
+    assert not hold.lost.wait(1.1 * SHORT_S)
+    assert hold.remaining() == 0.0
+    for call in (hold.ensure, hold.release):
+        with pytest.raises(HoldExpired):
+            call()
+
+
+def test_a_hold_released_in_time_is_not_touched(session: Session, name: str) -> None:
+    """The timer of a hold that was released does nothing to the next hold, and does not stay behind."""
+    mutex = Mutex(session, name, max_hold=WAIT_S)
+    for _ in range(20):
+        with mutex.acquire(timeout=WAIT_S) as hold:
+            hold.ensure()
+    assert session.timers._scheduler.empty()
+
+
+def test_many_holds_share_one_thread(client: Client, name: str) -> None:
+    """All give themselves up in time, also beside one that may last very long; the thread ends with the session."""
+    with Session(client, ttl=5) as session:
+        far_away = [Mutex(session, f"{name}/{s}", max_hold=s).acquire(timeout=WAIT_S) for s in (math.inf, 1e12)]
+        holds = [Mutex(session, f"{name}/{number}", max_hold=SHORT_S).acquire(timeout=WAIT_S) for number in range(5)]
+        (timers,) = [thread for thread in threading.enumerate() if thread is session.timers._thread]
+        for hold in holds:
+            assert hold.lost.wait(WAIT_S)
+            with pytest.raises(HoldExpired):
+                hold.release()
+        await_keys(client, name, len(far_away))
+        for hold in far_away:
+            hold.ensure()
+    assert not timers.is_alive()
+    for hold in far_away:
+        with pytest.raises(LockLost):
+            hold.release()
+
+
+@pytest.mark.parametrize("max_hold", [0, -1.0, float("nan"), "3"])
+def test_a_max_hold_that_makes_no_sense_is_refused(session: Session, name: str, max_hold: Any) -> None:
+    """The error says what to give."""
+    with pytest.raises((TypeError, ValueError), match="max_hold is seconds, more than 0"):
+        Mutex(session, name, max_hold=max_hold)
+
+
+# is_owner: the proof of ownership in an etcd transaction of the application
+
+
+@pytest.fixture
+def database(etcd: Etcd) -> Iterator[etcd3.Etcd3Client]:
+    """The client of an application that keeps its data in etcd."""
+    host, _, port = etcd.endpoint.rpartition(":")
+    with etcd3.client(host=host, port=int(port), timeout=5) as database:
+        yield database
+
+
+def put_as(database: etcd3.Etcd3Client, condition: object, value: str) -> bool:
+    """Write under a condition, in one transaction; whether it was written."""
+    written, _ = database.transaction([condition], [database.transactions.put("ownership/data", value)], [])
+    return bool(written)
+
+
+def test_only_the_owner_writes(hold: Hold, stranger: Session, database: etcd3.Etcd3Client) -> None:
+    """A transaction under is_owner is applied while the lock is held, and refused after it has passed on."""
+    proof = hold.is_owner()
+    assert put_as(database, proof, "first")
+    hold.release()
+    with Mutex(stranger, hold.name).acquire(timeout=WAIT_S) as second:
+        assert put_as(database, second.is_owner(), "second")
+        assert not put_as(database, proof, "late")
+    assert database.get("ownership/data")[0] == b"second"
+    database.delete("ownership/data")
+
+
+def test_the_proof_fails_when_the_key_was_deleted_by_hand(
+    hold: Hold, database: etcd3.Etcd3Client, etcdctl: Callable[..., str]
+) -> None:
+    """`etcdctl del` of the holder's key ends the proof at once, and tells the holder (pitfall 8)."""
+    etcdctl("del", hold.key)
+    assert not put_as(database, hold.is_owner(), "late")
+    assert hold.lost.wait(WAIT_S)
+    with pytest.raises(LockLost):
+        hold.release()
+
+
+def test_the_proof_serves_a_raw_transaction(client: Client, hold: Hold) -> None:
+    """build_message is etcd's own Compare, for a client that speaks the protocol itself; it carries the namespace."""
+    compare = hold.is_owner().build_message()
+    assert client._transport.call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), None).succeeded
+    compare.create_revision += 1
+    assert not client._transport.call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), None).succeeded
+    hold.release()

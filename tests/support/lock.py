@@ -13,6 +13,8 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import pytest
+
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Hold, Mutex
 from lock.model import KeyValue
@@ -59,6 +61,18 @@ def in_thread(call: Callable[..., T], *args: object, **options: object) -> Futur
 def assert_goes_on(call: Future[T], seconds: float) -> None:
     """It has no outcome within so many seconds."""
     assert not wait([call], timeout=seconds).done
+
+
+def assert_raises(
+    error: type[BaseException] | tuple[type[BaseException], ...],
+    call: Callable[..., object],
+    *args: Any,
+    match: str | None = None,
+    **options: Any,
+) -> None:
+    """Calling it with these arguments raises this error, with a message that has this pattern."""
+    with pytest.raises(error, match=match):
+        call(*args, **options)
 
 
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:

@@ -7,8 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable
 
-import pytest
-
 from loadtest.stack import programs
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
@@ -18,7 +16,7 @@ from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
 from tests.lock.conformance.test_queue import serve
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, in_thread, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, in_thread, keys
 
 TTL_S = 2
 
@@ -64,8 +62,7 @@ def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: s
         assert now() < no_renewal_after + TTL_S + AT_ONCE_S
         for hold in holds:
             for call in (hold.ensure, hold.release):
-                with pytest.raises(SessionLost):
-                    call()
+                assert_raises(SessionLost, call)
         for member in gone:
             member.launch()
         for member in gone:

@@ -31,7 +31,18 @@ from lock import (
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL
 from tests.lock.conformance.recipes import COHORT, IDS, USES, Face, Loop, every
-from tests.support.lock import WAIT_S, Script, assert_goes_on, await_keys, in_thread, keys, lock_threads, put, queue_up
+from tests.support.lock import (
+    WAIT_S,
+    Script,
+    assert_goes_on,
+    assert_raises,
+    await_keys,
+    in_thread,
+    keys,
+    lock_threads,
+    put,
+    queue_up,
+)
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Face]
@@ -71,8 +82,7 @@ def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Cl
     with theirs.acquire():
         before = keys(client, face.name)
         for call in (held.release, held.ensure):
-            with pytest.raises(NotHeld, match=face.name):
-                call()
+            assert_raises(NotHeld, call, match=face.name)
         assert keys(client, face.name) == before
 
 
@@ -150,8 +160,7 @@ def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, cli
         last = in_thread(face.turn)
         await_keys(client, face.name, 3)
         client.revoke(middle.lease_id) if ends == "revoked" else middle.close()
-        with pytest.raises(SessionLost, match=f"{middle.lease_id:x}"):
-            ending.result(WAIT_S)
+        assert_raises(SessionLost, ending.result, WAIT_S, match=f"{middle.lease_id:x}")
         assert len(keys(client, face.name)) == 2
         hold.ensure()
         assert not last.done()
@@ -173,8 +182,7 @@ def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: C
         assert ending.lost.wait(WAIT_S)
         assert [type(each.exception(WAIT_S)) for each in own] == [SessionLost] * 2
         for call in (held.ensure, held.release):
-            with pytest.raises(SessionLost):
-                call()
+            assert_raises(SessionLost, call)
 
 
 def test_g_a_killed_process_blocks_for_its_ttl(
@@ -245,8 +253,7 @@ def test_i_a_stalled_etcd_ends_every_wait(far_session: Session, proxy: Proxy, na
     faces = every(far_session, name, loop)
     proxy.stall()
     for face, wait in [(face, in_thread(face.acquire, 0.3)) for face in faces]:
-        with pytest.raises(EtcdUnavailable, match=face.name):
-            wait.result(WAIT_S)
+        assert_raises(EtcdUnavailable, wait.result, WAIT_S, match=face.name)
     proxy.resume()
 
 
@@ -258,8 +265,7 @@ def test_k_what_stands_below_is_waited_for_and_named(
     [contender] = face.contenders()
     assert (contender.lease_id, contender.ttl_s) == (0, None)
     assert not face.can_try() or face.attempt() is None
-    with pytest.raises(LockTimeout, match=rf"{stray.key}.*lease 0"):
-        face.acquire(0.1)
+    assert_raises(LockTimeout, face.acquire, 0.1, match=rf"{stray.key}.*lease 0")
     client.delete(stray.key, stray.create_revision)
     with make(stranger, f"{face.name}b").acquire():
         face.acquire().release()
@@ -267,8 +273,7 @@ def test_k_what_stands_below_is_waited_for_and_named(
         face.acquire(0.1)
     with face.acquire(), Mutex(stranger, f"{face.name}/b").acquire(timeout=WAIT_S):
         pass  # the other way round there is no wait
-    with pytest.raises(InvalidName):
-        make(session, f"{face.name}//a")
+    assert_raises(InvalidName, make, session, f"{face.name}//a")
 
 
 # l: one queue for all recipes
@@ -311,8 +316,7 @@ def test_m_one_wait_is_cancelled_and_no_other(
         waiting, cancel = face.cancellable()
         await_keys(client, face.name, 3)
         cancel()
-        with pytest.raises(face.cancelled):
-            waiting.result(WAIT_S)
+        assert_raises(face.cancelled, waiting.result, WAIT_S)
         await_keys(client, face.name, 2)
         held.ensure()
     other.result(WAIT_S)
@@ -331,8 +335,7 @@ def test_m_cancel_ends_the_waits_and_no_hold(face: Face, theirs: Face, client: C
             assert time.monotonic() < deadline
             face.lock.cancel()
         for each in waits:
-            with pytest.raises(LockCancelled, match=face.name):
-                each.result(0)
+            assert_raises(LockCancelled, each.result, 0, match=face.name)
         await_keys(client, face.name, 2)
         theirs.lock.cancel()
         held.ensure()
@@ -354,8 +357,7 @@ def test_m_a_draining_session_cancels_its_waits(face: Face, theirs: Face, client
         for attempt in (face.acquire, *([face.attempt] if face.can_try() and holder == "theirs" else [])):
             waits.append(in_thread(attempt))
         for wait in waits:
-            with pytest.raises(LockCancelled, match="shutting down"):
-                wait.result(WAIT_S)
+            assert_raises(LockCancelled, wait.result, WAIT_S, match="shutting down")
         held.ensure()
         wait_until(lambda: keys(client, face.name) == [key])
     assert keys(client, face.name) == []
@@ -411,12 +413,9 @@ def test_o_a_lost_hold_says_so_in_every_way(face: Face, client: Client) -> None:
     held.on_lost(lambda: told.append("late"))
     assert told == ["first", "second", "late"]
     assert held.remaining() == 0.0
-    with pytest.raises(LockLost):
-        held.ensure()
-    with pytest.raises(LockLost, match=face.name):
-        held.release()
-    with pytest.raises(NotHeld):
-        held.release()
+    assert_raises(LockLost, held.ensure)
+    assert_raises(LockLost, held.release, match=face.name)
+    assert_raises(NotHeld, held.release)
     face.turn(lambda again: again.ensure())
 
 
@@ -468,8 +467,7 @@ def test_p_nothing_is_left(etcd: Etcd, client: Client, stranger: Session, name: 
         session.close()
         for wait, held in zip(waits, holds, strict=True):
             assert isinstance(wait.exception(WAIT_S), SessionLost)
-            with pytest.raises(LockLost):
-                held.release()
+            assert_raises(LockLost, held.release)
         assert keys(client, name) == []
         assert client.time_to_live(session.lease_id).ttl == -1
     wait_until(lambda: set(lock_threads()) <= before)

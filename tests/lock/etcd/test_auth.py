@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, out_of_threads, put, queue_up
+from tests.support.lock import WAIT_S, assert_raises, keys, out_of_threads, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import wait_until
 
@@ -60,8 +60,7 @@ def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: pytest.MonkeyPa
     """The token is good, so there is no reason to log in again: etcd makes checking a password expensive on purpose."""
     shop.get_prefix("shop/")
     monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
-    with pytest.raises(EtcdDenied):
-        shop.get_prefix("elsewhere/")
+    assert_raises(EtcdDenied, shop.get_prefix, "elsewhere/")
 
 
 @pytest.mark.parametrize(
@@ -75,15 +74,13 @@ def test_what_was_refused_leaves_nothing_to_look_for(
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
         monkeypatch.setattr(session, "delete_later", lambda key, *_, **__: swept.append(key))
-        with pytest.raises(EtcdDenied):
-            attempt(Mutex(session, "elsewhere/a"))
+        assert_raises(EtcdDenied, attempt, Mutex(session, "elsewhere/a"))
         assert swept == []
 
 
 def test_a_watch_that_is_refused_ends(shop: Client) -> None:
     """etcd leaves the stream open and says on it that there is no watch: its reader learns that, and does not wait."""
-    with pytest.raises(EtcdError, match="ended the watch"):
-        list(shop.watch("elsewhere/"))
+    assert_raises(EtcdError, list, shop.watch("elsewhere/"), match="ended the watch")
 
 
 def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
@@ -91,8 +88,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
     with connect(f"{server.endpoint},{server.endpoint}", user="shop", password=SHOP_PASSWORD) as client:
         changes = iter(client.watch("shop/undisturbed/"))
         assert next(changes) == []
-        with pytest.raises(EtcdError, match="ended the watch"):
-            list(client.watch("elsewhere/"))
+        assert_raises(EtcdError, list, client.watch("elsewhere/"), match="ended the watch")
         kv = put(client, "shop/undisturbed/a")
         assert [event.kv for event in next(changes)] == [kv]
         client.delete(kv.key, kv.create_revision)
@@ -218,8 +214,7 @@ def test_a_wait_outlives_its_token(session: Session, server: LoginEtcd, proxy: P
         with waiting.result(AT_ONCE_S) as mine:
             assert keys(root, "shop/wait") == [mine.key]
         assert held.lost.wait(AT_ONCE_S)
-        with pytest.raises(LockLost, match="deleted"):
-            held.release()
+        assert_raises(LockLost, held.release, match="deleted")
 
 
 def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
-from tests.support.lock import ROOT, WAIT_S, in_thread, put
+from tests.support.lock import ROOT, WAIT_S, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
 NO_LEASE = 0
@@ -43,8 +43,7 @@ def test_endpoints_are_read_as_etcdctl_reads_them(text: str, addresses: list[str
 )
 def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
     """A typing error is found by connect(), not by the first purchase; the message shows what is expected."""
-    with pytest.raises(ValueError, match=r"127\.0\.0\.1:2379"):
-        connect(text)
+    assert_raises(ValueError, connect, text, match=r"127\.0\.0\.1:2379")
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, "5", None, True])
@@ -65,8 +64,7 @@ def test_patched_threads_are_refused() -> None:
 @pytest.mark.parametrize("login", [{"user": "shop"}, {"password": "secret"}])
 def test_half_a_login_is_refused(login: dict[str, Any]) -> None:
     """User and password are given together or not at all."""
-    with pytest.raises(ValueError, match="password"):
-        connect("127.0.0.1:2379", **login)
+    assert_raises(ValueError, connect, "127.0.0.1:2379", **login, match="password")
 
 
 def test_a_key_is_created_once(client: Client) -> None:
@@ -99,8 +97,7 @@ def test_a_lease_that_is_gone_holds_no_key(client: Client, create: str) -> None:
         "create": lambda: client.create(f"{prefix}a", b"", lease),
         "create_alone": lambda: client.answer(client.requests.create_alone(prefix, f"{prefix}a", b"", lease)),
     }[create]
-    with pytest.raises(LeaseNotFound):
-        call()
+    assert_raises(LeaseNotFound, call)
     assert client.get_prefix(prefix).keys == []
 
 
@@ -233,8 +230,7 @@ def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     client.close()
     client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
-        with pytest.raises(EtcdUnavailable, match="closed"):
-            call()
+        assert_raises(EtcdUnavailable, call, match="closed")
 
 
 def test_a_client_is_refused_in_a_child_process(client: Client) -> None:

@@ -14,7 +14,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
 from lock.etcd.stream import Watch
-from tests.support.lock import WAIT_S, in_thread, metric
+from tests.support.lock import WAIT_S, assert_raises, in_thread, metric
 from tests.support.waiting import wait_until
 
 
@@ -98,15 +98,13 @@ def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
 def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
     monkeypatch.setattr(client._transport.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
-    with pytest.raises(EtcdUnavailable, match="ended the stream"):
-        list(client.watch("stream/ended/"))
+    assert_raises(EtcdUnavailable, list, client.watch("stream/ended/"), match="ended the stream")
 
 
 def test_a_renewal_without_an_answer_is_no_answer(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that ends before it has answered is EtcdUnavailable, or the thread that renews the lease would die."""
     monkeypatch.setattr(client._transport.endpoints[0].lease, "LeaseKeepAlive", lambda requests, **options: Ended())
-    with pytest.raises(EtcdUnavailable, match="without an answer"):
-        client.keep_alive(1)
+    assert_raises(EtcdUnavailable, client.keep_alive, 1, match="without an answer")
 
 
 def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:

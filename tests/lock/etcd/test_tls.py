@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lock import EtcdUnavailable, Mutex, Session, Tls, connect
+from tests.support.lock import assert_raises
 from tests.support.secured import Certificates, TlsEtcd
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
@@ -56,8 +57,7 @@ def test_both_sides_show_a_certificate(server: TlsEtcd, certificates: Certificat
 
 def test_a_client_without_a_certificate_is_turned_away(server: TlsEtcd, certificates: Certificates) -> None:
     """A typed error within the deadline, not a hang."""
-    with pytest.raises(EtcdUnavailable):
-        locks(server.endpoint, Tls(certificates.ca))
+    assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca))
 
 
 def test_a_client_of_another_authority_is_turned_away(
@@ -65,8 +65,7 @@ def test_a_client_of_another_authority_is_turned_away(
 ) -> None:
     """The server trusts its own authority alone."""
     certificate, key = strangers.sign("client")
-    with pytest.raises(EtcdUnavailable):
-        locks(server.endpoint, Tls(certificates.ca, certificate, key))
+    assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca, certificate, key))
 
 
 def test_a_server_of_another_authority_is_not_believed(
@@ -80,24 +79,20 @@ def test_a_server_of_another_authority_is_not_believed(
 
 def test_plain_text_to_a_tls_server_fails_in_time(server: TlsEtcd) -> None:
     """Forgotten TLS options give a typed error."""
-    with pytest.raises(EtcdUnavailable):
-        locks(server.endpoint, None)
+    assert_raises(EtcdUnavailable, locks, server.endpoint, None)
 
 
 def test_https_without_certificates_is_refused_at_once(server: TlsEtcd) -> None:
     """A scheme that asks for TLS is not silently answered with plain text."""
-    with pytest.raises(ValueError, match="tls"):
-        connect(f"https://{server.endpoint}")
+    assert_raises(ValueError, connect, f"https://{server.endpoint}", match="tls")
 
 
 @pytest.mark.parametrize(("cert", "key"), [("a.crt", None), (None, "a.key")])
 def test_half_a_pair_is_refused(certificates: Certificates, cert: str | None, key: str | None) -> None:
     """A certificate without its key, or the other way round, is found by connect()."""
-    with pytest.raises(ValueError, match="key"):
-        connect("127.0.0.1:2379", tls=Tls(certificates.ca, cert, key))
+    assert_raises(ValueError, connect, "127.0.0.1:2379", tls=Tls(certificates.ca, cert, key), match="key")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """A typing error in a path is found by connect()."""
-    with pytest.raises(OSError, match=r"missing\.crt"):
-        connect("127.0.0.1:2379", tls=Tls(str(tmp_path / "missing.crt")))
+    assert_raises(OSError, connect, "127.0.0.1:2379", tls=Tls(str(tmp_path / "missing.crt")), match=r"missing\.crt")

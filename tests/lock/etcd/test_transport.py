@@ -17,7 +17,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import assert_goes_on, in_thread, put
+from tests.support.lock import assert_goes_on, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
 SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
@@ -52,8 +52,7 @@ def refused() -> str:
 def seconds(call: Callable[[], object]) -> float:
     """How long it took to tell that no endpoint answered."""
     started = time.monotonic()
-    with pytest.raises(EtcdUnavailable, match="no etcd endpoint answered"):
-        call()
+    assert_raises(EtcdUnavailable, call, match="no etcd endpoint answered")
     return time.monotonic() - started
 
 
@@ -130,8 +129,7 @@ def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
     with connect(fresh_etcd.endpoint) as client:
         client.status()
         fresh_etcd.kill()
-        with pytest.raises(EtcdUnavailable):
-            client.status(timeout=0.5)
+        assert_raises(EtcdUnavailable, client.status, timeout=0.5)
         fresh_etcd.start()
         wait_until(lambda: _answers(client), timeout=5)
 
@@ -161,8 +159,7 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
         client.delete(kv.key, kv.create_revision)
     with connect(silent, timeout=0.3) as alone:
         request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
-        with pytest.raises(EtcdUnavailable):
-            alone.answer(request, unanswered=lambda: unanswered.append("alone"))
+        assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
 
 
@@ -263,10 +260,8 @@ def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> Non
         for member in cluster.members[1:]:
             member.kill()
         for _ in range(20):
-            with pytest.raises(EtcdUnavailable):
-                client.get_prefix("a/", timeout=0.05)
-        with pytest.raises(EtcdUnavailable):
-            next(changes)
+            assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
+        assert_raises(EtcdUnavailable, next, changes)
 
 
 @pytest.mark.parametrize("watched_before", [True, False])
@@ -298,8 +293,7 @@ def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near:
     assert next(changes) == []
     near.stall()
     both.status()
-    with pytest.raises(EtcdUnavailable, match="another endpoint"):
-        next(changes)
+    assert_raises(EtcdUnavailable, next, changes, match="another endpoint")
     assert next(iter(both.watch("transport/silent/"))) == []
 
 
@@ -311,8 +305,7 @@ def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, 
     following = in_thread(next, changes)
     assert_goes_on(following, 35.0)
     near.stall()
-    with pytest.raises(EtcdUnavailable):
-        following.result(13.0 + 4 * SLACK_S)
+    assert_raises(EtcdUnavailable, following.result, 13.0 + 4 * SLACK_S)
 
 
 def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:
@@ -320,8 +313,7 @@ def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) 
     watch = both.watch("transport/unread/")
     near.stall()
     both.status()
-    with pytest.raises(EtcdUnavailable, match="another endpoint"):
-        list(watch)
+    assert_raises(EtcdUnavailable, list, watch, match="another endpoint")
 
 
 def test_a_call_in_a_hurry_moves_no_watch(both: Client, near: Proxy, client: Client) -> None:
@@ -378,8 +370,7 @@ def test_a_call_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) 
         assert login is not None
         wait_until(login._lock.locked)
         assert seconds(lambda: client.status(timeout=0.3)) < 30
-        with pytest.raises(EtcdUnavailable, match="logging in"):
-            list(client.watch("a/"))
+        assert_raises(EtcdUnavailable, list, client.watch("a/"), match="logging in")
 
 
 @pytest.mark.parametrize("timeout", [0.0, 0.3])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lock.errors import InvalidName, LockError
 from lock.queue.names import LONGEST, queue_prefix
+from tests.support.lock import assert_raises
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,7 @@ def test_the_queue_of_a_name_is_below_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "/", "//", "a/", "a//b", "//a", "a/b/", "/a/"])
 def test_a_name_with_an_empty_part_is_refused(name: str) -> None:
     """`lock/` and `lock` would be different locks, and `a//b` a surprise."""
-    with pytest.raises(InvalidName):
-        queue_prefix(name)
+    assert_raises(InvalidName, queue_prefix, name)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,7 @@ def test_a_name_with_an_empty_part_is_refused(name: str) -> None:
 )
 def test_the_refusal_says_what_to_write(name: str, meant: str) -> None:
     """The message names the name that was probably meant."""
-    with pytest.raises(InvalidName, match=f"write {meant}"):
-        queue_prefix(name)
+    assert_raises(InvalidName, queue_prefix, name, match=f"write {meant}")
 
 
 @pytest.mark.parametrize("name", [None, b"a", 7, ["a"]])
@@ -43,8 +42,7 @@ def test_what_is_not_text_is_refused(name: object) -> None:
 
 def test_what_cannot_be_encoded_is_refused() -> None:
     """Half a surrogate pair cannot be written to etcd: refused here, not by a thread that follows the queue."""
-    with pytest.raises(InvalidName, match="cannot be encoded"):
-        queue_prefix("a/\ud800")
+    assert_raises(InvalidName, queue_prefix, "a/\ud800", match="cannot be encoded")
 
 
 @pytest.mark.parametrize("letter", ["a", "ö", "\udcff"])

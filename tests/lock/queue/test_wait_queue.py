@@ -26,6 +26,7 @@ from lock.session import queues
 from tests.support.lock import (
     WAIT_S,
     assert_goes_on,
+    assert_raises,
     await_keys,
     in_thread,
     keys,
@@ -234,8 +235,7 @@ def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Cl
     """No event has told of it, but what is to be deleted is not there: it was not ours up to this moment."""
     hold = Mutex(deaf, name).acquire(timeout=WAIT_S)
     client.delete(hold.key, None)
-    with pytest.raises(LockLost, match="gone before it was released"):
-        hold.release()
+    assert_raises(LockLost, hold.release, match="gone before it was released")
 
 
 @pytest.mark.usefixtures("no_audit")
@@ -265,8 +265,7 @@ def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client:
     """LockLost at once, instead of waiting for a turn that never comes."""
     waiting = wait_behind(hold, client, session)
     client.delete(keys(client, hold.name)[1], None)
-    with pytest.raises(LockLost, match="deleted"):
-        waiting.result(WAIT_S)
+    assert_raises(LockLost, waiting.result, WAIT_S, match="deleted")
     assert keys(client, hold.name) == [hold.key]
 
 
@@ -338,8 +337,7 @@ def test_a_holder_that_is_not_first_any_more_is_told(client: Client, mutex: Mute
     else:
         hold._queue._take(Snapshot(revision + 1, [restored, own] if told_by == "an older key" else [again]))
     assert hold.lost.is_set()
-    with pytest.raises(LockLost):
-        hold.release()
+    assert_raises(LockLost, hold.release)
 
 
 def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
@@ -365,8 +363,7 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
             backup.rename(data)
             fresh_etcd.start()
             assert forgotten.lost.wait(WAIT_S)
-            with pytest.raises(LockLost):
-                waiting.result(WAIT_S)
+            assert_raises(LockLost, waiting.result, WAIT_S)
             with Election(early, "office").campaign("new", timeout=WAIT_S) as elected:
                 assert in_thread(next, observation).result(WAIT_S).value == "new"
                 assert elected.token < leadership.token
@@ -376,8 +373,7 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
                 assert hold.token < forgotten.token
                 hold.ensure()
             kept.ensure()
-            with pytest.raises(LockLost):
-                lost.release()
+            assert_raises(LockLost, lost.release)
         kept.release()
 
 
@@ -477,8 +473,7 @@ def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypa
         wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == len(session.queues.followed))
         client.delete(hold.key, None)
         assert hold.lost.wait(WAIT_S)
-        with pytest.raises(LockLost):
-            hold.release()
+        assert_raises(LockLost, hold.release)
 
 
 def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:

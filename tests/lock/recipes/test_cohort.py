@@ -33,7 +33,7 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.cohort import _Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, in_thread, in_turn, keys, lock_until, queue_up
+from tests.support.lock import WAIT_S, assert_raises, in_thread, in_turn, keys, lock_until, queue_up
 from tests.support.waiting import wait_until
 
 Make = Callable[..., CohortMutex]
@@ -163,8 +163,7 @@ def test_a_leader_that_gives_up_leaves_its_place_to_the_next(client: Client, mut
         wait_until(lambda: len(keys(client, mutex.name)) == 2)
         key = keys(client, mutex.name)[1]
         [heir] = queue_inside(mutex)
-        with pytest.raises(LockTimeout, match="held by stranger"):
-            leader.result(WAIT_S)
+        assert_raises(LockTimeout, leader.result, WAIT_S, match="held by stranger")
     with heir.result(WAIT_S) as turn:
         assert turn.key == key
 
@@ -173,8 +172,7 @@ def test_the_last_one_to_give_up_leaves_no_key(client: Client, mutex: CohortMute
     """When all threads of the process have timed out, nothing of it stands in the queue."""
     with theirs.acquire(timeout=WAIT_S) as hold:
         for attempt in [in_thread(mutex.acquire, timeout=0.5) for _ in range(5)]:
-            with pytest.raises(LockTimeout, match="held by stranger"):
-                attempt.result(WAIT_S)
+            assert_raises(LockTimeout, attempt.result, WAIT_S, match="held by stranger")
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
     with mutex.acquire(timeout=WAIT_S) as turn:
         assert turn.token.turn == 1
@@ -225,8 +223,7 @@ def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
     turn = mutex.acquire(timeout=WAIT_S)
     client.delete(turn.key, turn.token.create_revision)
     assert turn.lost.wait(WAIT_S)
-    with pytest.raises(LockLost):
-        turn.release()
+    assert_raises(LockLost, turn.release)
 
 
 def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Session, mutex: CohortMutex) -> None:
@@ -249,8 +246,7 @@ def test_the_first_thread_that_finds_the_session_lost_is_told(
         session.lease._deadline = now()
         finding = in_thread(mutex.acquire)
         try:
-            with pytest.raises(SessionLost):
-                finding.result(WAIT_S)
+            assert_raises(SessionLost, finding.result, WAIT_S)
         finally:
             thawed.set()
 
@@ -263,8 +259,7 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
     turn.ensure()
     turn.release()
     for each in waits:
-        with pytest.raises(LockCancelled):
-            each.result(WAIT_S)
+        assert_raises(LockCancelled, each.result, WAIT_S)
 
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
@@ -292,13 +287,11 @@ def test_a_thread_that_comes_after_cancel_is_not_cancelled(
 
     monkeypatch.setattr(mutex, "_proceed", proceed_late)
     second = in_thread(mutex.acquire, timeout=WAIT_S)
-    with pytest.raises(LockTimeout):
-        first.result(WAIT_S)
+    assert_raises(LockTimeout, first.result, WAIT_S)
     mutex.cancel()
     [third] = queue_inside(mutex)
     awake.set()
-    with pytest.raises(LockCancelled):
-        second.result(WAIT_S)
+    assert_raises(LockCancelled, second.result, WAIT_S)
     wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
     hold.release()
     third.result(WAIT_S).release()
@@ -413,5 +406,4 @@ def test_a_turn_that_is_dropped_with_its_session_says_nothing(
 @pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])
 def test_bounds_that_mean_nothing_are_refused(make: Make, bounds: dict[str, Any]) -> None:
     """`batch` below one and a negative `slice` are errors at once."""
-    with pytest.raises((TypeError, ValueError), match=r"(batch|slice) is .*(0|1) or more"):
-        make(**bounds)
+    assert_raises((TypeError, ValueError), make, **bounds, match=r"(batch|slice) is .*(0|1) or more")

@@ -13,7 +13,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, in_thread, lock_threads
+from tests.support.lock import WAIT_S, assert_raises, in_thread, lock_threads
 from tests.support.waiting import wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -63,8 +63,7 @@ def test_candidates_lead_in_the_order_of_their_campaigns(
 ) -> None:
     """One leads at a time; a campaign that times out names its value; after it the next leads, with a greater token."""
     first = election.campaign("10.0.0.7:8080", timeout=WAIT_S)
-    with pytest.raises(LockTimeout, match=r"10\.0\.0\.7:8080"):
-        theirs.campaign("late", timeout=0.2)
+    assert_raises(LockTimeout, theirs.campaign, "late", timeout=0.2, match=r"10\.0\.0\.7:8080")
     waiting = in_thread(theirs.campaign, "second", timeout=WAIT_S)
     wait_until(lambda: values(client, election.name) == ["10.0.0.7:8080", "second"])
     assert not waiting.done()
@@ -73,8 +72,7 @@ def test_candidates_lead_in_the_order_of_their_campaigns(
         assert second.token > first.token
         assert election.leader() == Leader(second.key, "second", second.token, stranger.lease_id)
     assert election.leader() is None
-    with pytest.raises(NotHeld):
-        first.resign()
+    assert_raises(NotHeld, first.resign)
 
 
 def test_a_leader_proclaims_another_value(session: Session, election: Election) -> None:
@@ -83,8 +81,7 @@ def test_a_leader_proclaims_another_value(session: Session, election: Election) 
         for value in ("two", "one", "drei ü"):
             leadership.proclaim(value)
             assert election.leader() == Leader(leadership.key, value, leadership.token, session.lease_id)
-    with pytest.raises(NotHeld):
-        leadership.proclaim("late")
+    assert_raises(NotHeld, leadership.proclaim, "late")
     assert election.leader() is None
 
 
@@ -104,8 +101,7 @@ def test_proclaiming_over_a_value_of_another_client(
         (kv,) = client.get_prefix(f"{name}/").keys
         assert (kv.value, kv.lease_id) == (b"mine", session.lease_id)
     assert values(client, name) == []
-    with pytest.raises(LockLost):
-        leadership.resign()
+    assert_raises(LockLost, leadership.resign)
 
 
 def test_a_deposed_leader_cannot_proclaim(client: Client, election: Election, theirs: Election) -> None:
@@ -113,11 +109,9 @@ def test_a_deposed_leader_cannot_proclaim(client: Client, election: Election, th
     deposed = election.campaign("old", timeout=WAIT_S)
     client.delete(deposed.key, deposed.token)
     with theirs.campaign("new", timeout=WAIT_S):
-        with pytest.raises(LockLost):
-            deposed.proclaim("late")
+        assert_raises(LockLost, deposed.proclaim, "late")
         assert values(client, election.name) == ["new"]
-    with pytest.raises(LockLost):
-        deposed.resign()
+    assert_raises(LockLost, deposed.resign)
 
 
 def test_a_deposed_leader_leaves_alone_what_has_come_instead(
@@ -128,10 +122,8 @@ def test_a_deposed_leader_leaves_alone_what_has_come_instead(
     client.delete(deposed.key, deposed.token)
     client.create(deposed.key, b"by hand", session.lease_id)
     monkeypatch.setattr(deposed, "ensure", lambda: None)
-    with pytest.raises(LockLost):
-        deposed.proclaim("late")
-    with pytest.raises(LockLost):
-        deposed.resign()
+    assert_raises(LockLost, deposed.proclaim, "late")
+    assert_raises(LockLost, deposed.resign)
     assert values(client, election.name) == ["by hand"]
 
 
@@ -214,8 +206,7 @@ def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> 
         waiting = in_thread(next, observation)
         client.close()
         for call in (lambda: waiting.result(WAIT_S), lambda: next(observation)):
-            with pytest.raises(EtcdUnavailable, match="closed"):
-                call()
+            assert_raises(EtcdUnavailable, call, match="closed")
         observation.close()
 
 
@@ -235,6 +226,5 @@ def test_an_observer_outlives_a_restart_of_etcd(fresh_etcd: Etcd, name: str) -> 
 def test_observing_an_unavailable_etcd_fails_at_once(far_session: Session, proxy: Proxy, name: str) -> None:
     """observe raises EtcdUnavailable instead of waiting in silence for an etcd that was never there."""
     proxy.refuse()
-    with pytest.raises(EtcdUnavailable):
-        Election(far_session, name).observe()
+    assert_raises(EtcdUnavailable, Election(far_session, name).observe)
     proxy.start()

@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, queue_up, seconds
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, in_thread, keys, queue_up, seconds
 from tests.support.waiting import wait_until
 
 
@@ -65,8 +65,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
         next_hold.ensure()
         assert next_hold.token > hold.token
         assert keys(client, name)[:2] == [hold.key, next_hold.key]
-        with pytest.raises(LockTimeout):
-            Mutex(stranger, name).acquire(timeout=0.1)
+        assert_raises(LockTimeout, Mutex(stranger, name).acquire, timeout=0.1)
         proxy.resume()
         releasing.result(WAIT_S)
         wait_until(lambda: hold.key not in keys(client, name))
@@ -152,8 +151,7 @@ def test_whose_key_was_deleted_learns_it_in_a_group_as_well(
     last = second.result(WAIT_S)
     client.delete(hold.key, hold.token)
     last.release()
-    with pytest.raises(LockLost, match="gone before"):
-        releasing.result(WAIT_S)
+    assert_raises(LockLost, releasing.result, WAIT_S, match="gone before")
 
 
 def test_many_who_are_cancelled_leave_in_few_transactions(
@@ -173,8 +171,7 @@ def test_many_who_are_cancelled_leave_in_few_transactions(
         proxy.stall()
         mutex.cancel()
         for wait in waits:
-            with pytest.raises(LockCancelled):
-                wait.result(WAIT_S)
+            assert_raises(LockCancelled, wait.result, WAIT_S)
         proxy.resume()
         wait_until(lambda: keys(client, name) == [hold.key])
         assert calls["Txn"] <= 103, "one that was under way, and two groups of at most 64"

@@ -13,7 +13,7 @@ from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session, connect
 from lock.etcd.transport import rpc
-from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from tests.support.lock import WAIT_S, assert_raises, await_keys, keys, queue_up
 from tests.support.waiting import wait_until
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
@@ -43,8 +43,7 @@ def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
     client.delete(hold.key, hold.token)
     client.create(hold.key, b"", hold._session.lease_id)
-    with pytest.raises(LockLost):
-        hold.release()
+    assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]
 
 
@@ -89,8 +88,7 @@ def test_a_hold_that_lasts_too_long_gives_itself_up(
         assert told.wait(WAIT_S)
         assert hold.remaining() == 0.0
         for call, error in ((hold.ensure, HoldExpired), (hold.release, HoldExpired), (hold.release, NotHeld)):
-            with pytest.raises(error, match=name):
-                call()
+            assert_raises(error, call, match=name)
         following.ensure()
     assert issubclass(HoldExpired, LockLost)
     assert not session.lost.is_set()
@@ -105,8 +103,7 @@ def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
     assert not hold.lost.wait(1.1 * SHORT_S)
     assert hold.remaining() == 0.0
     for call in (hold.ensure, hold.release):
-        with pytest.raises(HoldExpired):
-            call()
+        assert_raises(HoldExpired, call)
 
 
 def test_a_hold_released_in_time_is_not_touched(session: Session, name: str) -> None:
@@ -126,15 +123,13 @@ def test_many_holds_share_one_thread(client: Client, name: str) -> None:
         (timers,) = [thread for thread in threading.enumerate() if thread is session.timers._thread]
         for hold in holds:
             assert hold.lost.wait(WAIT_S)
-            with pytest.raises(HoldExpired):
-                hold.release()
+            assert_raises(HoldExpired, hold.release)
         await_keys(client, name, len(far_away))
         for hold in far_away:
             hold.ensure()
     assert not timers.is_alive()
     for hold in far_away:
-        with pytest.raises(LockLost):
-            hold.release()
+        assert_raises(LockLost, hold.release)
 
 
 @pytest.mark.parametrize("max_hold", [0, -1.0, float("nan"), "3"])
@@ -180,8 +175,7 @@ def test_the_proof_fails_when_the_key_was_deleted_by_hand(
     etcdctl("del", hold.key)
     assert not put_as(database, hold.is_owner(), "late")
     assert hold.lost.wait(WAIT_S)
-    with pytest.raises(LockLost):
-        hold.release()
+    assert_raises(LockLost, hold.release)
 
 
 def test_the_proof_serves_a_raw_transaction(client: Client, hold: Hold) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
 from lock.runtime.execution import Execution
-from tests.support.lock import WAIT_S, await_keys, in_thread, keys
+from tests.support.lock import WAIT_S, assert_raises, await_keys, in_thread, keys
 from tests.support.waiting import wait_until
 
 
@@ -30,8 +30,7 @@ def test_all_are_held_and_all_are_released(client: Client, session: Session, str
         assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}
         assert len(keys(client, name)) == 4
     assert keys(client, name) == []
-    with pytest.raises(NotHeld, match=f"{name}/a"):
-        hold.release()
+    assert_raises(NotHeld, hold.release, match=f"{name}/a")
 
 
 def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session, name: str) -> None:
@@ -67,8 +66,7 @@ def test_nested_names_of_different_locks_do_not_deadlock(session: Session, stran
 def test_all_are_held_or_none(client: Client, lock: MultiLock, stranger: Session, name: str) -> None:
     """When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one."""
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
-        with pytest.raises(LockTimeout, match=rf"{name}/b.*stranger"):
-            lock.acquire(timeout=0.3)
+        assert_raises(LockTimeout, lock.acquire, timeout=0.3, match=rf"{name}/b.*stranger")
         wait_until(lambda: keys(client, name) == [busy.key])
         assert lock.try_acquire() is None
         assert keys(client, name) == [busy.key]
@@ -86,8 +84,7 @@ def test_losing_one_is_losing_all(client: Client, lock: MultiLock, name: str) ->
     assert told.wait(WAIT_S)
     assert (hold.lost.is_set(), hold.remaining()) == (True, 0.0)
     for call in (hold.ensure, hold.release):
-        with pytest.raises(LockLost):
-            call()
+        assert_raises(LockLost, call)
     assert keys(client, name) == []
 
 
@@ -101,8 +98,7 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(
         (first,) = session.queues.followed[f"{name}/a/"]._tickets.values()
         client.delete(first.key, None)
         assert first.lost.wait(WAIT_S)
-    with pytest.raises(LockLost):
-        waiting.result(WAIT_S)
+    assert_raises(LockLost, waiting.result, WAIT_S)
     await_keys(client, name, 0)
 
 
@@ -115,8 +111,7 @@ def test_cancel_wakes_the_waiters_of_any_of_the_names(
         await_keys(client, name, 4)
         lock.cancel()
         for each in waiting:
-            with pytest.raises(LockCancelled):
-                each.result(WAIT_S)
+            assert_raises(LockCancelled, each.result, WAIT_S)
         wait_until(lambda: keys(client, name) == [busy.key])
     with lock.acquire(timeout=WAIT_S) as hold:  # what was cancelled were those waits, not the lock
         lock.cancel()
@@ -160,5 +155,4 @@ def test_contenders_are_listed_for_each_name(lock: MultiLock, stranger: Session,
 )
 def test_names_that_make_no_sense_are_refused(session: Session, names: list[str], message: str) -> None:
     """No name, nested names, an invalid one, and one text instead of a list are InvalidName."""
-    with pytest.raises(InvalidName, match=message):
-        MultiLock(session, names)
+    assert_raises(InvalidName, MultiLock, session, names, match=message)

@@ -34,7 +34,17 @@ from lock import (
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.execution import run_blocking
-from tests.support.lock import WAIT_S, assert_goes_on, await_keys, in_thread, in_turn, keys, put, queue_up
+from tests.support.lock import (
+    WAIT_S,
+    assert_goes_on,
+    assert_raises,
+    await_keys,
+    in_thread,
+    in_turn,
+    keys,
+    put,
+    queue_up,
+)
 from tests.support.waiting import wait_until
 
 
@@ -74,8 +84,7 @@ def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: s
             acquired += 1
     assert acquired > 5
     with in_thread(Mutex(session, name).acquire).result(WAIT_S) as hold:
-        with pytest.raises((LockTimeout, EtcdUnavailable)):
-            Mutex(session, name).acquire(timeout=0.0)
+        assert_raises((LockTimeout, EtcdUnavailable), Mutex(session, name).acquire, timeout=0.0)
         wait_until(lambda: keys(client, name) == [hold.key])
 
 
@@ -159,8 +168,7 @@ def test_contenders_are_listed_holder_first(
 def test_a_stalled_etcd_ends_a_try_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
     """EtcdUnavailable at the client's deadline; None would claim that the lock is held."""
     proxy.stall()
-    with pytest.raises(EtcdUnavailable):
-        Mutex(far_session, name).try_acquire()
+    assert_raises(EtcdUnavailable, Mutex(far_session, name).try_acquire)
     proxy.resume()
 
 
@@ -194,8 +202,7 @@ def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, m
     token = CancelToken()
     with mutex.acquire(timeout=WAIT_S, cancel=token) as hold:
         token.cancel()
-        with pytest.raises(LockCancelled):
-            mutex.acquire(timeout=WAIT_S, cancel=token)
+        assert_raises(LockCancelled, mutex.acquire, timeout=WAIT_S, cancel=token)
         hold.ensure()
         assert keys(client, mutex.name) == [hold.key]
 
@@ -247,8 +254,7 @@ def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
         return await ask(*args, **options)
 
     monkeypatch.setattr(session.client, "ask", drain_meanwhile)
-    with pytest.raises(LockCancelled):
-        mutex.try_acquire()
+    assert_raises(LockCancelled, mutex.try_acquire)
     await_keys(client, mutex.name, 0)
 
 
@@ -266,8 +272,7 @@ def test_an_interrupt_while_withdrawing_leaves_no_key(
 
     with theirs.acquire(timeout=WAIT_S) as hold:
         monkeypatch.setattr(place, step, interrupted_once)
-        with pytest.raises(KeyboardInterrupt):
-            mutex.acquire(timeout=0.3)
+        assert_raises(KeyboardInterrupt, mutex.acquire, timeout=0.3)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
 
 
@@ -276,8 +281,7 @@ def test_an_interrupt_while_waiting_leaves_no_key(client: Client, mutex: Mutex, 
     with theirs.acquire(timeout=WAIT_S) as hold:
         waits = partial(await_keys, client, mutex.name, 2)
         interrupting = in_thread(in_turn(waits, lambda: os.kill(os.getpid(), signal.SIGINT)))
-        with pytest.raises(KeyboardInterrupt):
-            mutex.acquire(timeout=WAIT_S)
+        assert_raises(KeyboardInterrupt, mutex.acquire, timeout=WAIT_S)
         interrupting.result(WAIT_S)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
         hold.ensure()
@@ -293,6 +297,5 @@ def test_an_interrupt_while_releasing_leaves_no_key(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "delete", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        hold.release()
+    assert_raises(KeyboardInterrupt, hold.release)
     await_keys(client, mutex.name, 0)

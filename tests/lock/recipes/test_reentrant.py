@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, HoldExpired, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
-from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.lock import WAIT_S, assert_raises, await_keys, keys
 
 
 @pytest.fixture
@@ -41,10 +41,8 @@ def test_another_thread_stays_out(client: Client, mutex: ReentrantMutex) -> None
         outer = mutex.acquire(timeout=WAIT_S)
         mutex.acquire(timeout=WAIT_S)
         assert pool.submit(mutex.try_acquire).result(WAIT_S) is None
-        with pytest.raises(LockTimeout):
-            pool.submit(mutex.acquire, timeout=0.1).result(WAIT_S)
-        with pytest.raises(NotHeld, match=r"MainThread.*thief"):
-            pool.submit(outer.release).result(WAIT_S)
+        assert_raises(LockTimeout, pool.submit(mutex.acquire, timeout=0.1).result, WAIT_S)
+        assert_raises(NotHeld, pool.submit(outer.release).result, WAIT_S, match=r"MainThread.*thief")
         assert outer.entries == 2
         waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
         await_keys(client, mutex.name, 2)
@@ -60,8 +58,7 @@ def test_entering_a_lost_lock_again_is_an_error(client: Client, mutex: Reentrant
     client.delete(hold.key, hold.token)
     assert hold.lost.wait(WAIT_S)
     for call in (mutex.acquire, mutex.try_acquire, hold.release):
-        with pytest.raises(LockLost):
-            call()
+        assert_raises(LockLost, call)
     with mutex.acquire(timeout=WAIT_S) as again:
         again.ensure()
 
@@ -73,8 +70,7 @@ def test_max_hold_counts_from_the_first_entry(session: Session, name: str) -> No
     mutex.acquire()
     assert hold.lost.wait(WAIT_S)
     hold.release()
-    with pytest.raises(HoldExpired):
-        hold.release()
+    assert_raises(HoldExpired, hold.release)
 
 
 def test_a_thread_that_ends_without_release_frees_the_lock(client: Client, mutex: ReentrantMutex) -> None:

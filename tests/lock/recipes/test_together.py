@@ -29,7 +29,7 @@ from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
 from tests.lock.queue.rules import OneKind
-from tests.support.lock import WAIT_S, assert_goes_on, await_keys, in_thread, keys, put
+from tests.support.lock import WAIT_S, assert_goes_on, assert_raises, await_keys, in_thread, keys, put
 
 
 @pytest.fixture
@@ -74,8 +74,7 @@ def test_a_downgrade_keeps_the_place_and_lets_readers_in(
     await_keys(client, writer.name, 4)
     reader = writer.downgrade()
     assert (reader.key, reader.token) == (writer.key, writer.token)
-    with pytest.raises(NotHeld):
-        writer.release()
+    assert_raises(NotHeld, writer.release)
     for each in reading:
         each.result(WAIT_S).release()
     assert_goes_on(writing, 0.1)
@@ -91,8 +90,7 @@ def test_a_downgrade_without_an_answer_gives_the_hold_up(
     hold = ReadWriteLock(far_session, name).write.acquire(timeout=WAIT_S)
     proxy.stall(ANSWERS)
     for call, error in ((hold.downgrade, EtcdUnavailable), (hold.ensure, NotHeld)):
-        with pytest.raises(error):
-            call()
+        assert_raises(error, call)
     proxy.resume()
     await_keys(client, name, 0)
 
@@ -101,10 +99,8 @@ def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
     """A reader that would write waits for itself, and two of them for each other: it is told so at once."""
     with lock.read.acquire(timeout=WAIT_S) as hold:
         for upgrade in (hold.upgrade, lambda: lock.write.acquire(timeout=WAIT_S)):
-            with pytest.raises(UpgradeRefused, match="wait for each other"):
-                upgrade()
-        with pytest.raises(LockTimeout):
-            in_thread(lock.write.acquire, timeout=0.1).result(WAIT_S)
+            assert_raises(UpgradeRefused, upgrade, match="wait for each other")
+        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=0.1).result, WAIT_S)
     lock.write.acquire(timeout=WAIT_S).release()
 
 
@@ -145,8 +141,7 @@ def test_another_limit_is_an_error_and_overruns_nothing(
     three, five = Semaphore(session, name, 3), Semaphore(stranger, name, 5)
     hold = three.acquire(timeout=WAIT_S)
     for attempt in (lambda: five.acquire(timeout=WAIT_S), five.try_acquire):
-        with pytest.raises(AdmissionConflict, match="limit of 3, not 5"):
-            attempt()
+        assert_raises(AdmissionConflict, attempt, match="limit of 3, not 5")
     assert keys(client, name) == [hold.key]
     three.acquire(timeout=WAIT_S).release()
     hold.release()

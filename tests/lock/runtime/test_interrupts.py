@@ -34,7 +34,7 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, in_thread, keys, lock_threads
+from tests.support.lock import WAIT_S, assert_raises, in_thread, keys, lock_threads
 from tests.support.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -107,8 +107,7 @@ def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
         hold, waiting = held_and_wanted(mutex)
         more = interrupted(mutex.cancel, at=number, inside=(LIBRARY, EVENTS))
         mutex.cancel()
-        with pytest.raises(LockCancelled):
-            waiting.result(WAIT_S)
+        assert_raises(LockCancelled, waiting.result, WAIT_S)
         hold.release()
         if not more:
             break
@@ -202,8 +201,7 @@ def test_a_signal_that_another_thread_is_handed_ends_a_wait() -> None:
 
     try:
         in_thread(take_the_signal)
-        with pytest.raises(Stopped):
-            turn.wait(2 * WAIT_S)
+        assert_raises(Stopped, turn.wait, 2 * WAIT_S)
         assert not turn.is_set()
     finally:
         late.cancel()

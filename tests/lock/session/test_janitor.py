@@ -28,6 +28,7 @@ from lock.session.janitor import Janitor, _PendingDeletion
 from tests.support.lock import (
     AT_ONCE_S,
     WAIT_S,
+    assert_raises,
     in_thread,
     in_turn,
     keys,
@@ -62,8 +63,7 @@ def test_a_key_whose_acknowledgement_was_lost_is_deleted(
     attempting = in_thread(attempt, Mutex(far_session, name))
     wait_until(lambda: keys(client, name))
     proxy.stall()
-    with pytest.raises(EtcdUnavailable):
-        attempting.result(WAIT_S)
+    assert_raises(EtcdUnavailable, attempting.result, WAIT_S)
     assert keys(client, name)
     proxy.resume()
     wait_until(is_gone(client, name))
@@ -75,8 +75,7 @@ def test_a_write_that_arrives_after_it_was_given_up_is_deleted(
 ) -> None:
     """The network delivers the request when its call is over: the key is deleted when it appears."""
     proxy.stall(REQUESTS)
-    with pytest.raises(EtcdUnavailable):
-        Mutex(far_session, name).acquire(timeout=0.3)
+    assert_raises(EtcdUnavailable, Mutex(far_session, name).acquire, timeout=0.3)
     assert deliver_late(proxy, client, far_session, name)
     wait_until(is_gone(client, name))
     assert not far_session.lost.is_set()
@@ -165,8 +164,7 @@ def test_a_key_that_comes_back_with_a_backup_is_deleted(
         assert len(there) == 4
         held.release()
         waiting.result(WAIT_S).release()
-    with pytest.raises(SessionLost):
-        left.release()
+    assert_raises(SessionLost, left.release)
 
 
 def test_a_release_rides_out_a_short_outage(
@@ -231,8 +229,7 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     proxy.refuse()
     hold.release()
-    with pytest.raises(NotHeld):
-        hold.release()
+    assert_raises(NotHeld, hold.release)
     assert keys(client, name) == [hold.key]
     proxy.start()
     wait_until(is_gone(client, name))
@@ -245,8 +242,7 @@ def test_a_timed_out_wait_without_etcd_is_made_up_for(
     hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(far_session, name), timeout=1.0)
     proxy.stall()
-    with pytest.raises(TimeoutError, match=name):
-        waiting.result(WAIT_S)
+    assert_raises(TimeoutError, waiting.result, WAIT_S, match=name)
     assert len(keys(client, name)) == 2
     proxy.resume()
     wait_until(lambda: keys(client, name) == [hold.key])
@@ -402,8 +398,7 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     )
     wait_until(lambda: session._janitor._pending)
     session.close()
-    with pytest.raises(EtcdUnavailable, match="was closed"):
-        waiting.result(WAIT_S)
+    assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match="was closed")
     with pytest.raises(EtcdUnavailable, match="was closed"):
         run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
 

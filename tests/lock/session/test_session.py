@@ -121,7 +121,12 @@ def test_it_is_renewed_when_it_is_due_and_not_whenever_its_thread_wakes(
 ) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
     runs, wait = list[float](), busy.lease._wake.wait
-    monkeypatch.setattr(busy.lease._wake, "wait", lambda pause: (runs.append(pause), wait(pause))[1])
+
+    def counted_wait(pause: float) -> bool:
+        runs.append(pause)
+        return wait(pause)
+
+    monkeypatch.setattr(busy.lease._wake, "wait", counted_wait)
     wait_until(lambda: len(runs) > 20)
     assert calls == {"LeaseGrant": 1}
     busy.lease.renew_soon()

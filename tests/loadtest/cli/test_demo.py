@@ -43,26 +43,24 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path) -> None:
-    """After the comparison the shops sell on and the board shows it; SIGTERM or Ctrl-C stops all."""
-    with running(tmp_path, "demo", "--keep", *SMALL, "--hold-ms=2", until="Send the rush: ") as demo:
+    """After the comparison the shops sell on and the board shows it; SIGTERM or Ctrl-C stops all.
+
+    A demonstration in which the unlocked sale does no harm proves nothing: it says so, and the exit code is 1.
+    """
+    words = ["demo", "--keep", "--guard=redis-lua", "--buyers=3", "--stock=20"]
+    with running(tmp_path, *words, until="Send the rush: ") as demo:
         demo.read_until("\n")
         said = dict(line.split(": ", 1) for line in demo.printed.splitlines() if ": " in line)
         for url in [f"{said['Board']}/livez", said["Locust"], *(f"{url}/livez" for url in said["Shops"].split())]:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=30) as answer:
                 assert answer.status == 200
         children = demo.children()
-        assert demo.end(signal.SIGTERM) == 0
-        wait_until(lambda: all(map(has_ended, children)))
+        assert demo.end(signal.SIGTERM) == 1
+        wait_until(lambda: all(map(has_ended, children)), timeout=30)
     assert (tmp_path / said["Report"]).exists()
     assert ".venv/bin/locust" in said["Send the rush"]
     assert "FLASHSALE_SECTION_LOG=" in said["Send the rush"]
-
-
-def test_demo_fails_if_nothing_is_oversold(tmp_path: Path) -> None:
-    """A demonstration in which the unlocked sale does no harm proves nothing."""
-    done = finished(tmp_path, "demo", *SMALL, "--buyers=3", "--stock=20")
-    assert done.returncode == 1, done.stdout
-    assert "proves nothing" in done.stdout
+    assert "proves nothing" in demo.printed
 
 
 def test_compare_uses_a_running_stack(stack: Stack, tmp_path: Path) -> None:

@@ -66,37 +66,45 @@ def test_every_buyer_clicks_once_and_has_an_answer() -> None:
     assert all(answer.received >= answer.sent for answer in answers)
 
 
-def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
-    """A buyer without an answer is not left out: the purchase may have been made."""
-    answered = threading.Semaphore(10)  # the greetings
+def greeting(buyers: int, then: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:
+    """Answers the greetings of so many buyers, and does `then` with their clicks."""
+    greeted = threading.Semaphore(buyers)
 
-    def hang_up(connection: socket.socket) -> None:
-        if answered.acquire(blocking=False):
+    def answer(connection: socket.socket) -> None:
+        if greeted.acquire(blocking=False):
             connection.sendall(http(b"{}"))
         else:
-            connection.shutdown(socket.SHUT_RDWR)
+            then(connection)
 
+    return answer
+
+
+def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
+    """A buyer without an answer is not left out: the purchase may have been made."""
+    hang_up = greeting(10, lambda connection: connection.shutdown(socket.SHUT_RDWR))
     with server(hang_up) as url, ClientPool([url]) as clients:
         clients.connect(10)
         answers = clients.burst(clicks(10))
-    assert {(answer.outcome, answer.in_doubt) for answer in answers} == {(Outcome.ERROR, True)}
+    assert [(answer.outcome, answer.in_doubt) for answer in answers] == [(Outcome.ERROR, True)] * 10
 
 
 def test_a_connection_that_closes_after_its_answer_is_not_a_second_answer() -> None:
     """A server hangs up on idle connections while others still wait: each buyer is counted once, the last one too."""
-    greeted, early, last = threading.Semaphore(10), threading.Semaphore(9), threading.Event()
+    early, last = threading.Semaphore(9), threading.Event()
 
     def last_one_late(connection: socket.socket) -> None:
-        if greeted.acquire(blocking=False):
-            connection.sendall(http(b"{}"))
-        elif early.acquire(blocking=False):
+        if early.acquire(blocking=False):
             connection.sendall(http(SOLD))
             connection.shutdown(socket.SHUT_RDWR)
         else:
             last.wait(20)
             connection.sendall(http(SOLD))
 
-    with server(last_one_late) as url, ClientPool([url]) as clients, ThreadPoolExecutor(1) as thread:
+    with (
+        server(greeting(10, last_one_late)) as url,
+        ClientPool([url]) as clients,
+        ThreadPoolExecutor(1) as thread,
+    ):
         clients.connect(10)
         burst = thread.submit(clients.burst, clicks(10))
         wait_until(lambda: sum(not connection.open for connection in clients._connections) == 9)
@@ -119,19 +127,12 @@ def test_silence_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_open_load_does_not_wait_for_answers() -> None:
     """All clicks are made at their time while none is answered; each is measured from when it was due."""
-    release, waiting = threading.Event(), threading.Semaphore(0)
+    all_here = threading.Barrier(20)
 
     def late(connection: socket.socket) -> None:
-        waiting.release()
-        release.wait(20)
+        all_here.wait(20)
         connection.sendall(http(SOLD))
 
-    def open_the_gate() -> None:
-        for _ in range(20):
-            waiting.acquire()
-        release.set()
-
-    threading.Thread(target=open_the_gate, daemon=True).start()
     with server(late) as url, ClientPool([url]) as clients:
         answers = clients.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
     assert len(answers) == 20
@@ -238,13 +239,10 @@ def test_the_document_keeps_its_text_and_gets_new_tables(tmp_path: Path) -> None
     ]
     assert "| redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00 |" in made["rush"]
     assert made["bounds"].endswith("| 4000 | 9000 | 1000 | 0.60 | 0.25 |")
-    assert outside(text) == outside(DOCUMENT.read_text(encoding="utf-8"))
+    before = DOCUMENT.read_text(encoding="utf-8")
+    around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
+    assert around == around_before
     assert filled(text, result()) == text
-
-
-def outside(text: str) -> list[str]:
-    """What stands around the blocks."""
-    return re.split(r"<!-- bench:.*?/bench -->", text, flags=re.DOTALL)
 
 
 def test_one_round_has_no_spread() -> None:
@@ -266,23 +264,22 @@ def test_items_that_do_not_add_up_are_summed() -> None:
     assert total_verdict([good, {**good, "orders": 102, "stock": 0}]) == "OVERSOLD by 2"
 
 
-def test_the_lowest_limit_is_what_a_guard_is_held_against() -> None:
+@pytest.mark.parametrize(
+    ("bounds", "guard", "limits"),
+    [
+        ({}, "none", ["4000", "-", "1600", "the CPUs", "1 %"]),
+        ({}, "etcd", ["4000", "4500", "1600", "the CPUs", "0 %"]),
+        ({"trips": 20.0}, "etcd", ["4000", "10", "1600", "two trips to Redis in turn", "25 %"]),
+        ({"http": 10.0}, "none", ["10", "-", "1600", "HTTP alone", "100 %"]),
+    ],
+)
+def test_the_lowest_limit_is_what_a_guard_is_held_against(
+    bounds: dict[str, float], guard: str, limits: list[str]
+) -> None:
     """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
     made = result()
-    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
-    assert rows["none"] == ["4000", "-", "1600", "the CPUs", "1 %"]
-    assert rows["etcd"] == ["4000", "4500", "1600", "the CPUs", "0 %"]
-    made.bounds |= {"trips": 20.0}
-    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
-    assert rows["etcd"] == ["4000", "10", "1600", "two trips to Redis in turn", "25 %"]
-    made.bounds |= {"http": 10.0}
-    rows = {row[0]: list(row[2:]) for row in made_limits(made)}
-    assert rows["none"] == ["10", "-", "1600", "HTTP alone", "100 %"]
-
-
-def made_limits(made: BenchResult) -> list[list[str]]:
-    """The rows of the table of limits."""
-    return limits_table(made)[1]
+    made.bounds |= bounds
+    assert {row[0]: list(row[2:]) for row in limits_table(made)[1]}[guard] == limits
 
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
@@ -290,9 +287,8 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.json" for name in PARTS]
     for name, file in zip(PARTS, files, strict=True):
         replace(result(), rows=result().part(name)).write(file)
-    document = tmp_path / "performance.md"
-    document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
-    before = document.read_text(encoding="utf-8")
+    document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
+    document.write_text(before, encoding="utf-8")
     assert "the document shows items, which was not measured" in fill(document, *files[:-1]).output
     assert document.read_text(encoding="utf-8") == before
     assert fill(document, *files).exit_code == 0

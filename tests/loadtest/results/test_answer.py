@@ -28,12 +28,6 @@ def test_a_sold_item() -> None:
     assert answer.purchase_ms == 500.0
 
 
-def test_the_shop_itself_may_be_in_doubt() -> None:
-    """An `unavailable` that may have been a sale says so."""
-    assert read(503, b'{"outcome": "unavailable", "in_doubt": true}').in_doubt
-    assert not read(503, b'{"outcome": "unavailable", "in_doubt": false}').in_doubt
-
-
 @pytest.mark.parametrize("status", [0, 200, 500, 502])
 @pytest.mark.parametrize("body", [None, b"", b"<html>", b"[]", b'{"outcome": "free beer"}'])
 def test_what_cannot_be_understood_is_an_error_in_doubt(status: int, body: bytes | None) -> None:
@@ -43,8 +37,15 @@ def test_what_cannot_be_understood_is_an_error_in_doubt(status: int, body: bytes
     assert answer.status == status
 
 
-def test_a_refused_request_is_no_purchase() -> None:
-    """A 400 is an error, and nothing was bought."""
-    answer = read(400, b'{"status": 400}')
-    assert answer.outcome is Outcome.ERROR
-    assert not answer.in_doubt
+@pytest.mark.parametrize(
+    ("status", "body", "outcome", "in_doubt"),
+    [
+        (400, b'{"status": 400}', Outcome.ERROR, False),  # refused for its form, so nothing was bought
+        (503, b'{"outcome": "unavailable", "in_doubt": true}', Outcome.UNAVAILABLE, True),
+        (503, b'{"outcome": "unavailable", "in_doubt": false}', Outcome.UNAVAILABLE, False),
+    ],
+)
+def test_a_refusal_says_whether_it_is_in_doubt(status: int, body: bytes, outcome: Outcome, in_doubt: bool) -> None:
+    """An `unavailable` that may have been a sale says so."""
+    answer = read(status, body)
+    assert (answer.outcome, answer.in_doubt) == (outcome, in_doubt)

@@ -5,36 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from loadtest.results.folders import RESULTS, ReportsError, new_report, point_latest, report_under_way
 
 
-def test_every_report_has_a_directory_of_its_own(tmp_path: Path) -> None:
-    """Reports of the same second do not overwrite each other."""
-    directories = {new_report(tmp_path / "reports") for _ in range(5)}
-    assert len(directories) == 5
-    assert all(directory.is_dir() for directory in directories)
-
-
 def test_latest_leads_to_the_newest(tmp_path: Path) -> None:
-    """`latest` is a relative link, so that the reports can be moved; it is replaced by the next one."""
-    for _ in range(2):
+    """Each report has its own directory, also within a second; `latest` is a relative link, so that they can move."""
+    for _ in range(3):
         directory = new_report(tmp_path)
         point_latest(directory)
         assert (tmp_path / "latest").resolve() == directory.resolve()
     assert (tmp_path / "latest").readlink() == Path(directory.name)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_latest_is_a_file_where_links_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some file systems have no symbolic links: then `latest` says the name."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr(Path, "symlink_to", refuse)
+    monkeypatch.setattr(Path, "symlink_to", Mock(side_effect=OSError("no links here")))
     directory = new_report(tmp_path)
     point_latest(directory)
     assert (tmp_path / "latest").read_text() == directory.name + "\n"
@@ -68,13 +58,9 @@ def ended_by(error: BaseException, reports: Path, *names: str) -> Path:
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_an_interrupted_report_stays_if_it_has_a_result(tmp_path: Path, result: str) -> None:
-    """A comparison, a benchmark or records are worth keeping; a log alone is not."""
+def test_a_report_without_a_result_stays_if_it_says_why(tmp_path: Path, result: str) -> None:
+    """An interrupted one is removed unless it has a comparison, a benchmark or records; one that failed, if empty."""
     assert ended_by(KeyboardInterrupt(), tmp_path, "locust.log", result).exists()
     assert not ended_by(KeyboardInterrupt(), tmp_path, "locust.log").exists()
-
-
-def test_a_report_that_fails_stays_unless_it_is_empty(tmp_path: Path) -> None:
-    """A log may say why; an empty directory says nothing."""
     assert ended_by(ValueError(), tmp_path, "locust.log").exists()
     assert not ended_by(ValueError(), tmp_path).exists()

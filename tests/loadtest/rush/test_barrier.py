@@ -76,39 +76,25 @@ def test_buyers_have_names_and_take_the_hosts_in_turn(pool: BuyerPool) -> None:
 
 
 def test_all_buyers_are_invited_to_every_round(pool: BuyerPool, runner: Runner) -> None:
-    """Each buyer gets each round once, and the round knows how many will come."""
-    slots = [pool.add(HOSTS) for _ in range(3)]
+    """Each buyer gets each round once, and the round knows how many will come; a buyer that left is not among them."""
+    slots, gone = [pool.add(HOSTS) for _ in range(3)], pool.add(HOSTS)
+    pool.remove(gone)
     runner.announce(1)
     runner.announce(2)
     rounds = [invited(slot) for slot in slots]
     assert rounds == [rounds[0]] * 3
     assert [(round.number, round.expected) for round in rounds[0]] == [(1, 3), (2, 3)]
+    assert invited(gone) == []
 
 
-def test_a_buyer_that_left_is_not_invited(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer who has left is neither invited nor waited for."""
-    gone, there = pool.add(HOSTS), pool.add(HOSTS)
-    pool.remove(gone)
+def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runner) -> None:
+    """A buyer who comes between announcement and opening is invited to that round, and afterwards to the next one."""
     runner.announce(1)
-    (round,) = invited(there)
-    assert (invited(gone), round.expected) == ([], 1)
-
-
-def test_a_late_buyer_still_takes_part(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer who enrols between the announcement and the opening is invited to that round."""
-    runner.announce(1)
-    (round,) = invited(pool.add(HOSTS))
-    assert (round.number, round.expected) == (1, 1)
-
-
-def test_a_buyer_after_the_opening_waits_for_the_next_round(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer who enrols when the barrier is open is not invited to that burst, and is to the next one."""
     early = pool.add(HOSTS)
-    runner.announce(1)
     runner.hear("open", number=1, opens_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
-    assert (invited(late), first.expected) == ([], 1)
+    assert (invited(late), first.number, first.expected) == ([], 1, 1)
     runner.announce(2)
     assert invited(late) == invited(early)
 

@@ -20,13 +20,17 @@ def fake_etcd(directory: Path, version: str) -> Path:
     return program
 
 
-@pytest.mark.parametrize(("version", "is_taken"), [("99.0.0", True), ("3.4.23", False)])
+@pytest.mark.parametrize(
+    ("version", "has_wheel", "is_taken"), [("99.0.0", True, True), ("3.4.23", True, False), ("3.4.23", False, True)]
+)
 def test_newer_etcd_on_path_is_preferred(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_taken: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, has_wheel: bool, is_taken: bool
 ) -> None:
-    """An etcd on PATH serves if it is newer than the wheel's, and only then."""
+    """An etcd on PATH serves if it is newer than the wheel's, or if there is no wheel."""
     program = fake_etcd(tmp_path, version)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    if not has_wheel:
+        monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
     assert (programs.etcd.__wrapped__() == program) is is_taken
 
 
@@ -40,14 +44,6 @@ def test_an_etcd_that_may_damage_its_data_is_named(
     program = fake_etcd(tmp_path, version)
     monkeypatch.setattr(programs, "etcd", lambda: program)
     assert programs.etcd_warning().startswith(f"etcd {version} may damage its data") is is_told
-
-
-def test_path_serves_where_there_is_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a wheel, an etcd on PATH of any version is taken."""
-    program = fake_etcd(tmp_path, "3.4.23")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(programs, "_in_wheel", lambda *_: None)
-    assert programs.etcd.__wrapped__() == program
 
 
 @pytest.mark.parametrize("program", [programs.etcd, programs.redis])

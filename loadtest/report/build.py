@@ -1,4 +1,4 @@
-"""Make the page of what was kept, and write it."""
+"""The page of a kept result, drawn and written."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from loadtest.report.pages import benchmark, comparison, records, versus
 from loadtest.report.sources import BenchSource, ComparisonSource, RecordsSource, ReportError, Source, read
 
 PAGE = "index.html"
-VERSUS = "versus.html"  # the page of two, which may not take the place of the page of one
+VERSUS = "versus.html"  # beside the page of the first of the two
 
 
 def draw(directory: Path, screen: Console) -> None:
-    """Make the page of a report that was just written, and say where it is."""
+    """Write the page of a new report, and print its path."""
     with screen.status("drawing the report"):
         page = write([directory])
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
 def write(files: Sequence[Path], output: Path | None = None) -> Path:
-    """Make the page, and return where it was written; raises ReportError."""
-    sources = [read(file) for file in files]
+    """Write the page of one file or directory, or of two, and return its path; raises ReportError."""
+    drawn = page([read(file) for file in files])
     directory = files[0] if files[0].is_dir() else files[0].parent
     where = output or directory / (PAGE if len(files) == 1 else VERSUS)
-    drawn = page(sources)
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
         where.write_text(drawn, encoding="utf-8")

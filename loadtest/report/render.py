@@ -1,6 +1,6 @@
-"""Pages from templates: one file each, with everything inside, that opens from disk without any network.
+"""Pages from templates: one file each, complete, to be opened from disk without a network.
 
-All text is escaped by the templates: what buyers, instances and files are called is only ever shown.
+The templates escape all text, such as the names of buyers, instances and files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _environment = Environment(
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """A whole page."""
+    """A page from a template."""
     made = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return _environment.get_template(template).render(**context, made=made)
 
@@ -33,7 +33,6 @@ def _count(number: float | None) -> str:
 
 
 def _seconds(number: float | None) -> str:
-    """Three digits that count, or two decimals."""
     return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
 
 
@@ -42,12 +41,11 @@ def _ratio(number: float | None) -> str:
 
 
 def _day(time: str) -> str:
-    """An ISO 8601 time, for reading."""
+    """An ISO 8601 time for people."""
     return time.replace("T", " ").replace("+00:00", " UTC")
 
 
 def _machine(about: Mapping[str, Any]) -> str:
-    """As far as it was recorded."""
     words = [about.get("processor"), about.get("system"), about.get("machine")]
     cpus = [f"{about['cpus']} CPUs"] if "cpus" in about else []
     return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"

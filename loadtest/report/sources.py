@@ -1,4 +1,4 @@
-"""What a report can be made of: a comparison with its records, records alone, or a benchmark."""
+"""What a report shows: a comparison with its records, records alone, or a benchmark."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from loadtest.results.record import Record
 
 
 class ReportError(KeptError):
-    """There is nothing that a report can be made of; the message is one line."""
+    """No report can be made of a file; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What was kept, and where; `about` tells when and with what it was made."""
+    """A kept result and its path; `about` has its time and its versions."""
 
     path: Path
     about: Comparison | Record | BenchResult
 
     @property
     def machine(self) -> dict[str, Any]:
-        """Records do not tell."""
+        """The machine it was measured on; a record does not say."""
         return {} if isinstance(self.about, Record) else self.about.machine
 
 
 @dataclass(frozen=True)
 class ComparisonSource(Source):
-    """A comparison of guards, and those of its runs that were recorded, by guard."""
+    """A comparison, and the records of its runs by guard."""
 
     about: Comparison
     records: dict[str, Record]
 
     @property
     def recorded(self) -> dict[str, Record]:
-        """Those records, in the order of the runs."""
+        """The records in the order of the runs."""
         return {run.guard: self.records[run.guard] for run in self.about.runs if run.guard in self.records}
 
 
 @dataclass(frozen=True)
 class RecordsSource(Source):
-    """At least one record, as they were played; `about` is the first."""
+    """At least one record, in the order of time; `about` is the first."""
 
     about: Record
     records: list[Record]
@@ -55,13 +55,13 @@ class RecordsSource(Source):
 
 @dataclass(frozen=True)
 class BenchSource(Source):
-    """A run of the benchmark."""
+    """A benchmark."""
 
     about: BenchResult
 
 
 def read(path: Path) -> Source:
-    """What is in a file, or in the directory of a report; raises ReportError."""
+    """The source in a file, or in the directory of a report; raises ReportError."""
     if not path.is_dir():
         return _file(path)
     for name in (COMPARISON, BENCHMARK):

@@ -1,4 +1,4 @@
-"""What was done to a sale, as numbered lines across a chart; the page tells what the numbers mean."""
+"""The events of a sale as numbered lines across a chart; the page has their texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLOSE = 0.04  # of the axis: numbers that would touch are put together
 
 
 def event_lines(events: Sequence[Event], *, until_s: float) -> list[Spec]:
-    """A line for each event, and its number above it."""
+    """A line for each event, with its number above."""
     times = [{"s": event.at_ms / 1000} for event in events]
     line = {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [2, 3]}
     number = {"type": "text", "baseline": "bottom", "align": "left", "dx": -3, "dy": -3, "fontWeight": 700}

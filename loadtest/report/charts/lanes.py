@@ -1,4 +1,4 @@
-"""Who was inside the critical section when: the record's sections as bars, and the times in which they overlapped."""
+"""The critical sections of a record as bars, in lanes by instance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from loadtest.results.record import CriticalSection, Record
 
 @dataclass(frozen=True)
 class Bar:
-    """One time inside: a critical section, or all purchases of one hold that committed them together.
+    """A critical section, or all sections of one hold that committed together.
 
     Attributes:
         lane: of its instance; sections that are open at once are in different ones.
-        ended: False if its process died inside; `to_ms` is then the last that is known of that process.
+        ended: False if its process died inside; `to_ms` is then when the process was last seen.
     """
 
     instance: str
@@ -27,27 +27,21 @@ class Bar:
 
 
 def bars(record: Record) -> list[Bar]:
-    """All of them, in the order in which they began."""
+    """All bars of a record, in the order in which they begin."""
     lanes: dict[str, list[float]] = {}
-    last = _last_known(record.sections)
+    last_seen: dict[tuple[str, int], float] = {}
+    for section in record.sections:
+        process = section.instance, section.pid
+        last_seen[process] = max(last_seen.get(process, 0.0), section.left_ms or section.entered_ms)
     found = []
     for group in _groups(record.sections):
         first = group[0]
         ended = all(section.left_ms is not None for section in group)
-        to_ms = max(section.left_ms or last[section.instance, section.pid] for section in group)
+        to_ms = max(section.left_ms or last_seen[section.instance, section.pid] for section in group)
         lane = _lane(lanes.setdefault(first.instance, []), first.entered_ms, to_ms)
         sold = any(section.outcome == SOLD for section in group)
         found.append(Bar(first.instance, lane, first.entered_ms, to_ms, sold, ended))
     return found
-
-
-def _last_known(sections: Iterable[CriticalSection]) -> dict[tuple[str, int], float]:
-    """When each process last entered or left a section."""
-    last: dict[tuple[str, int], float] = {}
-    for section in sections:
-        process = section.instance, section.pid
-        last[process] = max(last.get(process, 0.0), section.left_ms or section.entered_ms)
-    return last
 
 
 def _groups(sections: Iterable[CriticalSection]) -> list[list[CriticalSection]]:
@@ -58,10 +52,7 @@ def _groups(sections: Iterable[CriticalSection]) -> list[list[CriticalSection]]:
 
 
 def _lane(busy_until: list[float], from_ms: float, to_ms: float) -> int:
-    """The first that is free; `busy_until` is changed."""
-    for lane, until in enumerate(busy_until):
-        if until <= from_ms:
-            busy_until[lane] = to_ms
-            return lane
-    busy_until.append(to_ms)
-    return len(busy_until) - 1
+    """Occupy the first free lane, and return its number."""
+    lane = next((lane for lane, until in enumerate(busy_until) if until <= from_ms), len(busy_until))
+    busy_until[lane : lane + 1] = [to_ms]
+    return lane

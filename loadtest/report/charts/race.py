@@ -1,4 +1,4 @@
-"""The first race, magnified: who read the stock and who wrote it, each before the other was done."""
+"""The first race, magnified: sections that read the stock before another had written it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VALUES = 190  # of what was read and written, on the right
 
 
 def race(found: Audit) -> list[CriticalSection]:
-    """The first section that raced, and those with which it did, as they entered; empty if none raced."""
+    """The first section that raced and its rivals, in the order of entering; empty if none raced."""
     if not found.raced:
         return []
     first = min((overlap.first for overlap in found.raced), key=lambda section: section.entered_ms)
@@ -24,7 +24,7 @@ def race(found: Audit) -> list[CriticalSection]:
 
 
 def magnified(sections: Sequence[CriticalSection]) -> Spec:
-    """A lane for each buyer, in milliseconds from the first entry on."""
+    """A lane for each buyer, in milliseconds from the first entry."""
     zero = sections[0].entered_ms
     rows = [
         {
@@ -33,7 +33,6 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
             "from": section.entered_ms - zero,
             "to": (section.left_ms or section.entered_ms) - zero,
             "values": "" if section.stock is None else f"read {section.stock + 1}, wrote {section.stock}",
-            # Who reads and writes at once has one moment only.
             "read": None if section.read_ms is None else section.read_ms - zero,
             "write": None if section.commit_ms is None else section.commit_ms - zero,
         }
@@ -42,7 +41,6 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
     ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
     ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
     lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
-    # From the edges on: how wide a text becomes in the reader's font is not known here.
     width = WIDE - _NAME - _VALUES
     name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
     values = {"type": "text", "align": "right"}

@@ -1,4 +1,4 @@
-"""How many items were sold, over time."""
+"""Items sold over time."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ _HEIGHT = 160
 Step = dict[str, float]
 _FIRST_THIRD, _LOW = 0.33, 0.75
 _STEPS = {"type": "area", "interpolate": "step-after"}
+_LINE = {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 2}
+_TOTAL = {"type": "text", "align": "right", "dy": -11, "dx": 2, "fontWeight": 700, "fontSize": 20}
 
 
 def end_s(record: Record) -> float:
-    """When the last answer or order had come, in seconds."""
+    """When the last answer or order came, in seconds."""
     times = [answer.answered_ms for answer in record.answers] + [order.at_ms for order in record.ledger]
     return max(times, default=0.0) / 1000
 
 
 def sold_over_time(record: Record, *, until_s: float, most: int, width: int = SMALL) -> Spec:
-    """Steps of one item each, against the line of what there was; the record's events are numbered.
+    """Steps of one item each against the line of the stock, with the record's events as numbers.
 
-    Args:
-        record: of one sale.
-        until_s: where the axis of time ends, so that several charts can be compared.
-        most: where that of items ends, likewise.
-        width: for which it is laid out.
+    `until_s` and `most` are the ends of the axes, so that several charts can be compared.
     """
     steps = _steps(record)
     beyond = [step for step in steps if step["sold"] >= record.stock]
@@ -40,12 +38,10 @@ def sold_over_time(record: Record, *, until_s: float, most: int, width: int = SM
         "layer": [
             layer(steps, {**_STEPS, "color": PLAIN, "opacity": 0.28}, x=time, y=by("within")),
             layer(beyond, {**_STEPS, "color": BAD, "opacity": 0.6}, x=time, y=by("sold"), y2={"field": "within"}),
-            layer(
-                steps, {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 2}, x=time, y=items
-            ),
+            layer(steps, _LINE, x=time, y=items),
             *event_lines(record.events, until_s=until_s),
             *_stock(steps, record.stock, width, until_s),
-            _last(steps),
+            layer(steps[-1:], _TOTAL, x=by("s"), y=by("sold"), text={"field": "sold"}),
         ],
     }
 
@@ -57,7 +53,7 @@ def _steps(record: Record) -> list[Step]:
 
 
 def _stock(steps: Sequence[Step], stock: int, width: int, until_s: float) -> list[Spec]:
-    """The line of what there was, and its name where the steps are not."""
+    """The line of the stock, and its name beside the steps."""
     rows = [{"stock": stock, "items": counted(stock, "item")}]
     soon = sum(step["s"] < _FIRST_THIRD * until_s for step in steps) > _LOW * stock
     side, x = ({"align": "right", "dy": 12}, width) if soon else ({"align": "left", "dy": -10}, 5)
@@ -66,9 +62,3 @@ def _stock(steps: Sequence[Step], stock: int, width: int, until_s: float) -> lis
         layer(rows, {"type": "rule", "color": DIM, "strokeDash": [5, 4], "strokeWidth": 1.5}, y=by("stock")),
         layer(rows, {"type": "text", "fill": DIM, **side}, x={"value": x}, y=by("stock"), text={"field": "items"}),
     ]
-
-
-def _last(steps: Sequence[Step]) -> Spec:
-    """The number of all that were sold, where the line ends."""
-    mark = {"type": "text", "align": "right", "dy": -11, "dx": 2, "fontWeight": 700, "fontSize": 20}
-    return layer(steps[-1:], mark, x=by("s"), y=by("sold"), text={"field": "sold"})

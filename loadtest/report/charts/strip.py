@@ -1,4 +1,4 @@
-"""Measurements that were repeated: every round is a tick, their median a dot, on a logarithmic axis."""
+"""Repeated measurements: a tick for each round, a dot for the median, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from loadtest.report.charts.vega import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, room
 
 _LANE = 30
-_TEXTS = 130  # for the texts on the right
+_TEXTS = 130  # width of the texts on the right
 _NAME = {"type": "text", "align": "left", "fontWeight": 600}
 _TEXT = {"type": "text", "align": "right", "fill": DIM}
-_AIR = 1.1  # around the outermost, as a factor
+_AIR = 1.1  # factor around the outermost values
 _DIGITS = ((1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7), tuple(digit / 10 for digit in range(10, 100)))
-_FEWEST, _MANY = 3, 100  # ticks; Vega leaves some of its own accord out
-_LEAST = 0.001  # a logarithm needs more than nothing
+_FEWEST = 3  # ticks; Vega itself leaves some out
+_LEAST = 0.001  # there is no logarithm of 0
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One line of the chart: what it is called, all that was measured, what stands for it, and that in words."""
+    """One line of the chart: all values, the middle one, and its text."""
 
     name: str
     values: Sequence[float]
@@ -30,22 +30,14 @@ class Lane:
 
 
 def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) -> Spec:
-    """A lane below the other; `line_at` marks one value for all of them."""
+    """A lane for each of `lanes`; `line_at` marks one value for all of them."""
     rows = [_row(number, lane) for number, lane in enumerate(lanes)]
     rounds = [{"y": row["y"], "at": at} for row in rows for at in row["values"]]
     line = [] if line_at is None else [{"at": line_at}]
     outermost = [row["at"] for row in [*rounds, *line]] + [row["middle"] for row in rows]
     ends = (min(outermost) / _AIR, max(outermost) * _AIR)
-    x = axis(
-        "from",
-        ends,
-        title=title,
-        scale={"type": "log"},
-        grid=True,
-        values=_round(*ends),
-        labelOverlap=False,
-        format="~r",
-    )
+    ticks = {"values": _round(*ends), "labelOverlap": False, "format": "~r"}
+    x = axis("from", ends, title=title, scale={"type": "log"}, grid=True, **ticks)
     y = {"field": "y", "type": "quantitative", "scale": None, "axis": None}
     dot = {"type": "point", "filled": True, "size": 140, "color": PLAIN, "opacity": 1}
     names = room(lane.name for lane in lanes)
@@ -65,7 +57,7 @@ def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) ->
 
 
 def _round(low: float, high: float) -> list[float]:
-    """Round numbers on the axis: at least three, if any are so near to each other."""
+    """Round numbers between `low` and `high`: at least three, where there are as many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in _DIGITS:
         every = [round(digit * 10.0**power, 6) for power in powers for digit in digits]

@@ -1,8 +1,8 @@
-"""The timeline of critical sections: a bar for each, lanes by instance, and the overlaps shaded behind them."""
+"""The timeline of critical sections: bars in lanes by instance, overlaps shaded behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from loadtest.report.charts.events import event_lines
 from loadtest.report.charts.lanes import Bar, bars
@@ -11,21 +11,24 @@ from loadtest.results.audit import Audit
 from loadtest.results.overlaps import joined
 from loadtest.results.record import Record
 
-_HEIGHT = 150  # of the lanes of one instance, if it has enough of them
+_HEIGHT = 150  # of an instance with many lanes
 _LOWEST, _HIGHEST = 1.0, 34.0  # lanes
 _NAME = 26
 _CROSS = "M-0.8,-0.8L0.8,0.8M-0.8,0.8L0.8,-0.8"
 
 
 def timeline(record: Record, found: Audit, *, until_s: float) -> Spec | None:
-    """The whole record on one time axis; None if no critical section was recorded."""
+    """All critical sections on one time axis; None if none was recorded."""
     drawn = bars(record)
     if not drawn:
         return None
-    lanes = {name: 1 + max(bar.lane for bar in drawn if bar.instance == name) for name in _instances(drawn)}
+    names = sorted({bar.instance for bar in drawn})
+    lanes = {name: 1 + max(bar.lane for bar in drawn if bar.instance == name) for name in names}
     lane = min(max(_HEIGHT / max(lanes.values()), _LOWEST), _HIGHEST)
-    tops = _tops(lanes, lane)
-    height = sum(lanes.values()) * lane + len(lanes) * _NAME
+    tops, height = {}, 0.0
+    for name, count in lanes.items():
+        tops[name] = height + _NAME
+        height += _NAME + count * lane
     return {
         "width": WIDE,
         "height": height,
@@ -37,16 +40,6 @@ def timeline(record: Record, found: Audit, *, until_s: float) -> Spec | None:
             *_names(tops, lanes),
         ],
     }
-
-
-def _instances(drawn: Sequence[Bar]) -> list[str]:
-    return sorted({bar.instance for bar in drawn})
-
-
-def _tops(lanes: Mapping[str, int], lane: float) -> dict[str, float]:
-    """Where the lanes of each instance begin, below its name."""
-    heights = [_NAME + count * lane for count in lanes.values()]
-    return {name: sum(heights[:number]) + _NAME for number, name in enumerate(lanes)}
 
 
 def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: float) -> Spec:
@@ -78,14 +71,14 @@ def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: fl
 
 
 def _deaths(drawn: Sequence[Bar], tops: dict[str, float], lane: float) -> Spec:
-    """A cross for each process that died inside, at the last that is known of it."""
+    """A cross where a process that died inside was last seen."""
     rows = [{"to": bar.to_ms / 1000, "middle": tops[bar.instance] + (bar.lane + 0.5) * lane} for bar in drawn]
     mark = {"type": "point", "shape": _CROSS, "size": 260, "stroke": INK, "strokeWidth": 3.5, "opacity": 1}
     return layer(rows, mark, x=by("to"), y=_pixels("middle"))
 
 
 def _shades(found: Audit, height: float) -> list[Spec]:
-    """Behind all lanes: where sections were open at once, and in another colour where they raced."""
+    """Where sections were open at once, and in another colour where they raced."""
     raced = joined((pair.from_ms, pair.to_ms) for pair in found.raced)
     return [
         _shade(found.overlaps.spans, DIM, 0.25, height),
@@ -111,5 +104,5 @@ def _names(tops: dict[str, float], lanes: dict[str, int]) -> list[Spec]:
 
 
 def _pixels(field: str) -> Spec:
-    """From the top of the chart."""
+    """A channel in pixels from the top of the chart."""
     return {"field": field, "type": "quantitative", "scale": None, "axis": None}

@@ -1,4 +1,4 @@
-"""How long buyers waited: a histogram for each sale, one below the other, over the same axis."""
+"""Waiting times: a histogram for each sale, one below the other, over the same axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AIR = 1.05  # to the right of the last one
 
 
 def distributions(waits: Mapping[str, Sequence[float]]) -> Spec | None:
-    """Histograms of milliseconds, by name; None if nothing was measured. Each is drawn to its own highest bar."""
+    """Histograms of milliseconds by name, each to its own highest bar; None if nothing was measured."""
     measured = {name: values for name, values in waits.items() if values}
     if not measured:
         return None
@@ -29,12 +29,15 @@ def _row(name: str, values: Sequence[float], most: float, *, labels: bool) -> Sp
     found = Percentiles.of(values)
     title = "milliseconds" if labels else None
     ms = axis("from", (0, most), title=title, labels=labels, ticks=labels, domain=True, format=",d")
-    count = {**by("count"), "axis": None}
+    width = most / _BINS
+    bins = Counter(int(value / width) for value in values)
+    rows = [{"from": number * width, "to": (number + 1) * width, "count": bins[number]} for number in bins]
+    bar: Spec = {"type": "rect", "color": PLAIN}
     return {
         "width": HALF,
         "height": _HEIGHT,
         "layer": [
-            layer(_bins(values, most), {"type": "rect", "color": PLAIN}, x=ms, x2={"field": "to"}, y=count),
+            layer(rows, bar, x=ms, x2={"field": "to"}, y={**by("count"), "axis": None}),
             _mark(found.p50, {"strokeWidth": 2.5}),
             _mark(found.p99, {"strokeWidth": 2, "strokeDash": [3, 3]}),
             _text(name, 0, {"align": "left", "fontWeight": 650}),
@@ -51,9 +54,3 @@ def _text(text: str, x: int, look: Spec) -> Spec:
     """Above the histogram."""
     mark = {"type": "text", "baseline": "bottom", **look}
     return layer([{"text": text}], mark, x={"value": x}, y={"value": -4}, text={"field": "text"})
-
-
-def _bins(values: Sequence[float], most: float) -> list[dict[str, float]]:
-    width = most / _BINS
-    counted = Counter(int(value / width) for value in values)
-    return [{"from": number * width, "to": (number + 1) * width, "count": count} for number, count in counted.items()]

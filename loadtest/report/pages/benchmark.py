@@ -1,4 +1,4 @@
-"""The page of a benchmark: how long each guard took, what changes that, and where the CPU time goes."""
+"""The page of a benchmark: how long each guard took, and where the CPU time goes."""
 
 from __future__ import annotations
 
@@ -16,43 +16,38 @@ _LANE = 34
 
 
 def page(bench: BenchSource) -> str:
-    """The whole page."""
+    """The page of a benchmark."""
     result = bench.about
     parts = [part(result, grid) for grid in grids(result)]
     return render("benchmark.html", {"source": bench, "result": result, "parts": parts, "cpu": cpu(result)})
 
 
 def part(result: BenchResult, grid: Grid) -> dict[str, Any]:
-    """A part's table, and its chart: the rounds of each case, or for an open load, from the median to the 99th."""
+    """A part's table and chart: the rounds of each case, or for an open load, median and 99th percentile."""
     rows = result.part(grid.name)
     guards = list(dict.fromkeys(row.case.guard for row in rows))
-    rows.sort(key=lambda row: guards.index(row.case.guard))  # what grows with its setting stands together
+    rows.sort(key=lambda row: guards.index(row.case.guard))  # the settings of a guard stand together
     is_open = all(row.case.rate for row in rows)
-    lanes = [_answers(row) if is_open else _rounds(row) for row in rows]
+    lanes = [_lane(row, is_open) for row in rows]
     title = "milliseconds from click to answer" if is_open else "seconds from the first click to the last answer"
     return {"grid": grid, "title": title, "chart": draw(strip(lanes, title=title))}
 
 
-def _rounds(row: Row) -> Lane:
-    return Lane(_name(row), row.walls_s, row.wall_s, f"{row.wall_s:.3f} s")
-
-
-def _answers(row: Row) -> Lane:
+def _lane(row: Row, is_open: bool) -> Lane:
+    name = ", ".join(filter(None, (row.case.guard, setting(row.case))))
+    if not is_open:
+        return Lane(name, row.walls_s, row.wall_s, f"{row.wall_s:.3f} s")
     p50, p99 = row.purchase_ms.p50 or 0.0, row.purchase_ms.p99 or 0.0
-    return Lane(_name(row), [p50, p99], p50, f"{p50:.0f} / {p99:.0f} ms")
-
-
-def _name(row: Row) -> str:
-    return ", ".join(filter(None, (row.case.guard, setting(row.case))))
+    return Lane(name, [p50, p99], p50, f"{p50:.0f} / {p99:.0f} ms")
 
 
 def cpu(result: BenchResult) -> Markup | None:
-    """CPU time per click, by who used it; None if the rush was not measured."""
+    """CPU time per click by process; None if the rush was not measured."""
     rows = [
-        {"guard": row.case.guard, "who": who, "ms": row.cpu_ms[who], "place": place}
+        {"guard": row.case.guard, "process": process, "ms": row.cpu_ms[process], "place": place}
         for row in result.part("rush")
-        for place, who in enumerate(_CPU)
-        if who in row.cpu_ms
+        for place, process in enumerate(_CPU)
+        if process in row.cpu_ms
     ]
     return draw(_stacked(rows)) if rows else None
 
@@ -62,7 +57,8 @@ def _stacked(rows: list[dict[str, Any]]) -> Spec:
     names = {"labelAlign": "left", "labelPadding": room(guards), "labelLimit": 0, "labelColor": INK}
     names |= {"domain": False, "ticks": False, "grid": False}
     lanes = {"field": "guard", "type": "nominal", "sort": guards, "title": None, "axis": names}
-    who = {"domain": list(_CPU), "range": [PLAIN, WARN, BAD, "var(--c)"]}
+    colours = {"domain": list(_CPU), "range": [PLAIN, WARN, BAD, "var(--c)"]}
+    ms = {"title": "milliseconds of CPU time per click", "axis": {"grid": True, "domain": False, "tickCount": 8}}
     return {
         "width": WIDE - room(guards),
         "height": _LANE * len(guards),
@@ -70,13 +66,8 @@ def _stacked(rows: list[dict[str, Any]]) -> Spec:
         "mark": {"type": "bar", "height": _LANE * 0.6},
         "encoding": {
             "y": lanes,
-            "x": {
-                "field": "ms",
-                "type": "quantitative",
-                "title": "milliseconds of CPU time per click",
-                "axis": {"grid": True, "domain": False, "tickCount": 8},
-            },
-            "color": {"field": "who", "type": "nominal", "scale": who, "sort": list(_CPU), "title": None},
+            "x": {"field": "ms", "type": "quantitative", **ms},
+            "color": {"field": "process", "type": "nominal", "scale": colours, "sort": list(_CPU), "title": None},
             "order": {"field": "place", "type": "quantitative"},
         },
     }

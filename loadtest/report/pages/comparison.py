@@ -1,9 +1,8 @@
-"""The page of a comparison: verdicts, sales over time, waiting times, and who was inside when."""
+"""The page of a comparison: verdicts, sales over time, waiting times, critical sections."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.vega import Markup, draw
@@ -16,7 +15,7 @@ from loadtest.results.record import Record
 
 
 def page(rush: ComparisonSource) -> str:
-    """The whole page."""
+    """The page of a comparison."""
     comparison = rush.about
     insides = [Inside.of(record) for record in rush.recorded.values()]
     return render(
@@ -26,8 +25,10 @@ def page(rush: ComparisonSource) -> str:
             "comparison": comparison,
             "most": max([comparison.stock, *(run.orders for run in comparison.runs)], default=0) or 1,
             "sold": sold(rush),
-            "waited": _distributions(rush, waited),
-            "took": _distributions(rush, took),
+            "waited": _waits(
+                rush, lambda record: [ms for each in record.answers if (ms := each.waited_ms) is not None]
+            ),
+            "took": _waits(rush, took),
             "insides": insides,
             "magnified": next((inside for inside in insides if inside.race), None),
             "repeat": repeat(comparison),
@@ -36,15 +37,10 @@ def page(rush: ComparisonSource) -> str:
 
 
 def sold(rush: ComparisonSource) -> dict[str, Markup | None]:
-    """Sales over time by guard, all on the same axes."""
+    """Sales over time by guard, on the same axes."""
     until_s = max(map(end_s, rush.recorded.values()), default=0.0)
     most = max([rush.about.stock, *(len(record.ledger) for record in rush.recorded.values())])
     return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in rush.recorded.items()}
-
-
-def waited(record: Record) -> list[float]:
-    """Milliseconds for the guard's turn, as far as the shop told."""
-    return [answer.waited_ms for answer in record.answers if answer.waited_ms is not None]
 
 
 def took(record: Record) -> list[float]:
@@ -52,20 +48,15 @@ def took(record: Record) -> list[float]:
     return [answer.answered_ms - answer.sent_ms for answer in record.answers]
 
 
-def _distributions(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
-    """Histograms by guard."""
+def _waits(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
     spec = distributions({guard: measured(record) for guard, record in rush.recorded.items()})
     return draw(spec) if spec else None
 
 
 def repeat(comparison: Comparison) -> str:
-    """The command that does it again; what is as usual is left out."""
+    """The command that repeats it, without options that have their default value."""
     guards = [run.guard for run in comparison.runs]
-    usual: list[tuple[str, Any, Any]] = [
-        ("buyers", comparison.buyers, 500),
-        ("stock", comparison.stock, 300),
-        ("hold-ms", comparison.hold_ms, 0),
-    ]
+    options = [("buyers", comparison.buyers, 500), ("stock", comparison.stock, 300), ("hold-ms", comparison.hold_ms, 0)]
     words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards]
-    words += [f"--{name} {value}" for name, value, default in usual if value != default]
+    words += [f"--{name} {value}" for name, value, default in options if value != default]
     return f'make demo ARGS="{" ".join(words)}"' if words else "make demo"

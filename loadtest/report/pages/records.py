@@ -1,4 +1,4 @@
-"""The page of records alone, such as those of `make faults`: what was expected, what came, and what happened when."""
+"""The page of records alone, such as those of `make faults`: what was expected and what happened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALL_OPEN = 6  # records
 
 @dataclass(frozen=True)
 class Played:
-    """One record and its charts."""
+    """A record and its charts."""
 
     inside: Inside
     sold: Markup | None
@@ -46,7 +46,7 @@ class Played:
 
 
 def page(kept: RecordsSource) -> str:
-    """The whole page."""
+    """The page of records."""
     played = [Played.of(record) for record in kept.records]
     return render(
         "records.html",
@@ -62,7 +62,7 @@ def page(kept: RecordsSource) -> str:
 
 
 def sentence(played: list[Played]) -> str:
-    """What it all comes to."""
+    """The heading: the verdict of a single record, or how many are as expected."""
     if len(played) == 1:
         only = played[0]
         expected = f", {'' if only.as_expected else 'not '}as expected." if only.record.expectation else ""
@@ -72,7 +72,7 @@ def sentence(played: list[Played]) -> str:
 
 
 def chapters(played: list[Played]) -> list[dict[str, Any]]:
-    """The records by scenario, each with what is done in it."""
+    """The records by scenario."""
     found: dict[str, list[Played]] = {}
     for each in played:
         found.setdefault(each.record.scenario or "rush", []).append(each)
@@ -80,7 +80,7 @@ def chapters(played: list[Played]) -> list[dict[str, Any]]:
 
 
 def repeat(records: list[Record]) -> str:
-    """The command that does it again."""
+    """The command that repeats them."""
     if records[0].kind != "fault":
         return "make demo"
     scenarios = dict.fromkeys(str(record.scenario) for record in records)

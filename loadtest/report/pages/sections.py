@@ -1,4 +1,4 @@
-"""What the recorded critical sections of one run show, judged and drawn."""
+"""The critical sections of a record, judged and drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loadtest.results.record import CriticalSection, Record
 
 @dataclass(frozen=True)
 class Inside:
-    """One run; charts are None where there is nothing to draw, or no way to."""
+    """A record; charts are None where there is nothing to draw, or no means to."""
 
     record: Record
     found: Audit
@@ -25,7 +25,7 @@ class Inside:
 
     @property
     def sold(self) -> int:
-        """The critical sections in which an item was sold; in the others a buyer learned that nothing is left."""
+        """The number of critical sections in which an item was sold."""
         return sum(map(wrote, self.record.sections))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Two of a kind side by side: two runs, or a run on two laptops. Differences are ratios, B as a multiple of A."""
+"""The page of two comparisons, or of two benchmarks: B as a multiple of A."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadtest.results.comparison import Run
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure in both; None where it was not measured."""
+    """A figure in both; None where it was not measured."""
 
     name: str
     a: float | None
@@ -32,7 +32,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Line:
-    """One guard, or one case of the benchmark, in both; the first measure is its wall time."""
+    """A guard, or a case of the benchmark, in both; the first measure is its wall time."""
 
     name: str
     verdicts: tuple[str, str]
@@ -40,7 +40,7 @@ class Line:
 
 
 def page(a: Source, b: Source) -> str:
-    """The whole page; raises ReportError if they cannot be compared."""
+    """The page of two; raises ReportError if they cannot be compared."""
     waits: Markup | None = None
     if isinstance(a, ComparisonSource) and isinstance(b, ComparisonSource):
         lines, waits = _guards(a, b), _waits(a, b)
@@ -55,7 +55,7 @@ def page(a: Source, b: Source) -> str:
 
 
 def sentence(lines: Sequence[Line]) -> str:
-    """What it all comes to."""
+    """The heading: the ratio of the wall times."""
     ratios = sorted(ratio for line in lines if (ratio := line.measures[0].ratio) is not None)
     if not ratios:
         return "A against B"
@@ -99,7 +99,7 @@ def _ratios(lines: Sequence[Line]) -> Markup | None:
 
 
 def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
-    """Times from click to answer, A above B for each guard that both have recorded."""
+    """Times from click to answer, A above B for each guard that both recorded."""
     both = [guard for guard in a.recorded if guard in b.records]
     waits = {f"{guard}, {name}": took(each.records[guard]) for guard in both for name, each in (("A", a), ("B", b))}
     spec = distributions(waits)
@@ -107,7 +107,7 @@ def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
 
 
 def _differ(a: Source, b: Source) -> list[tuple[str, Any, Any]]:
-    """Versions that are not the same in both."""
+    """Versions that differ."""
     names = dict.fromkeys([*a.about.versions, *b.about.versions])
     pairs = [(name, a.about.versions.get(name, "none"), b.about.versions.get(name, "none")) for name in names]
     return [pair for pair in pairs if pair[1] != pair[2]]

@@ -156,9 +156,9 @@ class Workers(Runner):
 
     @property
     def clients(self) -> dict[str, SimpleNamespace]:
-        """What the conductor looks at while it waits; the late answer comes when it has looked twice."""
+        """What the conductor looks at while it waits; the late answer comes after some looks."""
         self._looks += 1
-        if self._looks == 3:
+        if self._looks == 4:
             self._answer("late")
         return self._workers
 

@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint format \
-	requirements readme show docs docker-test clean setup-loadtest setup-dev setup-browser
+	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what people need first, "##2" what else they may want, "##3" what maintainers use.
 HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" Makefile | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
@@ -68,6 +68,9 @@ show: setup-browser ##3 Photograph board, report and Locust's page (needs Chromi
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh
+
+swarm-test: setup-dev ##3 Break a stack on three nodes of a swarm (docs/deploy.md)
+	@$(RUN) scripts/swarm_test.py $(ARGS)
 
 requirements: ##3 Pin the newest versions of all dependencies (needs uv)
 	@command -v uv > /dev/null || { echo "make requirements needs uv: pip install uv" >&2; exit 1; }

@@ -1,0 +1,284 @@
+"""Deploy deploy/swarm.yml on a swarm, and break it in the middle of rushes: make swarm-test.
+
+Run it on a manager of a swarm of three nodes or more, whose ports 8070 and 8080 are free. The steps, all of them if
+none is named: deploy, leader (the node of etcd's leader dies), instances (a node with instances dies), update (the
+image is replaced), remove. After each rush the sale has to be EXACT, each acknowledged order in the ledger once, and
+the queue in etcd empty; in the end nothing of the stack is left on this node.
+
+    KILL_NODE     ends the machine $NODE at once, such as 'ssh root@$NODE poweroff --force --force'
+    REVIVE_NODE   starts it again, such as 'virsh start $NODE'
+    LOAD_IMAGES   copies the images $IMAGES to all other nodes; without it, they are there already
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[1]
+STACK, SECRET, TOKEN = "sale-test", "sale-test-admin-token", secrets.token_hex(16)
+IMAGES = {"SHOP_IMAGE": "flash-sale:test", "LOCUST_IMAGE": "flash-sale-locust:test"}
+NEXT_IMAGE = "flash-sale:test-next"
+BOARD = "http://127.0.0.1:8070"
+INSTANCES, BUYERS, HOLD_MS = 4, 400, 100
+LOOK_S = 0.5
+
+
+def say(text: str) -> None:
+    """Tell what happens, with the seconds since the start."""
+    print(f"swarm-test {time.monotonic() - BEGAN:5.0f} s  {text}", flush=True)
+
+
+def docker(*words: str, text: str | None = None, env: dict[str, str] | None = None) -> str:
+    """What docker prints; raises CalledProcessError after showing its complaint."""
+    run = subprocess.run(
+        ["docker", *words], input=text, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **(env or {})}
+    )
+    run.check_returncode()
+    return run.stdout
+
+
+def rows(*words: str) -> list[dict[str, str]]:
+    """The rows of a docker listing."""
+    return [json.loads(line) for line in docker(*words, "--format", "{{json .}}").splitlines()]
+
+
+def wait_for(what: str, look: Callable[[], T], timeout: float = 120) -> T:
+    """What `look` finds, once it finds something; errors of the network count as nothing."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        try:
+            if found := look():
+                return found
+        except (OSError, ValueError, LookupError, subprocess.CalledProcessError) as error:
+            say(f"  ({what}: {error})")
+        time.sleep(LOOK_S)
+    raise SystemExit(f"swarm-test FAILED: {what} did not happen within {timeout:g} s")
+
+
+def demand(what: str, found: object, expected: object) -> None:
+    """Fail unless both are equal."""
+    if found != expected:
+        raise SystemExit(f"swarm-test FAILED: {what}: {found!r} instead of {expected!r}")
+
+
+def run_command(name: str, **variables: str) -> None:
+    """Run the command that the variable `name` has."""
+    subprocess.run(os.environ[name], shell=True, check=True, env={**os.environ, **variables})
+
+
+# --- the swarm ----------------------------------------------------------------------------
+
+
+def nodes() -> list[str]:
+    """Host names: this manager first."""
+    here = docker("info", "--format", "{{.Name}}").strip()
+    return [here, *sorted(row["Hostname"] for row in rows("node", "ls") if row["Hostname"] != here)]
+
+
+def container(service: str) -> str:
+    """The id of a service's running container on this node."""
+    return docker("ps", "--quiet", "--filter", f"label=com.docker.swarm.service.name={STACK}_{service}").split()[0]
+
+
+def is_settled() -> bool:
+    """Whether each service has all its tasks, and the board sees all instances, each under its own name."""
+    here, wanted = rows("service", "ls", "--filter", f"label=com.docker.stack.namespace={STACK}"), len(nodes())
+    ready = [row["Name"] for row in here if row["Replicas"].split()[0].split("/")[0] == row["Replicas"].split("/")[-1]]
+    names = {each["name"] for each in look_at_board()["instances"] if each["state"] == "up"}
+    workers = locust("/worker-count")["worker_count"]
+    return (len(here), len(ready), len(names), workers) == (8, 8, INSTANCES, wanted)
+
+
+def look_at_board() -> Any:
+    """What the board tells a viewer who comes now."""
+    with urllib.request.urlopen(f"{BOARD}/events", timeout=10) as events:
+        for line in events:
+            if line.startswith(b"data: "):
+                return json.loads(line[6:])
+    raise ValueError("the board's stream ended")
+
+
+def locust(path: str) -> Any:
+    """What Locust's page has at `path`; it is asked inside its container."""
+    script = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8089{path}', timeout=10).read().decode())"
+    return json.loads(docker("exec", container("locust"), "python", "-c", script))
+
+
+def etcdctl(*words: str) -> str:
+    """What etcdctl prints, in the member on this node."""
+    return docker("exec", container("etcd-1"), "etcdctl", *words)
+
+
+# --- a rush -------------------------------------------------------------------------------
+
+
+def orders() -> int:
+    """How many are in the ledger, as the instances tell behind the routing mesh."""
+    with urllib.request.urlopen("http://127.0.0.1:8080/stock", timeout=5) as answer:
+        return int(json.load(answer)["orders"])
+
+
+def rush(stock: int, disturb: Callable[[], None]) -> None:
+    """Start a rush from the board, disturb it when a tenth is sold, and demand that it was exact."""
+    wait_for("the stack settles", is_settled, timeout=180)
+    body = {"guards": "etcd", "buyers": BUYERS, "stock": stock, "hold_ms": HOLD_MS}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {secret()}"}
+    order = urllib.request.Request(f"{BOARD}/control/rush", json.dumps(body).encode(), headers)
+    wait_for("the board starts the rush", lambda: urllib.request.urlopen(order, timeout=10).close() or True)
+    began = wait_for("a tenth is sold", lambda: (sold := orders()) >= stock // 10 and sold < stock // 2 and sold)
+    say(f"{began} of {stock} sold")
+    disturb()
+    done = wait_for("the verdict", lambda: (told := locust("/comparison.json")) and told["runs"] and told, timeout=200)
+    (run,) = done["runs"]
+    record = locust("/report/records/etcd.json")
+    answers, ledger = record["answers"], record["ledger"]
+    bought = [answer["order"] for answer in answers if answer["outcome"] == "sold"]
+    written = [entry["order"] for entry in ledger]
+    outcomes = {name: count for name, count in run["outcomes"].items() if count}
+    say(f"{run['verdict']}: {run['orders']} of {stock} sold, all answered within {run['wall_s']:.0f} s: {outcomes}")
+    demand("the verdict", run["verdict"].split(",")[0], "EXACT")
+    demand("orders", (len(written), len(set(written)), run["stock_left"]), (stock, stock, 0))
+    demand("acknowledged orders that are missing", sorted(set(bought) - set(written)), [])
+    wait_for("the queue in etcd empties", lambda: not etcdctl("get", "--prefix", "--keys-only", "flash-sale/").strip())
+    wait_for("Locust is idle", lambda: locust("/stats/requests")["state"] in ("ready", "stopped"))
+
+
+def kill(node: str) -> None:
+    """Let a machine die, while not all is sold."""
+    say(f"{node} dies, with {', '.join(tasks_on(node))}")
+    run_command("KILL_NODE", NODE=node)
+    wait_for("the swarm notices it", lambda: state_of(node) == "down")
+
+
+def tasks_on(node: str) -> list[str]:
+    """The stack's tasks that run there."""
+    running = rows("node", "ps", node, "--filter", "desired-state=running")
+    return sorted(row["Name"].split(".")[0] for row in running if row["Name"].startswith(f"{STACK}_"))
+
+
+def state_of(node: str) -> str:
+    """In the swarm's words: "ready" or "down"."""
+    return docker("node", "inspect", node, "--format", "{{.Status.State}}").strip()
+
+
+def revive(node: str) -> None:
+    """Let it come back."""
+    run_command("REVIVE_NODE", NODE=node)
+    wait_for(f"{node} is back", lambda: state_of(node) == "ready")
+
+
+# --- the steps ----------------------------------------------------------------------------
+
+
+def deploy() -> None:
+    """Build the images, say where data is kept, make the secret, and deploy."""
+    docker("build", "--quiet", "--tag", IMAGES["SHOP_IMAGE"], ".")
+    docker("build", "--quiet", "--tag", IMAGES["LOCUST_IMAGE"], "--target", "locust", ".")
+    changed = f"FROM {IMAGES['SHOP_IMAGE']}\nENV FLASHSALE_UPDATED={secrets.token_hex(4)}\n"
+    docker("build", "--quiet", "--tag", NEXT_IMAGE, "-", text=changed)
+    if "LOAD_IMAGES" in os.environ:
+        run_command("LOAD_IMAGES", IMAGES=" ".join([*IMAGES.values(), NEXT_IMAGE]))
+    for number, node in enumerate(nodes()[:3], 1):
+        docker("node", "update", "--label-add", f"etcd-{number}=yes", node)
+    docker("node", "update", "--label-add", "redis=yes", nodes()[0])
+    docker("secret", "create", SECRET, "-", text=TOKEN)
+    settings = {**IMAGES, "TOKEN_SECRET": SECRET, "INSTANCES": str(INSTANCES), "FLASHSALE_LOCK_TIMEOUT": "50"}
+    docker("stack", "deploy", "--resolve-image", "never", "-c", "deploy/swarm.yml", STACK, env=settings)
+    wait_for("the stack settles", is_settled, timeout=240)
+    say(f"deployed on {', '.join(nodes())}: {', '.join(sorted(each['name'] for each in look_at_board()['instances']))}")
+
+
+def secret() -> str:
+    """The admin token, which an earlier call of this script may have made."""
+    return docker("exec", container("locust"), "cat", "/run/secrets/admin-token")
+
+
+def kill_leader() -> None:
+    """The node of etcd's leader dies; a leader on this manager hands over first."""
+    told = json.loads(etcdctl("endpoint", "status", "--cluster", "--write-out", "json"))
+    members = {each["Endpoint"].split("//")[-1].split(":")[0]: each["Status"] for each in told}
+    (leader,) = (name for name, each in members.items() if each["leader"] == each["header"]["member_id"])
+    if leader == "etcd-1":
+        etcdctl("move-leader", f"{members['etcd-2']['header']['member_id']:x}")
+        leader = "etcd-2"
+    node = nodes()[int(leader[-1]) - 1]
+    say(f"etcd's leader is {leader} on {node}")
+    rush(100, partial(kill, node))
+    revive(node)
+
+
+def kill_instances() -> None:
+    """The node with the most instances, but this one, dies."""
+    wait_for("the stack settles", is_settled, timeout=180)
+    node = max(nodes()[1:], key=lambda each: tasks_on(each).count(f"{STACK}_shop"))
+    rush(100, partial(kill, node))
+    revive(node)
+
+
+def update() -> None:
+    """The image of the shop is replaced, instance by instance; at least one has ended before all is sold."""
+    rush(200, _update)
+    of_shop = "service", "inspect", f"{STACK}_shop", "--format"
+    wait_for("the update ends", lambda: docker(*of_shop, "{{.UpdateStatus.State}}").strip() == "completed", timeout=180)
+    running = rows("service", "ps", f"{STACK}_shop", "--no-trunc", "--filter", "desired-state=running")
+    demand("images that run", {row["Image"] for row in running}, {NEXT_IMAGE})
+
+
+def _update() -> None:
+    docker("service", "update", "--detach", "--no-resolve-image", "--image", NEXT_IMAGE, f"{STACK}_shop")
+    replaced = "service", "ps", f"{STACK}_shop", "--filter", "desired-state=shutdown"
+    before = {row["ID"] for row in rows(*replaced)}
+    wait_for("an old instance ends", lambda: {row["ID"] for row in rows(*replaced)} - before)
+    sold = orders()
+    say(f"the first old instance ends at {sold} sold")
+    demand("whether it was in the middle of the rush", sold < 200, True)
+
+
+def remove() -> None:
+    """Take it down: the instances leave no key and no lease in etcd, and the stack nothing on this node."""
+    docker("service", "scale", "--detach", f"{STACK}_shop=0")
+    wait_for("the instances end", lambda: not [row for row in rows("service", "ps", f"{STACK}_shop") if is_up(row)])
+    demand("leases in etcd", etcdctl("lease", "list").split()[:2], ["found", "0"])
+    demand("keys of the queue", etcdctl("get", "--prefix", "--keys-only", "flash-sale/").strip(), "")
+    docker("stack", "rm", STACK)
+    docker("secret", "rm", SECRET)
+    mine = "--quiet", "--filter", f"label=com.docker.stack.namespace={STACK}"
+    wait_for("no service is left", lambda: not docker("service", "ls", *mine).strip())
+    wait_for("no container is left", lambda: not docker("container", "ls", "--all", *mine).strip())
+    wait_for("no network is left", lambda: not docker("network", "ls", *mine).strip())
+    docker("volume", "rm", *docker("volume", "ls", *mine).split())
+    for number, node in enumerate(nodes()[:3], 1):
+        docker("node", "update", "--label-rm", f"etcd-{number}", node)
+    docker("node", "update", "--label-rm", "redis", nodes()[0])
+    say("nothing is left: no lease, key, service, container, network, secret, nor volume on this node")
+
+
+def is_up(task: dict[str, str]) -> bool:
+    """Whether a task has not ended yet."""
+    return task["CurrentState"].split()[0] in ("Running", "Starting", "Preparing")
+
+
+STEPS = {"deploy": deploy, "leader": kill_leader, "instances": kill_instances, "update": update, "remove": remove}
+BEGAN = time.monotonic()
+
+if __name__ == "__main__":
+    for needed in ("KILL_NODE", "REVIVE_NODE"):
+        if needed not in os.environ:
+            raise SystemExit(f"swarm-test: set {needed} to a command that does it to the machine $NODE.\n\n{__doc__}")
+    if len(nodes()) < 3:
+        raise SystemExit(
+            "swarm-test: needs a swarm of three nodes: docker swarm init, then docker swarm join on others"
+        )
+    for step in sys.argv[1:] or STEPS:
+        STEPS[step]()

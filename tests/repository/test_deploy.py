@@ -1,0 +1,109 @@
+"""What deploy/ describes, as far as it can be judged without a cluster: see `make swarm-test` for the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
+FOLDERS = [file.parent for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))]
+FILES = [ROOT / "deploy/swarm.yml", *sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))]
+
+
+def resources(folder: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a kustomization, as they stand in its files."""
+    for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
+        yield from yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
+
+
+OBJECTS = [each for folder in FOLDERS for each in resources(folder)]
+PODS = {each["metadata"]["name"]: each["spec"]["template"] for each in OBJECTS if "template" in each.get("spec", {})}
+
+
+@pytest.mark.parametrize("thing", OBJECTS, ids=lambda each: f"{each['kind']} {each['metadata']['name']}")
+def test_kubernetes_knows_every_field(thing: dict[str, Any]) -> None:
+    """Each object fits the schema of a current version; a field that is not in it is a mistake, too."""
+    kubernetes_validate.validate(thing, "1.37", strict=True)
+
+
+def test_each_file_belongs_to_a_kustomization() -> None:
+    """No object is forgotten."""
+    listed = {
+        folder / name
+        for folder in FOLDERS
+        for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    }
+    assert listed == {file for file in FILES[1:] if file.name != "kustomization.yaml"}
+
+
+def test_selectors_find_pods() -> None:
+    """Services, budgets and policies speak of labels that pods have, and workloads of their own."""
+    apps = {pod["metadata"]["labels"]["app"] for pod in PODS.values()}
+    text = "".join(file.read_text(encoding="utf-8") for file in FILES[1:])
+    spoken = re.findall(r"(?:selector|matchLabels|labels): \{app: (\w+)\}", text)
+    listed = [
+        app for names in re.findall(r"key: app, operator: In, values: \[([^]]*)\]", text) for app in names.split(", ")
+    ]
+    assert {*spoken, *listed} == apps == {"etcd", "redis", "shop", "board", "rush"}
+
+
+@pytest.mark.parametrize("name", [*PODS, *SWARM["services"]])
+def test_programs_have_no_rights(name: str) -> None:
+    """Ours run without capabilities, on a file system that they cannot write; on Kubernetes the servers do, too."""
+    if name in PODS:
+        (container,) = PODS[name]["spec"]["containers"]
+        assert PODS[name]["spec"]["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    if "flash-sale" in SWARM["services"].get(name, {}).get("image", ""):
+        assert SWARM["services"][name]["read_only"]
+        assert SWARM["services"][name]["cap_drop"] == ["ALL"]
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_are_probed_where_they_answer(name: str) -> None:
+    """Servers are asked whether they live and whether they are ready; the shop at the paths that it has for that."""
+    (container,) = PODS[name]["spec"]["containers"]
+    if name == "rush":
+        assert PODS[name]["spec"]["restartPolicy"] == "Never"
+        return
+    assert {"livenessProbe", "readinessProbe"} <= container.keys()
+    if name == "shop":
+        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        silence = container["livenessProbe"]["periodSeconds"] * container["livenessProbe"]["failureThreshold"]
+        assert silence >= 60, "an instance whose threads all wait for the lock is not ill"
+
+
+def test_a_stop_is_long_enough_to_drain() -> None:
+    """gunicorn finishes its purchases and gives the lease back before it is killed (pitfall 31)."""
+    (drains,) = re.findall(r"^graceful_timeout = (\d+)", (ROOT / "app/gunicorn.conf.py").read_text("utf-8"), re.M)
+    shop = PODS["shop"]["spec"]
+    (container,) = shop["containers"]
+    sleeps = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert shop["terminationGracePeriodSeconds"] - sleeps >= int(drains) + 2
+    assert int(SWARM["services"]["shop"]["stop_grace_period"].removesuffix("s")) >= int(drains) + 2
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
+    """Each variable is one of docs/settings.md; the admin token has no default."""
+    text = file.read_text(encoding="utf-8")
+    known = re.findall(r"`(FLASHSALE_\w+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"))
+    assert set(re.findall(r"FLASHSALE_[A-Z_]*[A-Z]", text)) <= set(known)
+    assert not re.search(r"workshop|ADMIN_TOKEN:? *[=:] *\S*:-", text)
+
+
+def test_the_servers_are_those_of_compose() -> None:
+    """One version of etcd and one of Redis, wherever the sale runs."""
+    servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
+    compose = set(re.findall(servers, (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
+    for files in (FILES[:1], FILES[1:]):
+        assert set(re.findall(servers, "".join(file.read_text(encoding="utf-8") for file in files))) == compose

@@ -12,7 +12,7 @@ import psutil
 from loadtest.stack.process import all_stand_still
 
 
-def wait_until(happened: Callable[[], object], *, timeout: float = 10.0) -> None:
+def wait_until(happened: Callable[[], object], *, timeout: float = 30.0) -> None:
     """Return as soon as `happened()` is true; AssertionError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not happened():

@@ -48,14 +48,14 @@ class Watcher:
 
     @property
     def now(self) -> dict[str, Any]:
-        """What a viewer is told who comes now."""
+        """What a new viewer receives."""
         return self.sampler.snapshot()[1]
 
     def wait_orders(self, count: int) -> dict[str, Any]:
         """What is known as soon as so many orders are."""
         return self.wait(lambda now: now["sale"] and now["sale"]["orders"] == count)
 
-    def wait(self, happened: Callable[[dict[str, Any]], object], *, timeout: float = 10.0) -> dict[str, Any]:
+    def wait(self, happened: Callable[[dict[str, Any]], object], *, timeout: float = 30.0) -> dict[str, Any]:
         """What is known as soon as `happened` holds of it."""
         wait_until(lambda: bool(self.now.get("unavailable")) and happened(self.now), timeout=timeout)
         return self.now

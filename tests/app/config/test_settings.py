@@ -129,7 +129,7 @@ def test_the_least_and_the_most_are_taken(timeout: str, port: str, stock: str, i
     ],
 )
 def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) -> None:
-    """Ports and databases that have defaults may be left out; a socket has neither."""
+    """Port and database may be left out; a socket has neither."""
     assert value in vars(Settings.from_environment({f"FLASHSALE_{name}": value})).values()
 
 
@@ -140,7 +140,7 @@ def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
 
 
 def test_all_bad_values_are_told_at_once_and_no_secrets() -> None:
-    """One start of the shop tells all mistakes; neither an error nor the settings' repr shows a password or token."""
+    """One error lists all mistakes; neither it nor the settings' repr shows a password or token."""
     with pytest.raises(SettingsError) as caught:
         Settings.from_environment({"FLASHSALE_PORT": "x", "FLASHSALE_REDIS_URL": "http://user:hunter2@cache"})
     assert len(str(caught.value).splitlines()) == 2
@@ -156,6 +156,6 @@ def test_all_bad_values_are_told_at_once_and_no_secrets() -> None:
     ],
 )
 def test_loopback_is_recognized(host: str, expected: bool) -> None:
-    """Only addresses that other machines cannot reach count as loopback; names other than localhost do not."""
+    """Addresses that other machines cannot reach, and localhost, count as loopback."""
     for settings in (Settings, BoardSettings):
         assert settings.from_environment({"FLASHSALE_HOST": host}).on_loopback is expected

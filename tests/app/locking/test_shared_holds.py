@@ -83,20 +83,22 @@ def test_every_turn_has_its_own_token(queue_up: QueueUp, sale: Sale, stranger: M
     assert [(entry["buyer"], entry["token"]) for entry in ledger(sale)] == list(zip("01234", tokens, strict=True))
 
 
-@pytest.mark.parametrize(("limit", "groups"), [(3, [3, 3, 1]), (128, [7])])
+@pytest.mark.parametrize(("limit", "stock", "groups"), [(3, 10, [3, 3, 1]), (128, 10, [7]), (128, 2, [7])])
 def test_a_group_is_committed_together(
-    queue_up: QueueUp, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, limit: int, groups: list[int]
+    queue_up: QueueUp, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, limit: int, stock: int, groups: Any
 ) -> None:
-    """Under etcd-batch buyers who wait share one token, in the order of the queue; those beyond the limit a higher."""
+    """Under etcd-batch waiters share one token, in order, sold out or not; those beyond the limit have a higher one."""
+    sale.reset(stock)
     monkeypatch.setattr(etcd_batch, "MOST_AT_ONCE", limit)
     with stranger.acquire(timeout=WAIT_S):
         buyers = queue_up("etcd-batch", 7)
     tokens, orders = told(buyers, "token"), told(buyers, "order")
     assert tokens == sorted(tokens)
     assert [len(list(group)) for _, group in itertools.groupby(tokens)] == groups
-    assert told(buyers, "stock") == [9, 8, 7, 6, 5, 4, 3]
+    assert told(buyers, "stock") == [max(stock - number, 0) for number in range(1, 8)]
+    assert told(buyers) == ["sold"] * min(stock, 7) + ["sold_out"] * max(7 - stock, 0)
     entries = [(entry["buyer"], entry["order"], entry["token"]) for entry in ledger(sale)]
-    assert entries == list(zip("0123456", orders, tokens, strict=True))
+    assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
 
 
 def test_a_group_thinks_as_long_as_its_longest(queue_up: QueueUp, stranger: Mutex) -> None:
@@ -106,16 +108,6 @@ def test_a_group_thinks_as_long_as_its_longest(queue_up: QueueUp, stranger: Mute
     held = told(buyers, "held_ms")
     assert min(held) >= 200
     assert max(held) < 9 * 200  # and not one after the other
-
-
-def test_the_last_item_and_what_comes_after_it_are_one_commit(queue_up: QueueUp, sale: Sale, stranger: Mutex) -> None:
-    """A group that is larger than the stock needs no second turn."""
-    sale.reset(2)
-    with stranger.acquire(timeout=WAIT_S):
-        buyers = queue_up("etcd-batch", 5)
-    assert told(buyers) == ["sold"] * 2 + ["sold_out"] * 3
-    assert len(set(map(str, told(buyers, "token")))) == 1
-    assert sale.snapshot().verdict == "EXACT"
 
 
 def test_a_commit_queue_goes_on_when_a_cohort_is_woken(queue_up: QueueUp, sale: Sale, stranger: Mutex) -> None:

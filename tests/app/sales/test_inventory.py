@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,6 +55,7 @@ def grouped(inventory: Inventory, purchase: Purchase) -> Receipt:
 
 
 BUY: dict[str, Buy] = {"plain": plain, "watched": watched, "fenced": fenced, "group": grouped, "atomic": Inventory.sell}
+STEPS = ["reset", "deliver", "forget the scripts", *["buy"] * 9]
 each_way = pytest.mark.parametrize("buy", BUY.values(), ids=BUY)
 each_way_under_a_token = pytest.mark.parametrize("buy", [fenced, grouped])
 
@@ -79,82 +81,61 @@ def write(inventory: Inventory, purchase: Purchase, reading: Any) -> Receipt:
 @each_way
 @pytest.mark.parametrize("buyer", ["ada", "ä☃\U0001f6d2", '"}{', "a\x00b", "x" * 200])
 def test_a_purchase_is_written_whole(sale: Sale, inventory: Inventory, buy: Buy, buyer: str) -> None:
-    """One purchase takes one item, counts it, and signs the ledger with buyer, instance, guard and token."""
+    """The ledger names order, item, buyer, instance, guard, token and time; a retry finds the order."""
     purchase = Purchase(buyer, "g", key="k")
     receipt = buy(inventory, purchase)
     assert (receipt.outcome, receipt.stock, receipt.token) == (Outcome.SOLD, 9, purchase.token)
     (entry,) = ledger(sale)
     assert abs(entry.pop("at_ms") / 1000 - time.time()) < 60
-    assert entry == {
-        "order": receipt.order,
-        "item": "1",
-        "buyer": buyer,
-        "instance": "shop-a",
-        "guard": "g",
-        "token": purchase.token,
-    }
-    assert sale.snapshot() == Snapshot(initial=10, stock=9, lucky=1, orders=1)
+    signed = {"order": receipt.order, "item": "1", "instance": "shop-a", "guard": "g", "token": purchase.token}
+    assert entry == {**signed, "buyer": buyer}
     assert buy(inventory, Purchase(buyer, "g", key="k")).order == receipt.order
 
 
-@each_way
-def test_a_retry_gets_the_first_order(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """The same key buys once: later it gets the same order and stock, marked as given again, and whatever is left."""
-    sale.reset(3)
-    first = buy(inventory, Purchase("ada", "g", key="k"))
-    for left in (2, 1, 0):
-        again = buy(inventory, Purchase("ada", "g", key="k"))
-        assert (again.outcome, again.order, again.stock) == (Outcome.SOLD, first.order, 2)
-        assert (first.replayed, again.replayed) == (False, True)
-        assert sale.snapshot().stock == left
-        buy(inventory, Purchase("bob", "g"))
-
-
-@each_way
-def test_sold_out_is_remembered_too(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """A buyer who was told "sold out" is told so again, without an order, even if items have come back."""
+@pytest.mark.parametrize(
+    "ways", [[way] for way in BUY] + [list(BUY)], ids=lambda ways: ways[0] if len(ways) == 1 else "all"
+)
+def test_every_way_sells_as_the_model(sale: Sale, inventory: Inventory, ways: list[str]) -> None:
+    """Over resets, deliveries and restarts: a key gets its first answer again, and every other purchase the stock."""
+    dice, answers = random.Random(7), dict[str, tuple[str, Receipt]]()
+    initial = left = sold = 0
     sale.reset(0)
-    first = buy(inventory, Purchase("ada", "g", key="k"))
-    assert (first.outcome, first.order, first.stock, first.replayed) == (Outcome.SOLD_OUT, None, 0, False)
-    sale.client.set(sale.keys.stock, 5)
-    again = buy(inventory, Purchase("ada", "g", key="k"))
-    assert (again.outcome, again.order, again.stock, again.replayed) == (Outcome.SOLD_OUT, None, 0, True)
-    assert buy(inventory, Purchase("ada", "g")).outcome is Outcome.SOLD
-
-
-@each_way
-def test_a_key_belongs_to_one_buyer_and_one_sale(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """Another buyer with the same key gets neither the order nor an item; a new sale has forgotten the key."""
-    first = buy(inventory, Purchase("ada", "g", key="k"))
-    with pytest.raises(KeyReused):
-        buy(inventory, Purchase("bob", "g", key="k"))
-    assert sale.snapshot().orders == 1
-    sale.reset()
-    again = buy(inventory, Purchase("ada", "g", key="k"))
-    assert (again.order != first.order, again.replayed) == (True, False)
-
-
-@each_way
-def test_nothing_is_sold_below_zero(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """One after the other, exactly the initial stock is sold; without a key, no answer is kept."""
-    outcomes = [buy(inventory, Purchase(str(number), "g")).outcome for number in range(12)]
-    assert outcomes == [Outcome.SOLD] * 10 + [Outcome.SOLD_OUT] * 2
-    assert sale.snapshot() == Snapshot(initial=10, stock=0, lucky=10, orders=10)
-    assert not sale.client.exists(sale.keys.answers)
-
-
-@each_way
-def test_scripts_survive_a_redis_that_forgot_them(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """After SCRIPT FLUSH, as after a restart, purchases go on."""
-    for left in (9, 8):
-        sale.client.script_flush()
-        assert buy(inventory, Purchase("ada", "g")).stock == left
+    for step in dice.choices(STEPS, k=150):
+        if step == "reset":
+            initial = left = dice.randrange(4)
+            sold, answers = 0, {}
+            sale.reset(initial)
+        elif step == "deliver":
+            left += 2
+            sale.client.incrby(sale.keys.stock, 2)
+        elif step == "forget the scripts":
+            sale.client.script_flush()
+        else:
+            buyer, key = dice.choice("ab"), dice.choice(["k", "l", None, None])
+            buy, purchase = BUY[dice.choice(ways)], Purchase(buyer, "g", key=key)
+            owner, first = answers.get(key or "", (buyer, None))
+            if owner != buyer:
+                with pytest.raises(KeyReused):
+                    buy(inventory, purchase)
+                continue
+            receipt = buy(inventory, purchase)
+            if first is None:
+                outcome = Outcome.SOLD if left else Outcome.SOLD_OUT
+                sold, left = sold + (left > 0), max(left - 1, 0)
+                first = Receipt(outcome, "g", purchase.order if outcome is Outcome.SOLD else None, left)
+                answers |= {key: (buyer, first)} if key else {}
+                assert not receipt.replayed
+            else:
+                assert receipt.replayed
+            assert (receipt.outcome, receipt.order, receipt.stock) == (first.outcome, first.order, first.stock)
+        assert sale.snapshot() == Snapshot(initial=initial, stock=left, lucky=sold, orders=sold)
+        assert sale.client.hlen(sale.keys.answers) == len(answers)
 
 
 @pytest.mark.parametrize("stock", [0, 1])
 @each_way
 def test_a_key_that_has_bought_is_never_told_sold_out(sale: Sale, inventory: Inventory, buy: Buy, stock: int) -> None:
-    """Whichever command the last item is bought before with the same key: one order, which is and stays the answer."""
+    """If the same key buys the last item before any command, its order is the answer, then and later."""
     bought: list[Receipt] = []
     purchase = Purchase("ada", "g", key="k")
 
@@ -178,7 +159,7 @@ def test_a_key_that_has_bought_is_never_told_sold_out(sale: Sale, inventory: Inv
 
 @each_way
 def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Inventory, buy: Buy) -> None:
-    """Whichever command the sale is reset before: the purchase is whole in the new sale, or refused."""
+    """If the sale is reset before any command, the purchase is whole in the new sale, or refused."""
     resets: list[Purchase] = []
     purchase = Purchase("ada", "g", key="k")
 
@@ -249,11 +230,6 @@ def test_tokens_are_compared_exactly(inventory: Inventory, low: int) -> None:
     read(inventory, holder(low + 1))
     with pytest.raises(FencedOff):
         read(inventory, holder(low))
-
-
-def test_the_same_token_may_go_on(inventory: Inventory) -> None:
-    """One hold may make several purchases."""
-    assert [buy(inventory, holder(5)).stock for buy in (fenced, grouped, fenced)] == [9, 8, 7]
 
 
 # Groups

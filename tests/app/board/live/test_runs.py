@@ -1,4 +1,4 @@
-"""A run of the sale: what belongs to it, when it is over, and what it comes to."""
+"""A run of the sale: its orders and sections, its end, and its verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_te
 
 
 def section(number: int, entered: int, left: int | None) -> Section:
-    """A section with these times; nothing else of it matters."""
+    """A section with these times."""
     return Section(number, str(number), "ada", "none", None, "shop-a", 1, "t", entered, left=left)
 
 
@@ -36,7 +36,7 @@ def run_of(began_s: float = 1000.0) -> Run:
 
 
 def test_a_run_has_the_guard_of_its_orders() -> None:
-    """One guard is named; several are mixed; none was used where nothing was sold."""
+    """One guard is named, several are "mixed"; a run without orders has none."""
     run = run_of()
     assert run.guard is None
     run.add_orders([order("etcd")])
@@ -57,7 +57,7 @@ def test_sections_belong_to_the_run_in_which_they_began() -> None:
 
 
 def test_a_sample_is_kept_when_it_is_news() -> None:
-    """The course of a run has a point for each change, not for each look."""
+    """A run has a sample for each change, not for each look."""
     run = run_of()
     run.add_sample("shop-a", 3, known=True)
     run.add_sample("shop-a", 3, known=True)
@@ -66,7 +66,7 @@ def test_a_sample_is_kept_when_it_is_news() -> None:
 
 
 def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more than can be kept is dropped, and the run says so; its figures still count everything."""
+    """Rows beyond the limit are dropped, and the run says so; its figures still count everything."""
     monkeypatch.setattr(module, "MOST_ROWS", 2)
     run, other = run_of(), run_of()
     other.add_sections(section(number, other.began_ns + number, None) for number in (1, 2))
@@ -78,16 +78,12 @@ def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run is over as soon as no request is in hand."""
-    monkeypatch.setattr(module, "QUIET_S", 0.0)
-
-
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
-def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> None:
+def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
+    example: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
+    monkeypatch.setattr(module, "QUIET_S", 0.0)
     now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
     run = Run("1000000000", now)
     given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "busy": "busy", "unavailable": "failed"}
@@ -100,9 +96,9 @@ def test_a_run_that_is_over_has_the_judges_verdict(example: dict[str, Any]) -> N
     assert (run.verdict, run.gave_up, run.busy) == (example["verdict"], example["gave_up"], example.get("busy", 0))
 
 
-@pytest.mark.usefixtures("impatient")
-def test_what_a_dead_process_had_in_hand_has_failed() -> None:
+def test_what_a_dead_process_had_in_hand_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its buyers were not served, and count as soon as no other answer is to come."""
+    monkeypatch.setattr(module, "QUIET_S", 0.0)
     run, sold = run_of(), Counter(sold=1)
     run.snapshot = Snapshot(initial=10, stock=9, lucky=1, orders=1)
     run.add_orders([order("etcd")])
@@ -113,7 +109,7 @@ def test_what_a_dead_process_had_in_hand_has_failed() -> None:
 
 
 def test_a_run_is_not_over_while_things_happen() -> None:
-    """In a pause between two purchases there is no last word; without heartbeats there is none at all."""
+    """A short pause between two purchases is not the end, and without heartbeats the end is unknown."""
     run = run_of()
     run.add_orders([order("etcd")])
     for outcomes in (Counter(sold=1), Counter[str]()):
@@ -122,7 +118,7 @@ def test_a_run_is_not_over_while_things_happen() -> None:
 
 
 def test_only_the_purchases_of_a_run_are_counted(tmp_path: Path) -> None:
-    """What was answered before the reset belongs to the run before, also where it is read afterwards."""
+    """Answers before the reset belong to the run before, also if they are read afterwards."""
     reader = HeartbeatReader(tmp_path)
 
     def beat(at: int, **outcomes: int) -> None:

@@ -1,9 +1,10 @@
-"""What the board sees: the sale, the queue, the instances; and that it goes on when one of them is unavailable."""
+"""What the board sees: the sale, the queue, the opening; and that it goes on while a server is unavailable."""
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from app.board.live import sampler
 from app.board.sources.queue import Queue, read_queue
 from app.sales.sale import Sale
 from loadtest.results.record import Record
-from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.app.board.conftest import Watch
@@ -29,7 +29,7 @@ def buy_each(app: Flask, guard: str, *buyers: str) -> None:
 
 @pytest.mark.usefixtures("sale")
 def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watch, tmp_path: Path) -> None:
-    """The sale's counters, the orders and their critical sections; what is kept of the run is a record like any."""
+    """Counters, orders and critical sections are shown; the run is kept as a record of the load test's format."""
     watcher = watch()
     buy_each(app, "etcd", "ada", "<b>bob</b>")
     now = watcher.wait(lambda now: [bool(each["left_ms"]) for each in now["sections"]] == [True] * 2)
@@ -54,7 +54,7 @@ def test_a_purchase_is_seen_with_all_that_is_known_of_it(app: Flask, watch: Watc
 
 
 def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) -> None:
-    """A Redis that lost what was opened is not shown as a sale that never began; a reset ends that."""
+    """A Redis that lost the sale is not shown as a sale that never began; a reset ends that."""
     watcher = watch()
     now = watcher.wait(lambda now: now["sale"])
     assert (now["sale"]["orders"], now["sale"]["verdict"], now["ended"]) == (0, "EXACT", [])
@@ -67,7 +67,7 @@ def test_a_lost_sale_is_said_to_be_lost(app: Flask, sale: Sale, watch: Watch) ->
 
 
 def test_viewers_are_told_of_each_thing_once(app: Flask, watch: Watch) -> None:
-    """The events add up to what is known: no order is missing, and none is told twice."""
+    """The events add up to what is known: no order is missing, and none comes twice."""
     watcher = watch()
     buy_each(app, "redis-lua", "ada")
     watcher.wait_orders(1)
@@ -97,7 +97,7 @@ def test_the_last_run_of_each_guard_is_kept(app: Flask, sale: Sale, watch: Watch
 
 
 def test_the_queue_is_seen_in_order(stranger: Mutex, watch: Watch) -> None:
-    """Holder with token and lease, waiters behind, and the board itself takes no part."""
+    """The holder has token and lease, waiters follow, and the board is not in the queue."""
     watcher = watch()
     with stranger.acquire(timeout=WAIT_S) as hold:
         queue = watcher.wait(lambda now: now["queue"] and now["queue"]["holder"])["queue"]
@@ -107,18 +107,13 @@ def test_the_queue_is_seen_in_order(stranger: Mutex, watch: Watch) -> None:
     watcher.wait(lambda now: now["queue"]["holder"] is None)
 
 
-def test_without_etcd_the_sale_is_shown(app: Flask, watch: Watch) -> None:
-    """The queue is not known, and the page says so."""
-    watcher = watch(etcd_endpoints=f"127.0.0.1:{free_port()}")
-    now = watcher.wait(lambda now: now["unavailable"]["etcd"])
-    assert (now["queue"], now["unavailable"]["redis"]) == (None, None)
+def test_a_frozen_server_is_unavailable_until_it_answers(
+    make: Callable[..., Flask], fresh_redis: Redis, fresh_etcd: Etcd, watch: Watch
+) -> None:
+    """Without Redis the queue is still shown, without etcd the sale; when they answer, everything is."""
+    servers = {"redis_url": fresh_redis.url, "etcd_endpoints": fresh_etcd.endpoint}
+    app, watcher = make(**servers), watch(**servers)
     buy_each(app, "redis-lua", "ada")
-    watcher.wait_orders(1)
-
-
-def test_a_frozen_server_is_unavailable_until_it_answers(fresh_redis: Redis, fresh_etcd: Etcd, watch: Watch) -> None:
-    """Without Redis the queue is still shown, without etcd the sale; when they are back, so is all."""
-    watcher = watch(redis_url=fresh_redis.url, etcd_endpoints=fresh_etcd.endpoint)
     watcher.wait(lambda now: now["queue"])
     fresh_redis.pause()
     now = watcher.wait(lambda now: now["unavailable"]["redis"])
@@ -126,7 +121,10 @@ def test_a_frozen_server_is_unavailable_until_it_answers(fresh_redis: Redis, fre
     fresh_redis.resume()
     watcher.wait(lambda now: now["unavailable"]["redis"] is None)
     fresh_etcd.pause()
-    watcher.wait(lambda now: now["unavailable"]["etcd"])
+    now = watcher.wait(lambda now: now["unavailable"]["etcd"])
+    assert (now["queue"], now["unavailable"]["redis"]) == (None, None)
+    buy_each(app, "redis-lua", "bob")
+    watcher.wait_orders(2)
     fresh_etcd.resume()
     watcher.wait(lambda now: now["unavailable"]["etcd"] is None)
 

@@ -13,7 +13,7 @@ from random import Random
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.testbed.protocols import CHILD, TTL_S, Shop, leader_of
 from loadtest.stack.process import ServerError
-from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect
 
 LONGEST_S = 1.75 * TTL_S
@@ -53,36 +53,31 @@ def _done(steps: Callable[[ScenarioContext, Shop], tuple[Steps, Steps]]) -> Faul
 
 _frozen = _done(lambda _, shop: ([shop.instance.pause], [shop.instance.resume]))
 _dead = _done(lambda _, shop: ([shop.instance.kill], [shop.instance.launch]))
-_deaf_to_etcd = _done(
-    lambda _, shop: ([each.stall for each in shop.etcd_lines], [each.resume for each in shop.etcd_lines])
+_deaf_to_etcd = _done(lambda _, shop: ([shop.to_etcd.stall], [shop.to_etcd.resume]))
+_refused_by_etcd = _done(lambda _, shop: ([shop.to_etcd.refuse], [shop.to_etcd.start]))
+_far_from_etcd = _done(
+    lambda _, shop: ([partial(shop.to_etcd.slow_down, 0.025, 0.225)], [partial(shop.to_etcd.slow_down, 0, 0)])
 )
-_refused_by_etcd = _done(
-    lambda _, shop: ([each.refuse for each in shop.etcd_lines], [each.start for each in shop.etcd_lines])
-)
-_late_to_redis = _done(lambda _, shop: ([partial(shop.redis_line.stall, REQUESTS)], [shop.redis_line.resume]))
+_late_to_redis = _done(lambda _, shop: ([partial(shop.to_redis.stall, REQUESTS)], [shop.to_redis.resume]))
 # Redis does what the shop asks.
-_unanswered_by_redis = _done(lambda _, shop: ([partial(shop.redis_line.stall, ANSWERS)], _mended(shop.redis_line)))
+_unanswered_by_redis = _done(lambda _, shop: ([partial(shop.to_redis.stall, ANSWERS)], _mended(shop.to_redis)))
 _mute = _done(lambda _, shop: ([partial(shop.front.stall, ANSWERS)], _mended(shop.front)))
 _without_etcd = _done(lambda context, _: ([context.testbed.etcd.stop], [context.testbed.etcd.start]))
-_without_redis = _done(lambda context, _: ([context.testbed.redis.kill], [context.testbed.redis.start]))
 
 
-def _mended(line: Proxy) -> Steps:
-    return line.reset, line.resume
+def _mended(lines: Lines) -> Steps:
+    return lines.reset, lines.resume
+
+
+def _without_redis(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
+    nodes = context.testbed.redis.members
+    node = nodes[context.shops.index(shop) % len(nodes)]
+    return _done(lambda *_: ([node.kill], [node.start]))(context, shop)
 
 
 def _without_leader(context: ScenarioContext, shop: Shop) -> AbstractContextManager[None]:
     leader = leader_of(context.testbed.etcd)
     return _done(lambda *_: ([leader.kill], [leader.start]))(context, shop) if leader else nullcontext()
-
-
-@contextmanager
-def _far_from_etcd(context: ScenarioContext, shop: Shop) -> Iterator[None]:
-    for line in shop.etcd_lines:
-        line.delay_s, line.jitter_s = 0.025, 0.225
-    yield
-    for line in shop.etcd_lines:
-        line.delay_s = line.jitter_s = 0.0
 
 
 @contextmanager
@@ -108,7 +103,7 @@ INJECTIONS = (
     Injection("front of {shop}", "{shop}'s answers to its buyers are lost", _mute),
     Injection("etcd", "etcd is unavailable", _without_etcd),
     Injection("etcd", "etcd's leader is dead", _without_leader),
-    Injection("Redis", "Redis is dead", _without_redis),
+    Injection("Redis", "a node of Redis is dead", _without_redis),
     Injection("name", "a stranger holds a lock below the sale's", _behind_a_stranger),
 )
 

@@ -7,6 +7,7 @@
         proxy.forget()     # a dropped NAT entry: connections that exist stay silent for ever, new ones are fine
         proxy.reset()      # connections that exist are reset, new ones are fine
         proxy.refuse()     # the port is closed
+        proxy.trap(b"x")   # a request with these bytes stays here, and all behind it on its connection
 
 A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
 """
@@ -14,11 +15,13 @@ A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arriv
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -43,7 +46,9 @@ class Proxy(Lifetime):
         self.delay_s = 0.0  # how long each piece of data is kept back
         self.jitter_s = 0.0  # and how much longer at most
         self.random = Random()  # not the common one, which tests seed to repeat something else
+        self.ports: Mapping[int, int] = {}  # of a Redis Cluster: where an answer names a port, what it says instead
         self._stalled: set[str] = set()
+        self._trap: bytes | None = None
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None
         self.gate = threading.Lock()
@@ -64,10 +69,16 @@ class Proxy(Lifetime):
         with self.gate:
             self._stalled.update(directions or BOTH)
 
+    def trap(self, request: bytes) -> None:
+        """Pass on no request that contains this, until `resume`."""
+        with self.gate:
+            self._trap = request
+
     def resume(self) -> None:
         """Pass everything on again, what was kept back first."""
         with self.gate:
             self._stalled.clear()
+            self._trap = None
             for pipe in self._pipes:
                 pipe.news.notify()
 
@@ -113,9 +124,21 @@ class Proxy(Lifetime):
     def stop(self) -> None:
         self.refuse()
 
-    def is_stalled(self, direction: str) -> bool:
-        """Whether nothing is passed on in this direction; to be called with `gate` held."""
-        return direction in self._stalled
+    def keeps(self, direction: str, data: bytes) -> bool:
+        """Whether this is not passed on; to be called with `gate` held."""
+        trapped = direction == REQUESTS and self._trap is not None and self._trap in data
+        return trapped or direction in self._stalled
+
+    def translated(self, answer: bytes) -> bytes:
+        """With the ports of `ports`, as they stand in CLUSTER SLOTS and MOVED."""
+        return (
+            re.sub(rb":(\d+)(?=\r\n)", lambda found: b":%d" % self._port(int(found[1])), answer)
+            if self.ports
+            else answer
+        )
+
+    def _port(self, number: int) -> int:
+        return self.ports.get(number, number)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -145,6 +168,44 @@ class Proxy(Lifetime):
         for pipe in pipes:
             for half in (pipe.read, pipe.write):
                 threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()
+
+
+class Lines(tuple[Proxy, ...]):
+    """Several proxies that fail together; see `Proxy`."""
+
+    __slots__ = ()
+
+    def start(self) -> None:
+        for line in self:
+            line.start()
+
+    def stall(self, *directions: str) -> None:
+        for line in self:
+            line.stall(*directions)
+
+    def trap(self, request: bytes) -> None:
+        for line in self:
+            line.trap(request)
+
+    def slow_down(self, delay_s: float, jitter_s: float) -> None:
+        """Keep each piece of data back for so many seconds, and at most so many more; 0 and 0 end it."""
+        for line in self:
+            line.delay_s, line.jitter_s = delay_s, jitter_s
+
+    def resume(self) -> None:
+        for line in self:
+            line.resume()
+
+    def reset(self) -> None:
+        for line in self:
+            line.reset()
+
+    def refuse(self) -> None:
+        for line in self:
+            line.refuse()
+
+    def held_back(self, direction: str) -> bytes:
+        return b"".join(line.held_back(direction) for line in self)
 
 
 class _Piece(NamedTuple):
@@ -181,6 +242,8 @@ class _Pipe:
                 data = self._source.recv(_CHUNK)
             except OSError:
                 data = b""
+            if self.direction == ANSWERS:
+                data = self._proxy.translated(data)
             delay = self._proxy.delay_s + self._proxy.random.uniform(0, self._proxy.jitter_s)
             with self._proxy.gate:
                 self.held.append(_Piece(data, time.monotonic() + delay))
@@ -206,8 +269,9 @@ class _Pipe:
         return piece.data
 
     def _passes(self) -> bool:
-        stopped = self.forgotten or self._proxy.is_stalled(self.direction)
-        return bool(self.held) and (self._may_pass > 0 or not stopped)
+        if not self.held or self._may_pass:
+            return bool(self.held)
+        return not self.forgotten and not self._proxy.keeps(self.direction, self.held[0].data)
 
     def close(self, *, abruptly: bool) -> None:
         """Close both ends; may be called again."""

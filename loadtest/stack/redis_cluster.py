@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class ClusterNode(Redis):
             "cluster-node-timeout": str(NODE_TIMEOUT_MS),
             "cluster-require-full-coverage": "no",  # the other shards go on without a lost one
             "repl-diskless-sync-delay": "0",
+            **self.cluster.settings,
         }
 
     def is_ready(self) -> bool:
@@ -67,20 +69,28 @@ class ClusterNode(Redis):
 
 
 class RedisCluster(Cluster[ClusterNode]):
-    """`masters` nodes, and one replica of each if wanted: a failover takes three masters at least.
+    """`masters` nodes, and one replica of each if there are `settings`: a failover takes three masters at least.
 
     Args:
         port: of the first master; the others have those behind it. 0: any free ones.
         appendonly: as of `Redis`.
+        settings: of a cluster with replicas, besides the usual ones; None: without replicas.
 
     Attributes:
         members: all nodes, masters first.
     """
 
     def __init__(
-        self, directory: Path, port: int = 0, *, masters: int, replicas: bool = False, appendonly: bool = False
+        self,
+        directory: Path,
+        port: int = 0,
+        *,
+        masters: int,
+        settings: Mapping[str, str] | None = None,
+        appendonly: bool = False,
     ) -> None:
         self.masters = masters
+        self.settings = settings or {}
         self.members = [
             ClusterNode(
                 directory,
@@ -89,7 +99,7 @@ class RedisCluster(Cluster[ClusterNode]):
                 number=index % masters + 1,
                 replica=index >= masters,
             )
-            for index in range(masters * (1 + replicas))
+            for index in range(masters * (1 if settings is None else 2))
         ]
         for node in self.members:
             node.cluster = self

@@ -28,20 +28,18 @@ class DelayedWrite(Scenario):
         shop = context.shops[0]
         context.wait_for_sales(20)
         answer = context.start_holder(0, think_ms=THINK_MS)
-        shop.redis_line.stall(REQUESTS)
+        shop.to_redis.stall(REQUESTS)
         self._stalled_ms = context.start.elapsed_ms()
         context.wait_for("the write", lambda: self._is_held_back(context) or not context.is_inside(VICTIM))
         if not self._is_held_back(context):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
         context.buyers.hold_retries()
-        for line in shop.etcd_lines:
-            line.stall()
+        shop.to_etcd.stall()
         context.announce("shop-a has sent its write and is cut off from the network")
         context.wait_for_sales(20)
         context.settle()
-        for line in shop.lines:
-            line.resume()
+        shop.lines.resume()
         context.announce("the network is back, and delivers the write")
         context.buyers.allow_retries()
         context.wait_for("an answer to the victim", answer.done)
@@ -55,4 +53,4 @@ class DelayedWrite(Scenario):
 
     def _is_held_back(self, context: ScenarioContext) -> bool:
         """Whether something of the victim is under way to Redis: after the think time, its write."""
-        return VICTIM.encode() in context.shops[0].redis_line.held_back(REQUESTS)
+        return VICTIM.encode() in context.shops[0].to_redis.held_back(REQUESTS)

@@ -96,12 +96,10 @@ class CutLeader(Opening):
     what = "cut the leader off from etcd, not from Redis, just before its lease would be renewed"
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        for line in leader.etcd_lines:
-            line.stall()
+        leader.to_etcd.stall()
         context.announce(f"{leader.name} leads, and hears nothing from etcd any more")
         context.wait_for_sales(20)
-        for line in leader.etcd_lines:
-            line.resume()
+        leader.to_etcd.resume()
         context.announce(f"{leader.name} and etcd hear each other again")
         context.wait_for_sales(20)
 
@@ -113,16 +111,14 @@ class LateOpening(Opening):
     what = "cut the leader off when its opening is under way; deliver it when others have sold"
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        line = leader.redis_line
-        line.stall(REQUESTS)
-        context.wait_for("the opening", lambda: OPENER in line.held_back(REQUESTS))
-        for each in leader.etcd_lines:
-            each.stall()
+        leader.to_redis.trap(OPENER)
+        context.wait_for("the opening", lambda: leader.to_redis.held_back(REQUESTS))
+        leader.to_redis.stall(REQUESTS)
+        leader.to_etcd.stall()
         context.announce(f"{leader.name} has sent the opening and is cut off from the network")
         context.wait_for_sales(20)
         context.settle()
-        for each in leader.lines:
-            each.resume()
+        leader.lines.resume()
         context.announce("the network is back, and delivers the opening")
         context.buyers.go_on()
 

@@ -14,21 +14,17 @@ class Partition(Scenario):
     lines = True
 
     def play(self, context: ScenarioContext) -> None:
-        lines = context.shops[0].etcd_lines
+        lines = context.shops[0].to_etcd
         context.wait_for_sales(20)
-        for line in lines:
-            line.stall()
+        lines.stall()
         context.announce("shop-a hears nothing from etcd any more")
         context.wait_out_lease()
-        for line in lines:
-            line.resume()
+        lines.resume()
         context.announce("shop-a and etcd hear each other again")
         context.wait_for_sales(20)
-        for line in lines:
-            line.refuse()
+        lines.refuse()
         context.announce("shop-a's connections to etcd are reset, and new ones refused")
         context.wait_out_lease()
-        for line in lines:
-            line.start()
+        lines.start()
         context.announce("shop-a can connect to etcd again")
         context.wait_for_sales(20)

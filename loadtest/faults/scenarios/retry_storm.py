@@ -8,7 +8,7 @@ from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
-from loadtest.stack.proxy import ANSWERS
+from loadtest.stack.proxy import ANSWERS, Lines
 
 WAVES = 6
 FEWEST = 10
@@ -22,16 +22,14 @@ class RetryStorm(Scenario):
     lines = True
 
     def play(self, context: ScenarioContext) -> None:
-        fronts = [shop.front for shop in context.shops]
+        fronts = Lines(line for shop in context.shops for line in shop.front)
         context.wait_for_sales(20)
         context.announce("answers are lost")
         for _ in range(WAVES):
-            for front in fronts:
-                front.stall(ANSWERS)
+            fronts.stall(ANSWERS)
             time.sleep(0.3)
-            for front in fronts:
-                front.reset()
-                front.resume()
+            fronts.reset()
+            fronts.resume()
             time.sleep(0.1)
         context.announce("answers arrive again")
 

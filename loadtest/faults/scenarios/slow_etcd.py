@@ -6,6 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
+from loadtest.stack.proxy import Lines
 
 
 class SlowEtcd(Scenario):
@@ -16,13 +17,11 @@ class SlowEtcd(Scenario):
     lines = True
 
     def play(self, context: ScenarioContext) -> None:
-        lines = [line for shop in context.shops for line in shop.etcd_lines]
+        lines = Lines(line for shop in context.shops for line in shop.to_etcd)
         context.wait_for_sales(20)
-        for line in lines:
-            line.delay_s, line.jitter_s = 0.025, 0.225
+        lines.slow_down(0.025, 0.225)
         context.announce("etcd is slow")
         time.sleep(3.0)
-        for line in lines:
-            line.delay_s = line.jitter_s = 0.0
+        lines.slow_down(0, 0)
         context.announce("etcd is fast again")
         context.wait_for_sales(10)

@@ -105,6 +105,10 @@ class RedisContainer(Container):
         self.url = f"redis://{LOOPBACK}:{port}/0"
         super().__init__("redis", port, lambda: redis_answers(self.url))
 
+    @property
+    def members(self) -> list[RedisContainer]:
+        return [self]
+
 
 class ComposeTestbed(Lifetime):
     """The stack of docker-compose.yml, without lines that could be cut.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, SALE, THREADS, TTL
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process
-from loadtest.stack.proxy import Proxy
+from loadtest.stack.proxy import Lines, Proxy
+from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import EtcdCluster, Redis
 
 
@@ -19,6 +21,8 @@ class LocalTestbed(Lifetime):
     Args:
         directory: for data, logs and section log.
         members: of etcd.
+        redis_shards: of how many masters Redis is a cluster; 1: none.
+        redis_settings: of a cluster with replicas; None: a cluster without.
         lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
         ttl_s: how long a lease lives.
         settings: more of the instances' settings.
@@ -29,6 +33,8 @@ class LocalTestbed(Lifetime):
         directory: Path,
         *,
         members: int = 1,
+        redis_shards: int = 1,
+        redis_settings: Mapping[str, str] | None = None,
         lines: bool = True,
         ttl_s: int = TTL_S,
         settings: Mapping[str, str] | None = None,
@@ -36,19 +42,27 @@ class LocalTestbed(Lifetime):
         self.section_log = directory / "section-log"
         self.ttl_s = ttl_s
         self.etcd = EtcdCluster(directory, size=members)
-        self.redis = Redis(directory, appendonly=True)
+        self.redis: Redis | RedisCluster = (
+            RedisCluster(directory, masters=redis_shards, settings=redis_settings, appendonly=True)
+            if redis_shards > 1
+            else Redis(directory, appendonly=True)
+        )
         self._directory = directory
         self._settings = settings or {}
         self._instances: list[Instance] = []
         self.shops = [self._shop(name, lines=lines) for name in ("shop-a", "shop-b")]
 
     def _shop(self, name: str, *, lines: bool) -> Shop:
-        to_redis = Proxy(f"{LOOPBACK}:{self.redis.port}")
-        to_etcd = [Proxy(member.endpoint) for member in self.etcd.members]
+        nodes = self.redis.members
+        to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
+        for line in to_redis:
+            line.ports = {node.port: each.port for node, each in zip(nodes, to_redis, strict=True)}
+        redis_url = re.sub(r":(\d+)", lambda found: f":{to_redis[0].ports[int(found[1])]}", self.redis.url)
+        to_etcd = Lines(Proxy(member.endpoint) for member in self.etcd.members)
         settings = {
             "FLASHSALE_INSTANCE": name,
             "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd) if lines else self.etcd.endpoints,
-            "FLASHSALE_REDIS_URL": f"redis://{to_redis.endpoint}/0" if lines else self.redis.url,
+            "FLASHSALE_REDIS_URL": redis_url if lines else self.redis.url,
             "FLASHSALE_SALE": SALE,
             "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(self.ttl_s),
@@ -61,19 +75,18 @@ class LocalTestbed(Lifetime):
         if not lines:
             return Shop(name, instance.url, instance)
         front = Proxy(f"{LOOPBACK}:{instance.port}")
-        return Shop(name, f"http://{front.endpoint}", instance, [front, to_redis, *to_etcd])
+        return Shop(name, f"http://{front.endpoint}", instance, Lines([front]), to_redis, to_etcd)
 
     @property
     def _processes(self) -> list[Process]:
-        return [*self.etcd.members, self.redis, *self._instances]
+        return [*self.etcd.members, *self.redis.members, *self._instances]
 
     def heal(self) -> None:
         """Undo every fault: thaw what is frozen, mend the lines, start what is dead; raises ServerError."""
         for shop in self.shops:
-            for line in shop.lines:
-                line.delay_s = line.jitter_s = 0.0
-                line.start()
-                line.resume()
+            shop.lines.slow_down(0, 0)
+            shop.lines.start()
+            shop.lines.resume()
         for process in self._processes:
             process.resume()
             process.launch()
@@ -89,5 +102,4 @@ class LocalTestbed(Lifetime):
         for process in self._processes:
             process.kill()
         for shop in self.shops:
-            for line in shop.lines:
-                line.refuse()
+            shop.lines.refuse()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from loadtest.stack.proxy import Proxy
+from loadtest.stack.proxy import Lines
 from loadtest.target.names import queue_name
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
 TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
+NO_LINES = Lines()
 THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 
@@ -76,11 +77,18 @@ def _leads(member: Member) -> bool:
         return False
 
 
-class RedisServer(Server, Protocol):
-    """Redis."""
+class RedisServers(Protocol):
+    """All nodes of Redis, of which there may be one only."""
+
+    @property
+    def members(self) -> Sequence[Server]: ...
 
     @property
     def url(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -89,26 +97,21 @@ class Shop:
 
     Attributes:
         url: where buyers find it.
-        lines: that between buyers and instance, that to Redis, those to the members of etcd; empty where there is
-            nothing that could be cut.
+        front, to_redis, to_etcd: the line between buyers and instance, those to the nodes of Redis and those to the
+            members of etcd; empty where there is nothing that could be cut.
     """
 
     name: str
     url: str
     instance: Server
-    lines: Sequence[Proxy] = field(default=())
+    front: Lines = NO_LINES
+    to_redis: Lines = NO_LINES
+    to_etcd: Lines = NO_LINES
 
     @property
-    def front(self) -> Proxy:
-        return self.lines[0]
-
-    @property
-    def redis_line(self) -> Proxy:
-        return self.lines[1]
-
-    @property
-    def etcd_lines(self) -> Sequence[Proxy]:
-        return self.lines[2:]
+    def lines(self) -> Lines:
+        """All of them."""
+        return Lines((*self.front, *self.to_redis, *self.to_etcd))
 
 
 class Testbed(Protocol):
@@ -126,7 +129,7 @@ class Testbed(Protocol):
     def etcd(self) -> EtcdServers: ...
 
     @property
-    def redis(self) -> RedisServer: ...
+    def redis(self) -> RedisServers: ...
 
     @property
     def shops(self) -> Sequence[Shop]: ...

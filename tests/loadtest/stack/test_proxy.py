@@ -57,6 +57,26 @@ def wait_held_back(proxy: Proxy, direction: str, data: bytes) -> None:
     wait_until(lambda: proxy.held_back(direction) == data, timeout=20)
 
 
+def test_a_trap_keeps_one_request_back(proxy: Proxy, echo: Echo) -> None:
+    """And what follows it on its connection; others pass, and with `resume` it is delivered."""
+    proxy.trap(b"late")
+    with dial(proxy) as trapped, dial(proxy) as other:
+        trapped.sendall(b"too late")
+        wait_held_back(proxy, REQUESTS, b"too late")
+        assert ask(other, b"other") == b"other"
+        assert echo.got == b"other"
+        proxy.resume()
+        assert trapped.recv(100) == b"too late"
+
+
+def test_ports_of_a_cluster_lead_back_to_the_proxies(proxy: Proxy) -> None:
+    """As CLUSTER SLOTS and MOVED name them; other numbers and addresses stay, and so do requests."""
+    proxy.ports = {7001: 17001}
+    with dial(proxy) as connection:
+        answer = b":7001\r\n:7002\r\n-MOVED 5 127.0.0.1:7001\r\n:70011\r\n"
+        assert ask(connection, answer) == b":17001\r\n:7002\r\n-MOVED 5 127.0.0.1:17001\r\n:70011\r\n"
+
+
 def test_a_partition_heals(proxy: Proxy, echo: Echo) -> None:
     """While stalled nothing arrives; afterwards what was sent in the meantime does, also over a new connection."""
     with dial(proxy) as connection:

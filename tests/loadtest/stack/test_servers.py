@@ -110,7 +110,7 @@ def test_cluster_works_on_while_a_member_is_down(tmp_path: Path) -> None:
 def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
     """The cluster has every slot from the start and again soon after; the master is a replica when it is back."""
     with (
-        RedisCluster(tmp_path, masters=3, replicas=True, appendonly=True) as nodes,
+        RedisCluster(tmp_path, masters=3, settings={}, appendonly=True) as nodes,
         closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client,
     ):
         slots = sorted(client.cluster_slots())

@@ -12,7 +12,7 @@ from typing import Any
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
-from loadtest.results.kept import KeptError, read_object, restore
+from loadtest.results.kept import KeptError, read_object, restore, write
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"
@@ -179,8 +179,7 @@ class BenchResult:
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+        write(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> BenchResult:

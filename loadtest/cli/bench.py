@@ -26,6 +26,7 @@ from loadtest.bench.tables import Grid, grids
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
 from loadtest.results.folders import BENCHMARK, new_report, point_latest
+from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
@@ -142,8 +143,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(lock_table(results))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+    write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 
 

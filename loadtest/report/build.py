@@ -9,6 +9,7 @@ from rich.console import Console
 
 from loadtest.report.pages import benchmark, comparison, records, versus
 from loadtest.report.sources import BenchSource, ComparisonSource, RecordsSource, ReportError, Source, read
+from loadtest.results.kept import write as write_file
 
 PAGE = "index.html"
 VERSUS = "versus.html"  # beside the page of the first of the two
@@ -27,8 +28,7 @@ def write(files: Sequence[Path], output: Path | None = None) -> Path:
     directory = files[0] if files[0].is_dir() else files[0].parent
     where = output or directory / (PAGE if len(files) == 1 else VERSUS)
     try:
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(drawn, encoding="utf-8")
+        write_file(where, drawn)
     except OSError as error:
         raise ReportError(f"{where} cannot be written: {error.strerror}") from error
     return where

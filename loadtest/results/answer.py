@@ -1,4 +1,4 @@
-"""What a buyer learns from one click."""
+"""The answer to one click of a buyer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-Token = int | list[int]  # of an etcd key, or of one turn of many under that key: [create revision, turn]
+Token = int | list[int]  # of an etcd key, or of a turn under it: [create revision, turn]
 
 
 class Outcome(str, Enum):
@@ -24,7 +24,7 @@ class Outcome(str, Enum):
 
     @property
     def served(self) -> bool:
-        """Whether the shop did its work: it sold, or truly had nothing left."""
+        """Whether the shop sold, or truly had nothing left."""
         return self in (Outcome.SOLD, Outcome.SOLD_OUT)
 
 
@@ -34,15 +34,15 @@ class Answer:
 
     Attributes:
         buyer: of the click.
-        instance: which instance answered; for a click without an answer, the one that was asked.
+        instance: the one that answered; without an answer, the address that was asked.
         order: the order's id, if there is one.
         in_doubt: the purchase may have been made although the answer does not say so.
         sent, received: seconds since the epoch, because buyers of several machines are compared.
-        waited_ms: for the guard's turn, as the shop measured it; None where it did not tell.
+        waited_ms: for the guard's turn, as the shop measured it; None where it did not.
         held_ms: inside the critical section, likewise.
-        status: HTTP's; 0 for no answer at all.
-        token: the fencing token under which it was decided, if the guard has one.
-        detail: of an error, what the shop says of it, if it says anything.
+        status: of HTTP; 0 without an answer.
+        token: the fencing token, if the guard has one.
+        detail: the shop's text on an error, if any.
     """
 
     buyer: str
@@ -60,13 +60,13 @@ class Answer:
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
-        """What the shop's HTTP answer says; status 0 is no answer at all."""
+        """The answer in an HTTP response; status 0: there was none."""
         asked: dict[str, Any] = {"sent": sent, "received": received, "status": status}
         try:
             told = json.loads(body or b"")
             outcome = Outcome(told["outcome"])
         except (ValueError, KeyError, TypeError):
-            # A request that the shop refused for its form was not carried out; a broken answer leaves it open.
+            # A refused form was not carried out; after a broken answer, the purchase may have been made.
             doubt = not 400 <= status < 500
             return cls(buyer, Outcome.ERROR, host, in_doubt=doubt, detail=detail_of(body), **asked)
         rest = {name: told[name] for name in ("order", "in_doubt", "waited_ms", "held_ms", "token") if name in told}
@@ -74,12 +74,12 @@ class Answer:
 
     @property
     def purchase_ms(self) -> float:
-        """From the click to its answer, as the buyer saw it."""
+        """From the click to its answer."""
         return (self.received - self.sent) * 1000
 
 
 def detail_of(body: bytes | None) -> str:
-    """What the document of an error says in words, if it is one."""
+    """The text in an error document; empty where it has none."""
     try:
         return str(json.loads(body or b"")["detail"])
     except (ValueError, KeyError, TypeError):

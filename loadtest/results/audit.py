@@ -1,6 +1,6 @@
-"""The audit of a recorded sale: what the buyers were told, what the ledger has and what the instances did, joined.
+"""The audit of a recorded sale: answers, ledger and critical sections, joined.
 
-Pure: it needs nothing but a `Record`, so a record that was kept can be judged again.
+It needs nothing but a `Record`, so a kept record can be judged again.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SOLD = Outcome.SOLD.value
 
 @dataclass(frozen=True)
 class Audit:
-    """What there is to say about one record. Lists are empty where all is well.
+    """The findings on one record. Lists are empty where all is well.
 
     Attributes:
         sold: entries of the ledger.
-        stock_left: what the counter said at the end.
+        stock_left: the counter at the end.
         stock: items at the beginning.
         overlaps: critical sections that were open at once.
         unfinished: sections whose process died inside.
         token_regressions: orders with a lower token than one before it in the ledger, and that order.
         missing: answers that say "sold" of an order that is not in the ledger.
-        denied: orders whose buyer was told, in the last answer and without doubt, that nothing was bought.
-        unacknowledged: orders whose buyer was told nothing certain.
+        denied: orders whose buyer's last answer says, without doubt, that nothing was bought.
+        unacknowledged: orders whose buyer got no certain answer.
         duplicates: orders that repeat one, or are a second one of the same buyer.
         unanswered: buyers whose last request got no answer.
         longest_stall_ms: the longest time without a sale, from the first request to the last sale.
@@ -57,11 +57,11 @@ class Audit:
 
     @property
     def raced(self) -> list[Overlap]:
-        """The overlaps that did harm, unless something else than a lock prevented it."""
+        """The overlaps that did harm, unless a fence or a script prevented it."""
         return [pair for pair in self.overlaps if pair.raced]
 
     def findings(self) -> list[str]:
-        """What an exact sale under a lock must not show, in words; empty if all is well."""
+        """Flaws that an exact sale under a lock must not have, in words."""
         total = self.sold + self.stock_left
         found: dict[str, Sequence[object]] = {
             f"{counted(len(self.raced), 'pair')} that raced": self.raced,
@@ -76,7 +76,7 @@ class Audit:
 
 
 def audit(record: Record) -> Audit:
-    """Judge `record` by all that it contains."""
+    """Judge a record."""
     last = {answer.buyer: answer for answer in sorted(record.answers, key=lambda answer: answer.sent_ms)}
     acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome == SOLD}
     entries = {(row.order, row.buyer) for row in record.ledger}
@@ -118,7 +118,7 @@ def _token_regressions(ledger: Sequence[LedgerRow]) -> Iterator[tuple[LedgerRow,
 
 
 def _duplicates(ledger: Sequence[LedgerRow], buyers: set[str]) -> Iterator[LedgerRow]:
-    """Strangers who bought during the rush may have done so as often as they liked."""
+    """Orders that repeat one, or another's buyer; buyers from outside the rush may buy more than once."""
     orders = Counter[str]()
     served = Counter[str]()
     for row in ledger:
@@ -129,7 +129,7 @@ def _duplicates(ledger: Sequence[LedgerRow], buyers: set[str]) -> Iterator[Ledge
 
 
 def longest_stall(answers: Sequence[AnswerRow]) -> float:
-    """The longest time between two sales that buyers heard of, counted from the first request on, in milliseconds."""
+    """The longest time between two sold answers, from the first request on, in milliseconds."""
     if not answers:
         return 0.0
     sales = sorted(answer.answered_ms for answer in answers if answer.outcome == SOLD)

@@ -20,18 +20,13 @@ else:
 
 
 def utc_now() -> str:
-    """The time of day for people to read: ISO 8601, UTC."""
+    """The time of day for people: ISO 8601, UTC."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)
 class Start:
-    """The moment from which a record counts, on both clocks that take part in it.
-
-    Attributes:
-        boot_ns: by `now_ns`.
-        epoch_s: the time of day, in seconds since the epoch.
-    """
+    """The start of a record on both clocks: `now_ns`, and seconds since the epoch."""
 
     boot_ns: int
     epoch_s: float
@@ -41,11 +36,9 @@ class Start:
         return cls(now_ns(), time.time())
 
     def since_boot(self, at_ns: int) -> float:
-        """Milliseconds from the start to `at_ns`."""
         return round((at_ns - self.boot_ns) / 1e6, 3)
 
     def since_epoch(self, at_s: float) -> float:
-        """Milliseconds from the start to `at_s`."""
         return round((at_s - self.epoch_s) * 1000, 3)
 
     def elapsed_ms(self) -> float:

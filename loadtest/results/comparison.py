@@ -1,4 +1,4 @@
-"""Guards side by side: what one rush under each of them came to, in the shape of ``comparison.json``."""
+"""Guards side by side: one rush under each, in the shape of ``comparison.json``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.results.answer import Answer, Outcome
-from loadtest.results.kept import read_object, restore
+from loadtest.results.kept import read_object, restore, write
 from loadtest.results.verdict import NO_VERDICT, Verdict
 
 # Names and promises are the shop's; that this list is complete is tested.
@@ -56,12 +56,12 @@ class Run:
     """One rush under one guard.
 
     Attributes:
-        promise: in the shop's words; "none" promises nothing, and so always keeps it.
+        promise: in the shop's words; "none" is always kept.
         kept_promise: None where there is no verdict.
         outcomes: how many clicks ended how; outcomes that did not occur are 0.
         orders: entries of the ledger.
         wall_s: seconds from the first click to the last answer.
-        send_spread_ms: between the first click and the last: how much of one burst it was.
+        send_spread_ms: between the first click and the last.
         purchase_ms: from each click to its answer, as the buyer saw it.
         waited_ms, held_ms: for the guard's turn and inside the critical section, as the shop measured them.
         by_instance: outcomes of each instance.
@@ -116,7 +116,7 @@ class Run:
 
     @property
     def promise_result(self) -> str:
-        """What came of the promise, in a word or two."""
+        """Whether the promise was kept, in a word or two."""
         if self.kept_promise is None:
             return "unknown"
         if self.kept_promise:
@@ -130,7 +130,7 @@ class Run:
 
     @property
     def not_open(self) -> int:
-        """Clicks before the opening of buyers who never came back."""
+        """Clicks before the opening of buyers that never came back."""
         return self.outcomes.get(Outcome.NOT_OPEN.value, 0)
 
 
@@ -166,7 +166,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """That of a command: 0 if every guard kept its promise."""
+        """The exit code of a command: 0 if every guard kept its promise."""
         return NO_RESULT if self._disturbed else 0 if self.kept else BROKEN_PROMISE
 
     @property
@@ -175,15 +175,15 @@ class Comparison:
 
     @property
     def baseline_oversold(self) -> int:
-        """By how many items the unlocked sale oversold; 0 if it did not, or did not run."""
+        """By how many items the unlocked sale oversold; 0 if it did not run."""
         return max((run.oversold for run in self.runs if run.guard == BASELINE and run.kept_promise), default=0)
 
     @property
     def sentence(self) -> str:
-        """What it all comes to, in words."""
+        """The result in words."""
         if self._disturbed:
             disturbed = f"{', '.join(self._disturbed)} {NO_VERDICT}"
-            return f"{disturbed}. Start again and let nobody else use this stack meanwhile."
+            return f"{disturbed}. Start again, and use this stack for nothing else meanwhile."
         failures = [(words, self._listed(result)) for result, words in _FAILURES.items()]
         kept = "Every promise was kept." if self._promised else "Nothing was promised."
         promises = " ".join(f"{words}: {listed}." for words, listed in failures if listed) or kept
@@ -195,7 +195,7 @@ class Comparison:
 
     @property
     def tone(self) -> str:
-        """How it is shown: "good", "bad", or "plain" where there is neither a promise nor a flaw."""
+        """How it is shown: "good", "bad", or "plain" without a promise and a flaw."""
         if self._promised:
             return "good" if self.kept else "bad"
         return "plain" if all(run.verdict.startswith("EXACT") for run in self.runs) else "bad"
@@ -211,11 +211,9 @@ class Comparison:
         return json.dumps(asdict(self), indent=2)
 
     def write(self, path: Path) -> None:
-        """Write ``comparison.json``, and the directory for it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        write(path, self.to_json() + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Comparison:
-        """What `write` wrote; raises KeptError."""
+        """The comparison in a file; raises KeptError."""
         return restore(cls, read_object(path), path)

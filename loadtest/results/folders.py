@@ -1,4 +1,4 @@
-"""Where reports are kept: a directory for each, and ``latest``, which leads to the newest."""
+"""The directories of reports, and ``latest``, which leads to the newest."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def new_report(reports: Path = REPORTS) -> Path:
 def _reason(reports: Path, error: OSError) -> str:
     if not isinstance(error, FileExistsError):
         return str(error.strerror)
-    return "it is a link that leads nowhere" if reports.is_symlink() else "it is no directory"
+    return "it is a link that leads nowhere" if reports.is_symlink() else "it is not a directory"
 
 
 @contextlib.contextmanager
 def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
-    """A new report, of which nothing is left if it is interrupted before it has a result; raises ReportsError."""
+    """A new report, removed if it is interrupted before it has a result; raises ReportsError."""
     directory = new_report(reports)
     try:
         yield directory
@@ -58,7 +58,7 @@ def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
 
 
 def point_latest(directory: Path) -> None:
-    """Let ``latest`` name `directory`, its sibling: a symbolic link, or a file with its name where none can be made."""
+    """Let ``latest`` lead to `directory`, its sibling: a symbolic link, or a file with its name."""
     latest = directory.parent / "latest"
     fresh = latest.with_name(f".latest-{os.getpid()}")
     try:
@@ -69,6 +69,6 @@ def point_latest(directory: Path) -> None:
 
 
 def latest(reports: Path = REPORTS) -> Path:
-    """The newest report, which `point_latest` was told of; raises FileNotFoundError."""
+    """The newest report, by `point_latest`; raises FileNotFoundError."""
     link = reports / "latest"
     return link if link.is_dir() else reports / link.read_text(encoding="utf-8").strip()

@@ -1,7 +1,7 @@
 """Critical sections that were open at the same time.
 
-That breaks mutual exclusion. Under a fenced guard it may happen (a frozen holder still believes in its lock), and does
-no harm, because only one of them writes. It does harm where both wrote, and each had read before the other wrote: they
+That breaks mutual exclusion. Under a fenced guard it may happen (a frozen holder still believes in its lock) and is
+harmless, because only one of them writes. It does harm if both wrote, and each had read before the other wrote: they
 raced. tests/data/overlaps.json holds this rule to that of the board's page.
 """
 
@@ -15,13 +15,13 @@ from loadtest.results.answer import Outcome
 from loadtest.results.record import CriticalSection
 
 SOLD = Outcome.SOLD.value
-# Pairs that did no harm are not kept beyond that: without a lock, thousands of retries make millions of them.
+# Of harmless pairs: without a lock, thousands of retries make millions.
 MOST_KEPT = 10_000
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Two critical sections that were open at the same time, in milliseconds of the record."""
+    """Two critical sections that were open at the same time; times in milliseconds of the record."""
 
     first: CriticalSection
     second: CriticalSection
@@ -32,13 +32,13 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """All pairs that were open at once, about the same item; to iterate over in the order in which they began.
+    """The pairs that were open at once, about the same item; an iterator in the order in which they began.
 
-    Sections of one hold share its token and do not count as two; those without an end are left out.
+    Sections of one hold share its token and do not count as a pair; sections without an end are left out.
 
     Attributes:
         count: of all pairs.
-        spans: the times in which there was any, in order and without touching.
+        spans: the times with at least one pair, in order and without touching.
         pairs: those that raced, and the first `MOST_KEPT` of the others.
     """
 
@@ -68,7 +68,7 @@ class Overlaps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ended:
-    """A section that ended, with what is asked of it again and again."""
+    """A section that ended, with the values that every comparison needs."""
 
     section: CriticalSection
     entered: float
@@ -79,7 +79,7 @@ class _Ended:
 
 
 def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, list[_Ended]]]:
-    """Each section, as it entered, with those it found inside; a section that found none is left out."""
+    """Each section that found others inside when it entered, and those others."""
     ended = [
         _Ended(each, each.entered_ms, each.left_ms, hold_of(each), frozenset(each.item.split(",")), wrote(each))
         for each in sections
@@ -95,7 +95,7 @@ def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, lis
 
 
 def _extend(spans: list[tuple[float, float]], from_ms: float, to_ms: float) -> None:
-    """Add a time that begins no earlier than the last one."""
+    """Add a span that begins no earlier than the last one."""
     if spans and from_ms <= spans[-1][1]:
         spans[-1] = spans[-1][0], max(spans[-1][1], to_ms)
     else:
@@ -103,7 +103,7 @@ def _extend(spans: list[tuple[float, float]], from_ms: float, to_ms: float) -> N
 
 
 def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Times in order, put together where they touch."""
+    """Times in order, joined where they touch."""
     spans: list[tuple[float, float]] = []
     for from_ms, to_ms in sorted(times):
         _extend(spans, from_ms, to_ms)
@@ -111,18 +111,17 @@ def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def wrote(section: CriticalSection) -> bool:
-    """Whether it put an order into the ledger; a replay only found one."""
+    """Whether the section put an order into the ledger; a replay only found one."""
     return section.outcome == SOLD and section.cause is None
 
 
 def hold_of(section: CriticalSection) -> tuple[object, ...]:
-    """What sections of one hold have in common, and no others."""
-    alone = section.order if section.token is None else json.dumps(section.token)
-    return section.instance, section.pid, alone
+    """The key of the hold of a section; without a token, it is alone."""
+    return section.instance, section.pid, section.order if section.token is None else json.dumps(section.token)
 
 
 def _raced(first: CriticalSection, second: CriticalSection) -> bool:
-    """Whether each read before the other's write was sent; who reads and writes at once reads when it writes."""
+    """Whether each read before the other's write was sent; a script reads when it writes."""
     pairs = ((first, second), (second, first))
     return all(
         _time(reader.read_ms, reader.commit_ms) < _time(writer.commit_ms, writer.left_ms) for reader, writer in pairs

@@ -1,6 +1,6 @@
-"""The record of one rush or fault: everything that is needed to judge it again, in one JSON file.
+"""The record of one rush or fault: all that is needed to judge it again, in one JSON file.
 
-All times (``*_ms``) are milliseconds since the record's start on the boot-time clock; null is what was not recorded.
+Times (``*_ms``) are milliseconds since the record's start on the boot-time clock; what was not recorded is null.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any
 from loadtest.results.answer import Answer, Token
 from loadtest.results.clock import Start
 from loadtest.results.comparison import NO_PROMISE, Run
-from loadtest.results.kept import KeptError, read_object, restore
+from loadtest.results.kept import KeptError, read_object, restore, write
 from loadtest.results.section_reader import LoggedSection
 from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
-NO_GUARD = "no guard"  # the board has recorded a sale without a purchase
+NO_GUARD = "no guard"  # of a sale without a purchase, recorded by the board
 
 
 def _shared(kind: type[Any], source: object) -> dict[str, Any]:
-    """What both have under the same name."""
+    """The fields of `kind` that `source` has under the same name."""
     names = [each.name for each in fields(kind) if hasattr(source, each.name)]
     return {name: getattr(source, name) for name in names}
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One request of a buyer; a retry is another one. Status 0: no answer came."""
+    """One request of a buyer; a retry is another request. Status 0: no answer came."""
 
     buyer: str
     order: str | None
@@ -54,7 +54,7 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One order; `at_ms` is the instance's time of day, brought to the record's clock."""
+    """One order; `at_ms` is the instance's time of day on the record's clock."""
 
     order: str
     buyer: str
@@ -73,7 +73,7 @@ class CriticalSection:
     """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`.
 
     Attributes:
-        stock: what was left as the purchase saw it; None of a cart, and where nothing was decided.
+        stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
     """
 
     order: str
@@ -103,7 +103,7 @@ class CriticalSection:
 
 @dataclass(frozen=True)
 class Sample:
-    """The sale at one moment; None is what was out of reach."""
+    """The sale at one moment; None where a server was out of reach."""
 
     at_ms: float
     stock: int | None
@@ -114,7 +114,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that was done to the sale, in words."""
+    """An action on the sale, in words."""
 
     at_ms: float
     text: str
@@ -122,10 +122,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What was expected of a fault.
+    """The expectation of a fault.
 
     Attributes:
-        fault: what was done, in one line.
+        fault: the action, in one line.
         expected: a value of `loadtest.faults.scenario.Expected`.
         problems: why the run is not as expected; empty if it is.
     """
@@ -138,7 +138,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What every record says of its verdict; that of a rush says more."""
+    """What every record has of its verdict; that of a rush has more."""
 
     verdict: str
     orders: int
@@ -152,7 +152,7 @@ class Record:
 
     Attributes:
         kind: "rush" or "fault".
-        buyers, hold_ms: None where the board recorded the sale, and does not know.
+        buyers, hold_ms: None in a record of the board.
         scenario: the fault's name.
         promise: the guard's, in the shop's words.
         started: ISO 8601, UTC.
@@ -179,7 +179,7 @@ class Record:
 
     @classmethod
     def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:
-        """The record of `run`, still without rows."""
+        """The record of `run`, without rows."""
         return cls(
             kind="rush",
             guard=run.guard,
@@ -195,7 +195,7 @@ class Record:
     def take(
         self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[LoggedSection]
     ) -> None:
-        """Bring what was gathered to the record's clock; sections that began before its start belong to another."""
+        """Add rows, on the record's clock; sections that began before its start belong to another record."""
         self.answers = [AnswerRow.of(answer, start) for answer in answers]
         self.ledger = [LedgerRow.of(order, start) for order in ledger]
         entered = (logged for logged in sections if logged.entered >= start.boot_ns)
@@ -214,23 +214,17 @@ class Record:
         return str(self.verdict["verdict"]).startswith("EXACT")
 
     def to_json(self) -> str:
-        """A line a row, so that two records can be compared as text."""
+        """A line for each row, so that two records can be compared as text."""
         members = {"format": FORMAT, "version": VERSION, **asdict(self)}
         text = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in members.items())
         return f"{{\n{text}\n}}\n"
 
     def write(self, path: Path) -> None:
-        """Write it, and make the directory for it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.to_json(), encoding="utf-8")
+        write(path, self.to_json())
 
     @classmethod
     def read(cls, path: Path) -> Record:
-        """What `write` wrote.
-
-        Raises:
-            KeptError: the file cannot be read, is damaged, is no record, or a newer program's.
-        """
+        """The record in a file; raises KeptError where it is none, is damaged, or has another version."""
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise KeptError(f"{path} is no {FORMAT} of version {VERSION}")

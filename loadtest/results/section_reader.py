@@ -1,6 +1,6 @@
-"""What the instances recorded about their critical sections (``FLASHSALE_SECTION_LOG``), read while they write it.
+"""The section log of the instances (``FLASHSALE_SECTION_LOG``), read while they write it.
 
-The lines are those of the shop's app/telemetry/section_log.py.
+app/telemetry/section_log.py writes the lines.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from loadtest.results.answer import Token
 
 @dataclass
 class LoggedSection:
-    """One critical section, or as much of it as there is yet; times in nanoseconds of `loadtest.results.clock`.
+    """One critical section, as far as it is logged; times in nanoseconds of `loadtest.results.clock`.
 
     Attributes:
-        item: what was bought; of a cart, its items, separated by commas.
-        left: None while it lasts, and for ever where the process died inside.
+        item: the item bought; of a cart, its items, separated by commas.
+        left: None while it lasts, and where the process died inside.
         read, commit: when read and write were sent, None if they were not.
         outcome: None where nothing was decided.
         cause: "replayed", how the lock was lost, or the name of an error.
-        stock: what was left as the purchase saw it; of a cart, for each item.
+        stock: items left, as the purchase saw it; of a cart, for each item.
     """
 
     order: str
@@ -45,11 +45,11 @@ class LoggedSection:
 
 
 class SectionReader:
-    """Follows all files of a directory, from its making on; what stands in them already is skipped.
+    """Follows all files of a directory; what they have when it is made is skipped.
 
     Attributes:
-        sections: what was read so far, in each process in the order of entering.
-        full: whether a process has stopped recording because its file was full.
+        sections: those read so far, of each process in the order of entering.
+        full: whether a process stopped logging because its file was full.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -61,7 +61,7 @@ class SectionReader:
 
     @classmethod
     def from_environment(cls) -> SectionReader:
-        """Of the directory that ``FLASHSALE_SECTION_LOG`` names, if it names one."""
+        """The reader of the directory that ``FLASHSALE_SECTION_LOG`` names, if it is set."""
         name = os.environ.get("FLASHSALE_SECTION_LOG")
         return cls(Path(name) if name else None)
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """The number with its noun, which forms its plural with an s."""
+    """The number with its noun, whose plural ends in s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

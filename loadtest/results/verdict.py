@@ -1,6 +1,6 @@
 """The verdict on one rush: the ledger against the buyers' answers. Pure arithmetic, without network and without Locust.
 
-It is taken from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
+It comes from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
 however much was oversold. Selling too little is a failure as well, or a guard that refuses all buyers would be best.
 tests/data/verdicts.json holds this verdict to those of the shop and of the board's page.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from loadtest.results.answer import Answer, Outcome, Token
 
-NO_VERDICT = "disturbed by somebody else's purchases: no verdict"
+NO_VERDICT = "disturbed by other purchases: no verdict"
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,27 @@ class Order:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Order:
-        """An entry as it stands in Redis; what else it may tell is left out."""
+        """The order in an entry of Redis; other members are left out."""
         return cls(**{each.name: entry[each.name] for each in fields(cls)})
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rush comes to; all numbers count items or orders.
+    """The result of a rush; all numbers count items or orders.
 
     Attributes:
         sold: entries of the ledger.
         oversold: orders beyond the stock.
-        undersold: items that buyers wanted and did not get, or that vanished from the counter without an order.
+        undersold: items that buyers wanted and did not get, or that left the counter without an order.
         lost_updates: sales missing from the counter.
         duplicates: entries that repeat an order, or give a buyer a second one for a single click.
-        missing: buyers who were told "sold" and are not in the ledger.
+        missing: buyers with the answer "sold" that are not in the ledger.
         contradicted: orders whose buyer was told that nothing was bought.
-        in_doubt: orders whose buyer got no answer or an uncertain one; they are neither lost nor wrong.
+        in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
         gave_up: buyers whose guard ran out of time while they waited for the lock.
         busy: buyers for whom an instance had no room.
-        early: buyers who were sold an item before the opening.
-        strangers: orders of buyers outside the rush, for which no guard is to blame.
+        early: items sold before the opening.
+        strangers: orders of buyers from outside the rush; no guard is to blame.
     """
 
     sold: int
@@ -73,7 +73,7 @@ class Verdict:
 
     @property
     def exact(self) -> bool:
-        """Every item was sold once, to whom it was promised, and the counter agrees."""
+        """Every item was sold once, as its buyer was told, and the counter agrees."""
         return not self.strangers and not any(count for count, _ in self._flaws())
 
     @property
@@ -96,7 +96,7 @@ class Verdict:
         yield self.undersold, f"UNDERSOLD by {self.undersold}"
         yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
         yield self.busy if self.undersold else 0, f"busy: {self.busy}"
-        # Who oversells has lost updates: that is how it happens, and not a second finding.
+        # Lost updates are how a sale oversells, and not a second finding.
         yield (
             0 if self.oversold else self.lost_updates,
             f"{self.lost_updates} lost update{'s' if self.lost_updates > 1 else ''}",

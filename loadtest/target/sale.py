@@ -105,7 +105,7 @@ class Sale:
         found = self._read(whole=True)
         if self._generation not in (None, found.generation):
             raise SaleError(
-                "The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+                "The sale was reset during the rush; start again, and use this stack for nothing else meanwhile."
             )
         return [Order.of(json.loads(entry)) for entry in found.entries], found.left
 

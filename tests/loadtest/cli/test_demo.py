@@ -85,7 +85,7 @@ def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: lis
     (tmp_path / "reports").write_text("mine")
     done = finished(tmp_path, *words)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is no directory\n"
+    assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is not a directory\n"
 
 
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:

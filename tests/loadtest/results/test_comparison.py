@@ -112,7 +112,7 @@ def test_a_promise_is_kept_by_an_exact_sale_only(orders: int, kept: bool) -> Non
         ),
         (
             [a_run("none", "none", strangers=1), a_run(), a_run("etcd-batch", strangers=1)],
-            f"none, etcd-batch {NO_VERDICT}. Start again and let nobody else use this stack meanwhile.", "bad", 2,
+            f"none, etcd-batch {NO_VERDICT}. Start again, and use this stack for nothing else meanwhile.", "bad", 2,
         ),
     ],
 )  # fmt: skip

@@ -33,7 +33,7 @@ def test_latest_is_a_file_where_links_cannot_be(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda reports: reports.write_text("mine"), "it is no directory"),
+        (lambda reports: reports.write_text("mine"), "it is not a directory"),
         (lambda reports: reports.symlink_to("nowhere/reports"), "it is a link that leads nowhere"),
         (lambda reports: (reports.parent.rmdir(), reports.parent.write_text("mine")), "Not a directory"),
     ],

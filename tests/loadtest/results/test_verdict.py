@@ -137,7 +137,7 @@ def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
     ledger = [entry(0), Order("a", "anonymous"), Order("b", "anonymous")]
     verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
     assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
-    assert verdict.sentence == "disturbed by somebody else's purchases: no verdict"
+    assert verdict.sentence == "disturbed by other purchases: no verdict"
     assert not verdict.exact
 
 

@@ -252,7 +252,7 @@ def test_a_stranger_in_the_rush_leaves_no_verdict(stack: Stack, tmp_path: Path) 
     """No guard is blamed for a purchase from outside: the same words on the screen and in the file, exit code 2."""
     shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reduce?guard=redis-lua"))
-    words = "disturbed by somebody else's purchases: no verdict"
+    words = "disturbed by other purchases: no verdict"
     assert (rush.runs()["etcd"].verdict, rush.code) == (words, 2)
     assert rush.comparison
     assert f"{rush.comparison.sentence}\n" in rush.printed
@@ -265,7 +265,7 @@ def test_a_sale_that_is_reset_during_the_rush_is_not_judged(stack: Stack, tmp_pa
     shops = Shops(stack.urls)
     rush = disturbed(stack, tmp_path, lambda: shops.ask("POST", "/stock/reset", {}))
     assert the_error(rush) == (
-        "Error: The sale was reset during the rush; start again and let nobody else use this stack meanwhile."
+        "Error: The sale was reset during the rush; start again, and use this stack for nothing else meanwhile."
     )
 
 

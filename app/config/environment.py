@@ -6,8 +6,9 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import Field, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 T = TypeVar("T")
@@ -18,29 +19,35 @@ class SettingsError(ValueError):
     """Environment variables that cannot be used: one line for each says what was given and what to give instead."""
 
 
+def variable(parse: Callable[[str], T], default: D, *, is_secret: bool = False) -> Any:
+    """A field of a dataclass that `Reader.field` reads from the variable of the same name."""
+    return field(default=default, repr=not is_secret, metadata={"parse": parse})
+
+
 class Reader:
     """Reads variables and collects their problems."""
 
-    SECRET = frozenset({"REDIS_URL", "ADMIN_TOKEN"})
-
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._problems: list[str] = []
+        self._problems: dict[str, str] = {}
 
-    def __call__(self, name: str, parse: Callable[[str], T], default: D) -> T | D:
+    def field(self, each: Field[Any]) -> Any:
+        return self(each.name.upper(), each.metadata["parse"], each.default, is_secret=not each.repr)
+
+    def __call__(self, name: str, parse: Callable[[str], T], default: D, *, is_secret: bool = False) -> T | D:
         text = self._environment.get(f"FLASHSALE_{name}", "").strip()
         if not text:
             return default
         try:
             return parse(text)
         except ValueError as problem:
-            shown = "(not shown)" if name in self.SECRET else repr(text)
-            self._problems.append(f"FLASHSALE_{name} is {shown}: {problem}")
+            shown = "(not shown)" if is_secret else repr(text)
+            self._problems[name] = f"FLASHSALE_{name} is {shown}: {problem}"
             return default
 
     def raise_problems(self) -> None:
         if self._problems:
-            raise SettingsError("\n".join(self._problems))
+            raise SettingsError("\n".join(self._problems.values()))
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

@@ -5,24 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from app.config.environment import (
-    Reader,
-    SettingsError,
-    address,
-    choice,
-    endpoints,
-    host_names,
-    identifier,
-    is_loopback,
-    label,
-    redis_url,
-    seconds,
-    secret_file,
-    whole,
-)
+from app.config import environment as env
+from app.config.environment import Reader, SettingsError, variable, whole
 
 __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
@@ -50,29 +37,29 @@ class Settings:
         queue: requests that one worker process has in hand or waiting from which on purchases are answered ``busy``.
     """
 
-    etcd_endpoints: str = "127.0.0.1:2379"
-    redis_url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
-    host: str = "127.0.0.1"
-    port: int = 8080
-    names: tuple[str, ...] = ()
-    instance: str = "127.0.0.1:8080"
-    sale: str = "demo"
-    stock: int = 300
-    lease_ttl: int = 10
-    lock_timeout: float = 10.0
-    admin_token: str | None = field(default=None, repr=False)
-    threads: int = 256
-    queue: int = 2500
-    workers: int = 1
-    items: int = 1
-    shards: int = 4
-    section_log: Path | None = None
-    opener: str = "fenced"
+    etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
+    redis_url: str = variable(env.redis_url, "redis://127.0.0.1:6379/0", is_secret=True)
+    host: str = variable(env.address, "127.0.0.1")
+    port: int = variable(whole(1, 65535), 8080)
+    names: tuple[str, ...] = variable(env.host_names, ())
+    instance: str = variable(env.label, "127.0.0.1:8080")
+    sale: str = variable(env.identifier, "demo")
+    stock: int = variable(whole(0, MOST_ITEMS), 300)
+    lease_ttl: int = variable(whole(1, 3600), 10)
+    lock_timeout: float = variable(env.seconds, 10.0)
+    admin_token: str | None = variable(str, None, is_secret=True)
+    threads: int = variable(whole(1, 1024), 256)
+    queue: int = variable(whole(1, MOST_ITEMS), 2500)
+    workers: int = variable(whole(1, 64), 1)
+    items: int = variable(whole(1, MOST_KINDS), 1)
+    shards: int = variable(whole(1, MOST_SHARDS), 4)
+    section_log: Path | None = variable(Path, None)  # noqa: RUF009
+    opener: str = variable(env.choice("fenced", "unfenced"), "fenced")
 
     @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the instance."""
-        return is_loopback(self.host)
+        return env.is_loopback(self.host)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -82,28 +69,12 @@ class Settings:
             SettingsError: at least one variable cannot be used.
         """
         read = Reader(environment)
-        host = read("HOST", address, cls.host)
-        port = read("PORT", whole(1, 65535), cls.port)
-        home = socket.gethostname() if host in EVERY_ADDRESS else host
-        settings = cls(
-            etcd_endpoints=read("ETCD_ENDPOINTS", endpoints, cls.etcd_endpoints),
-            redis_url=read("REDIS_URL", redis_url, cls.redis_url),
-            host=host,
-            port=port,
-            names=read("NAMES", host_names, ()),
-            instance=read("INSTANCE", label, f"{home}:{port}"[-64:]),
-            sale=read("SALE", identifier, cls.sale),
-            stock=read("STOCK", whole(0, MOST_ITEMS), cls.stock),
-            lease_ttl=read("LEASE_TTL", whole(1, 3600), cls.lease_ttl),
-            lock_timeout=read("LOCK_TIMEOUT", seconds, cls.lock_timeout),
-            admin_token=read("ADMIN_TOKEN", str, None) or read("ADMIN_TOKEN_FILE", secret_file, None),
-            threads=read("THREADS", whole(1, 1024), cls.threads),
-            queue=read("QUEUE", whole(1, MOST_ITEMS), cls.queue),
-            workers=read("WORKERS", whole(1, 64), cls.workers),
-            items=read("ITEMS", whole(1, MOST_KINDS), cls.items),
-            shards=read("SHARDS", whole(1, MOST_SHARDS), cls.shards),
-            section_log=read("SECTION_LOG", Path, None),
-            opener=read("OPENER", choice("fenced", "unfenced"), cls.opener),
+        settings = cls(**{each.name: read.field(each) for each in fields(cls)})
+        home = socket.gethostname() if settings.host in EVERY_ADDRESS else settings.host
+        settings = replace(
+            settings,
+            instance=read("INSTANCE", env.label, f"{home}:{settings.port}"[-64:]),
+            admin_token=settings.admin_token or read("ADMIN_TOKEN_FILE", env.secret_file, None),
         )
         read.raise_problems()
         return settings

@@ -1,4 +1,4 @@
-// What can be done from here. The board refuses requests of any other page.
+// The controls. The board refuses requests of any other page.
 
 import { $, duration, el, plural, say } from "./dom.js";
 
@@ -25,7 +25,7 @@ export class Controls {
     this.#foresee();
   }
 
-  // What the think time comes to, before the buyers wait for it.
+  // How long the sales will take with this think time.
   #foresee() {
     const { hold_ms, stock, buyers } = $("rush-form").elements;
     const [hold, sales, patience] = [hold_ms.value, Math.min(stock.value, buyers.value), this.#setup.lock_timeout_s];
@@ -36,7 +36,7 @@ export class Controls {
     $("foreseen").dataset.late = fit < sales;
   }
 
-  // What can be done to an instance, if anything can.
+  // The actions on instances, if this board has them.
   get act() {
     return this.#setup?.can_freeze ? (action, instance) => this.#send("instance", { action, instance }) : null;
   }
@@ -61,22 +61,14 @@ export class Controls {
     const headers = { "Content-Type": "application/json" };
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
     say($("said"), "…");
-    try {
-      const response = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) });
-      const answer = await response.json();
-      say($("said"), answer.done ?? answer.detail);
-      $("said").dataset.ok = response.ok;
-    } catch {
-      say($("said"), "The board does not answer.");
-      $("said").dataset.ok = false;
-    }
-    if ($("said").dataset.ok === "false" && $("controls").hidden) $("toggle-controls").click();
+    const [text, ok] = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
+      .then(async (response) => [await response.json(), response.ok])
+      .then(([answer, ok]) => [answer.done ?? answer.detail, ok], () => ["The board does not answer.", false]);
+    say($("said"), text);
+    $("said").dataset.ok = ok;
+    if (!ok && $("controls").hidden) $("toggle-controls").click();
   }
 }
 
 // A button can be pressed unless there is a reason against it.
-function offer(id, reason) {
-  const button = $(id);
-  button.disabled = Boolean(reason);
-  button.title = reason;
-}
+const offer = (id, reason) => Object.assign($(id), { disabled: Boolean(reason), title: reason });

@@ -1,4 +1,4 @@
-// The few helpers that everything drawn here uses. Text goes in as text, never as markup.
+// Helpers of all panels. Text goes in as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const whole = new Intl.NumberFormat("en");
@@ -23,19 +23,17 @@ export function setAll(node, attributes) {
   }
 }
 
-// Changing nothing must cost nothing: several times a second most texts stay as they are.
+// Most texts stay the same several times a second, so only a change touches the page.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// The size of the text, on which drawings depend as well.
+// The size of the text, by which drawings are scaled.
 export const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-let pen = null;
-
-// How wide a small text is drawn, in pixels.
+// The width of a small text in pixels.
 export function textWidth(text) {
-  pen ??= document.createElement("canvas").getContext("2d");
+  const pen = (textWidth.pen ??= document.createElement("canvas").getContext("2d"));
   pen.font = `${0.9 * rem()}px ${getComputedStyle(document.body).fontFamily}`;
   return pen.measureText(text).width;
 }
@@ -52,14 +50,14 @@ export function duration(ms) {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-// How many of them have each key.
+// The number of items with each key.
 export function countBy(items, keyOf) {
   const counts = {};
   for (const item of items) counts[keyOf(item)] = (counts[keyOf(item)] ?? 0) + 1;
   return counts;
 }
 
-// One element for each key, in order, kept as long as its key is: so that the keyboard's focus stays where it is.
+// One element for each key, in order, kept as long as its key, so that the keyboard's focus stays.
 export function keyed(parent, items, keyOf, make, update) {
   const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));
   items.forEach((item, index) => {

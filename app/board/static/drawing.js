@@ -1,14 +1,14 @@
-// What the timeline consists of, as SVG: lanes, bars, shades where several were inside, events, and the axis of time.
+// The parts of the timeline as SVG: lanes, bars, shades where several were inside, events, and the axis of time.
 
 import { count, rem, svgEl, textWidth } from "./dom.js";
 
 const MOST_EVENT_ROWS = 3;
 export const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6];
 
-// `place` is where everything goes: { bars, lanes, steps, most, events, x, from, to, left, width, top, bottom, line }.
+// `place` has { bars, lanes, steps, most, events, x, from, to, left, width, top, bottom, line }.
 export function draw(place) {
   placeLanes(place);
-  // Names last: no line crosses them out.
+  // Names last, or lines would cross them.
   return [...shades(place), ...axis(place), ...levels(place), ...bars(place), ...drawEvents(place), ...lanes(place)];
 }
 
@@ -22,7 +22,7 @@ function label(name, x, y, text) {
   return node;
 }
 
-// Names stand left of the lanes, or where there is no room for them, on top.
+// Names stand left of the lanes, or on top if the page is narrow.
 function placeLanes({ lanes, left, top, bottom, line }) {
   const height = (bottom - top) / Math.max(lanes.length, 1);
   const title = left ? 0.3 * line : line;
@@ -47,7 +47,7 @@ function shades({ steps, x, from, to, top, bottom }) {
   return path("band", several.map(([begin, end]) => box(x(begin), top, Math.max(x(end) - x(begin), 0.6), bottom - top)).join(""));
 }
 
-// How many were inside at once, as steps above the lanes; what is more than one stands out.
+// The number inside at once, as steps above the lanes; more than one stands out.
 function levels({ steps, most, x, from, to, left, top, line }) {
   const inside = steps.filter(([time]) => time >= from && time <= to);
   const area = (least, largest) => {
@@ -98,7 +98,7 @@ function axis({ bars, events, x, from, to, left, width, top, bottom, line }) {
   return shapes;
 }
 
-// Each text in the first row that has room for it; { rows, marks }, where a mark in no row has a line alone.
+// Each text in the first row that has room for it; { rows, marks }. A mark without a row has only a line.
 export function packEvents(events, x, width) {
   const gap = 0.4 * rem();
   const ends = [];
@@ -122,7 +122,7 @@ function shortened(text, width) {
   return `${text.slice(0, length)}…`;
 }
 
-// What was done to the sale: a line where it happened, and its text below the lanes.
+// An event is a line at its time, and a text below the lanes.
 function drawEvents({ events, top, bottom, line }) {
   const drawn = events.marks.map(({ at, text, begin, row }) => {
     const shown = row < MOST_EVENT_ROWS;
@@ -132,6 +132,6 @@ function drawEvents({ events, top, bottom, line }) {
     if (!shown) rule.append(title);
     return { rule, title: shown ? [title] : [] };
   });
-  // Texts last: none is crossed out by another's line.
+  // Texts last, or lines would cross them.
   return [...drawn.map(({ rule }) => rule), ...drawn.flatMap(({ title }) => title)];
 }

@@ -1,7 +1,7 @@
-// The board's stream of events, kept as one model. Reconnects by itself, also where a browser would give up.
+// The board's stream of events, kept as one model. Reconnects by itself, also if the browser would not.
 
 const RETRY_MS = 1000;
-const SILENT_MS = 7000; // the board says something every five seconds at least
+const SILENT_MS = 7000; // the board sends at least every five seconds
 
 export class Live {
   #source = null;

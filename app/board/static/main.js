@@ -16,8 +16,8 @@ const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail:
 const rate = new Rate($("rate"), $("rate-note"));
 const liveRegion = new LiveRegion();
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
-let recorded = null; // what is open instead of the live sale
-let at = 0; // milliseconds of it
+let recorded = null; // the record that is open instead of the live sale
+let at = 0; // the time in it, in milliseconds
 let playing = 0;
 let asked = 0;
 
@@ -27,7 +27,7 @@ function showSoon() {
   asked = requestAnimationFrame(() => show(recorded ? recordedView() : liveView(live.model)));
 }
 
-// A run that the board has kept stands among the others that it has kept.
+// A run that the board has kept is shown among its other runs.
 function recordedView() {
   const view = { ...recorded.at(at), begin: recorded.begin, end: recorded.end };
   if (!live.model || !recorded.kept) return view;
@@ -42,7 +42,7 @@ function liveView(model) {
   return { ...model, live: true, guard, runs: inOrder(runs), over: sale?.over, sold: sale?.by_instance, events: [], answers: [] };
 }
 
-// As the shop lists its guards, so that a row stays where it is.
+// In the shop's order of guards, so that a row keeps its place.
 let order = [];
 const inOrder = (runs) => runs.sort((a, b) => order.indexOf(a.guard) - order.indexOf(b.guard));
 
@@ -62,7 +62,7 @@ function show(view) {
   liveRegion.show(view);
 }
 
-// What was ordered, as everything in this panel; what the counter says stands beside the verdict.
+// This panel counts orders; the counter is shown beside the verdict.
 function stockNote({ initial, orders }, each) {
   const sold = orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`;
   return each > 1 ? `${sold}; one square is ${each} items` : sold;
@@ -125,7 +125,7 @@ function seek(ms) {
   showSoon();
 }
 
-// A run that took a second is shown in ten, a long one as long as it took but at most in thirty.
+// A short run is played in ten seconds, a long one in its own time but at most in thirty.
 function play(on) {
   clearInterval(playing);
   playing = 0;
@@ -151,13 +151,7 @@ function toggle(name, on = $(name).hidden) {
 
 const askSetup = async () => (await fetch("/setup")).json();
 
-function setUp(setup) {
-  order = setup.guards.map((guard) => guard.name);
-  controls.setUp(setup);
-  showReports(setup);
-}
-
-// The list begins with no choice, so that each of it can be chosen, also once more.
+// The list begins with no choice, so that each record can be chosen again.
 function showReports({ reports }) {
   const option = (value, textContent = value) => el("option", { value, textContent });
   $("kept").hidden = !reports.length;
@@ -165,12 +159,12 @@ function showReports({ reports }) {
 }
 
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
-// Runs are recorded while the page is open; a list that is old is better than none.
+// Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
 const openFile = async (file) => file && openText(await file.text(), file.name);
 $("file").addEventListener("change", ({ target }) => {
   openFile(target.files[0]);
-  target.value = ""; // the same file once more is a choice as well
+  target.value = ""; // or the same file could not be chosen again
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openAddress(`/records/${target.value}`));
 $("scrub").addEventListener("input", ({ target }) => {
@@ -187,5 +181,11 @@ addEventListener("drop", (event) => {
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);
 
-askSetup().then(setUp).catch(() => say($("said"), "The board does not answer."));
+askSetup()
+  .then((setup) => {
+    order = setup.guards.map((guard) => guard.name);
+    controls.setUp(setup);
+    showReports(setup);
+  })
+  .catch(() => say($("said"), "The board does not answer."));
 live.start();

@@ -1,6 +1,6 @@
-// Which critical sections were open at the same time.
+// Critical sections that were open at the same time.
 
-// Sections as { begin, end, index, ... } in the order of their beginning, each with a lane and a row in it.
+// Sections as { begin, end, ... } in the order of their beginning, each with a lane and a row in it.
 export function layOut(view) {
   const now = view.now_ms ?? 0;
   const pids = new Map(view.instances.map((each) => [each.name, each]));
@@ -25,7 +25,7 @@ export function layOut(view) {
   return { bars, lanes: [...lanes.values()].sort((a, b) => (a.name + a.pid < b.name + b.pid ? -1 : 1)) };
 }
 
-// A section of a process that is gone will never end; of a frozen one it may.
+// A section of a process that is gone never ends; one of a frozen process may.
 function isDead(section, instance, live) {
   if (section.inside) return false;
   if (!live) return true;
@@ -33,11 +33,11 @@ function isDead(section, instance, live) {
   return instance.state === "down" || (instance.pids.length > 0 && !instance.pids.includes(section.pid));
 }
 
-// What sections of one hold have in common: they do not count as two.
+// Sections of one hold do not count as two.
 const holdOf = ({ instance, pid, token, order }) => [instance, pid, token == null ? order : JSON.stringify(token)].join();
 const itemsOf = ({ item }) => (item ?? "1").split(",");
 
-// How many were inside at once, as steps of [time, number]; marks every bar that was not alone. The rule of
+// The number inside at once, as steps of [time, number]; marks every bar that was not alone. The rule of
 // loadtest/results/overlaps.py; both are held to tests/data/overlaps.json. `bars` are in the order of entering.
 export function sweep(bars) {
   let inside = [];
@@ -54,7 +54,7 @@ export function sweep(bars) {
   return { steps, most: steps.reduce((most, [, level]) => Math.max(most, level), 0), overlapping: bars.filter((bar) => bar.together > 0).length };
 }
 
-// The holds that are inside for the same item, most of all items.
+// The number of holds that are inside for the same item, at its maximum over all items.
 function stepsOf(bars) {
   const changes = bars.filter((bar) => bar.end > bar.begin || bar.open).flatMap((bar) => [[bar.begin, 1, bar], [bar.end, -1, bar]]);
   changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);

@@ -1,13 +1,13 @@
-// Verdict, runs, queue and instances: everything that is text.
+// The panels of text: verdict, runs, queue and instances.
 
 import { $, count, countBy, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
 import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
-const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are told as they are
+const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
 const LISTEN_MS = 4000;
 const WAITERS = 6;
-const FEW_RUNS = 3; // that many rows may be large
-const MANY_RUNS = 6; // from here on they take room from the queue
+const FEW_RUNS = 3; // up to which rows are large
+const MANY_RUNS = 6; // from which on they take room from the queue
 
 export function showVerdict(view) {
   const { tone, word, lead } = headline(view);
@@ -109,7 +109,7 @@ export function showQueue(view) {
   say($("more"), further.join("; "));
 }
 
-// Which of the four colours an instance has; none if it is not one of this sale's.
+// The colour of an instance, of four; none for an instance that is not of this sale.
 const colour = (instances, name) => instances.findIndex((each) => each.name === name) % 4;
 
 // Names without what they all begin with: instance-8080 and instance-8090 are 8080 and 8090.
@@ -120,7 +120,7 @@ function shortener(names) {
   return (name) => name.split("-").slice(same).join("-") || name;
 }
 
-// `act(action, instance)` where the stack obeys this board.
+// `act(action, instance)` if the board can control the stack.
 export function showInstances(view, act) {
   const sold = view.sold ?? countBy(view.orders, (order) => order.instance);
   const known = new Set(view.instances.map((each) => each.name));
@@ -128,7 +128,7 @@ export function showInstances(view, act) {
   const rows = [...view.instances, ...strangers];
   const most = Math.max(...Object.values(sold), 1);
   keyed($("instances"), rows, (each) => each.name, instanceRow, (row, each, index) => {
-    row.act = act; // which is known later than the first rows are drawn
+    row.act = act; // known only after the first rows are drawn
     row.dataset.state = each.state;
     row.dataset.instance = each.name;
     const [name, bar, hand, actions] = row.children;
@@ -160,7 +160,7 @@ function instanceRow() {
   return row;
 }
 
-// Read aloud when the verdict changes its kind, and otherwise not more often than people can listen.
+// Screen readers speak when the verdict changes its kind, and otherwise not more often than people can follow.
 export class LiveRegion {
   #said = 0;
   #kind = "";

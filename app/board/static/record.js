@@ -1,4 +1,4 @@
-// A recorded run, and how it stood at any moment of it. Needs no server.
+// A recorded run, and its state at any moment. Needs no server.
 
 import { verdictOf } from "./verdict.js";
 
@@ -37,7 +37,7 @@ class Recorded {
     this.instances = [...names].sort().map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
     this.end = times.reduce((a, b) => Math.max(a, b), 1);
     const first = [...this.sections.map((section) => section.entered_ms), ...this.ledger.map((order) => order.at_ms)];
-    // The buyers come first, and that is not worth watching.
+    // Before the first section buyers only connect.
     this.begin = Math.max(0, first.reduce((a, b) => Math.min(a, b), this.end) - this.end * 0.02);
   }
 
@@ -47,7 +47,7 @@ class Recorded {
     const orders = this.ledger.filter((order) => order.at_ms <= ms);
     const initial = this.data.stock;
     const sale = { initial, orders: orders.length, ...this.#counted(over, sample), gave_up: over ? this.data.verdict.outcomes?.lock_timeout ?? this.data.verdict.gave_up : 0, busy: over ? this.data.verdict.outcomes?.busy ?? this.data.verdict.busy : 0 };
-    // Where the counter is not known, the ledger alone can tell.
+    // If the counter is unknown, the ledger decides.
     const sampled = sale.stock != null && orders.length <= initial;
     sale.verdict = over ? this.data.verdict.verdict : verdictOf({ initial, ...(sampled ? { stock: sale.stock, orders: sale.lost_updates + initial - sale.stock } : { orders: orders.length }) });
     const sections = this.sections.filter((section) => section.entered_ms <= ms);
@@ -69,7 +69,7 @@ class Recorded {
     };
   }
 
-  // What the counter said; it is known where it was sampled, together with the ledger of the same moment.
+  // The counter, if it was sampled, with the ledger of the same moment.
   #counted(over, sample) {
     const { stock, orders } = over ? { stock: this.data.verdict.stock_left, orders: this.data.verdict.orders } : (sample ?? {});
     return stock == null || orders == null ? { stock: null, lost_updates: null } : { stock, lost_updates: orders + stock - this.data.stock };

@@ -1,9 +1,9 @@
-// The stock as small items that empty column by column; what is sold beyond it grows past its end.
+// The stock as squares that empty column by column; sales beyond the stock grow past its end.
 
 import { count, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
 
 const MOST_CELLS = 1500;
-const ROOM = 2 / 3; // kept free past the end, so that the picture stands still while it is oversold
+const ROOM = 2 / 3; // of the stock, kept free past its end, so that nothing moves while it is oversold
 const GAP = 0.2;
 
 export class Stock {

@@ -1,4 +1,4 @@
-// A lane for each worker process, a bar for each critical section; where two were inside at once, it is shaded.
+// A lane for each worker process, a bar for each critical section, a shade where two were inside at once.
 
 import { count, countBy, duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
 import { draw, packEvents, rectOf, TICKS } from "./drawing.js";
@@ -7,7 +7,7 @@ import { toneOf } from "./verdict.js";
 
 const MOST_BARS = 6000;
 const MOST_ZOOM = 1024;
-const NARROW = 34; // times the size of the text: names stand above the lanes, not beside them
+const NARROW = 34; // times the size of the text: up to this width names stand above the lanes
 const HINT = "Point at a bar, or use the arrow keys, for buyer, token and time.";
 
 export class Timeline {
@@ -55,14 +55,14 @@ export class Timeline {
     const top = 2 * line; // above it: how many at once
     const bottom = height - (1.3 + events.rows) * line;
     this.#place = { bars, lanes, ...found, events, x, from, to, left, width, top, bottom, line };
-    // Overlaps are what went wrong where too much was sold; a guard that is exact without excluding others may have them.
+    // A guard that is exact without excluding others may have overlaps: they are shaded as a fault only if too much was sold.
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
     this.layer.replaceChildren(...(bars.length ? draw(this.#place) : []));
     this.#note(view, bars, found);
     this.#mark();
   }
 
-  // The time that is shown. While the run goes on, it grows in steps, so that the bars stand still in between.
+  // The time that is shown. In a live run it grows in steps, and the bars stand still in between.
   #window(bars, live) {
     if (!bars.length) return [0, 1];
     const begin = bars[0].begin;
@@ -132,7 +132,7 @@ export class Timeline {
   }
 }
 
-// Why there are more sections than sales, if there are.
+// The outcomes of sections, if not all of them sold.
 function kinds(bars) {
   const ended = bars.filter(({ section }) => section.left_ms != null);
   const counts = countBy(ended, ({ section }) => (section.cause === "replayed" ? "replayed" : (section.outcome ?? "undecided").replaceAll("_", " ")));

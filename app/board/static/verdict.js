@@ -1,4 +1,4 @@
-// What a sale comes to, in the words that the shop and the terminal use.
+// The verdict of a sale, in the words of the shop and the terminal.
 
 import { count, plural } from "./dom.js";
 
@@ -29,7 +29,7 @@ export function toneOf(verdict) {
   return verdict.startsWith("EXACT") ? "exact" : "lost";
 }
 
-// "EXACT" is not yet the last word while items are left and buyers may come.
+// "EXACT" is not final while items are left and buyers may come.
 export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);
 
 function beforeTheFirst({ initial }, opening) {
@@ -67,7 +67,7 @@ export function headline(view) {
   return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
 }
 
-// The same once more for those who listen: the verdict, the holder, how many wait, what is unavailable.
+// The page in words, for screen readers: the verdict, the holder, the number of waiters, what is unavailable.
 export function inWords(view) {
   const { word, lead } = headline(view);
   const parts = [`${word}. ${lead}`];

@@ -1,4 +1,4 @@
-"""The rush: 500 buyers come to a barrier, it opens, and each clicks exactly once. Then the ledger tells what happened.
+"""The rush: 500 buyers come to a barrier, it opens, and each clicks exactly once. Then the ledger is judged.
 
     locust                              no lock against the etcd mutex, on a running stack (make up)
     locust --guards none etcd redis-lua --stock 100 --users 200 --hold-ms 5
@@ -33,7 +33,7 @@ hooks = LocustHooks(events, buyer_pool)
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def add_options(parser: Any) -> None:
-    """What Locust's own --users and --host do not say; the form in its page has these fields too."""
+    """The options of a rush besides Locust's --users and --host; its page has them as fields."""
     parser.add_argument(
         "--guards", nargs="+", choices=GUARDS, default=DEFAULT_GUARDS, is_multiple=True, help="Each has its own rush"
     )
@@ -44,7 +44,7 @@ def add_options(parser: Any) -> None:
 
 
 class Buyer(FastHttpUser):
-    """A buyer of one item, who clicks once when the sale opens."""
+    """A buyer of one item, with one click when the sale opens."""
 
     host = "http://127.0.0.1:8080,http://127.0.0.1:8090"
     network_timeout = CLICK_TIMEOUT_S
@@ -59,7 +59,7 @@ class Buyer(FastHttpUser):
 
     @task
     def buy(self) -> None:
-        """One round: come, wait for everyone, click, and bring the answer home."""
+        """One round: connect, wait for everyone, click, and report the answer."""
         round = self.slot.rounds.get()
         self.connect()
         buyer_pool.wait_for_everyone(round, self.slot.buyer)
@@ -67,12 +67,12 @@ class Buyer(FastHttpUser):
         buyer_pool.report(round, self.shop(round))
 
     def connect(self) -> None:
-        """Open the connection before the burst, so that the burst is clicks alone; not part of the statistics."""
+        """Open the connection, outside the statistics, so that the burst has clicks alone."""
         with suppress(*FAILURE_EXCEPTIONS):
             self.client.client.urlopen(f"{self.host}/livez").read()
 
     def shop(self, round: Round) -> Answer:
-        """Click; and if the sale is not open yet, again when the shop says."""
+        """Click; if the sale is not open yet, click again when the shop says."""
         until = time.time() + CLICK_TIMEOUT_S
         answer, retry_after_s = self.click(round)
         while answer.outcome is Outcome.NOT_OPEN and time.time() + retry_after_s < until:
@@ -81,7 +81,7 @@ class Buyer(FastHttpUser):
         return answer
 
     def click(self, round: Round) -> tuple[Answer, int]:
-        """Buy one item; the statistics name what came of it. Also the seconds after which to come back."""
+        """Buy one item: the answer, also counted by Locust, and the seconds after which to retry."""
         sent = time.time()
         with self.client.post(round.path(self.slot.buyer), catch_response=True) as response:
             times = {"sent": sent, "received": time.time()}

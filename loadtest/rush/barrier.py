@@ -1,8 +1,8 @@
-"""The buyers of one Locust process, and the barrier that makes of their clicks one burst.
+"""The buyers of one Locust process, and the barrier that turns their clicks into one burst.
 
-A rush has rounds, one for each guard. The master announces a round; every buyer connects and comes to the barrier; when
-all buyers of all processes are there, the master opens it. Nothing is left over for the next round or the next test:
-every round has its own gate.
+A rush has a round for each guard. The master announces a round; every buyer connects and comes to the barrier; when
+all buyers of all processes are there, the master opens it. Every round has its own gate, so nothing is left over for
+the next round or the next test.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from gevent.queue import SimpleQueue
 
 from loadtest.results.answer import Answer
 
-# Enough that progress can be seen, few enough that telling it costs nothing.
-_BATCH = 25
-LEADS_S = (math.inf, 0.2, 0.0)  # buyers who click early, too early and on time
+_BATCH = 25  # answers in a message: progress is visible, and messages cost nothing
+LEADS_S = (math.inf, 0.2, 0.0)  # of buyers that click early, too early and on time
 
 
 @dataclass(eq=False)
@@ -30,8 +29,8 @@ class Round:
 
     Attributes:
         number: rises with every round of a test.
-        expected: buyers of this process that take part; a buyer that comes before the burst still does.
-        unannounced: buyers that have arrived and that the master was not told of.
+        expected: buyers of this process that take part, those included that come before the burst.
+        unannounced: buyers that arrived and that the master was not told of.
         gate: the barrier; open from the burst on.
         opens_at: when a scheduled sale opens, in seconds since the epoch; 0.0: it is open.
     """
@@ -48,7 +47,6 @@ class Round:
     opens_at: float = 0.0
 
     def path(self, buyer: str) -> str:
-        """What the buyer posts to."""
         return "/stock/reduce?" + urlencode({"guard": self.guard, "hold_ms": self.hold_ms, "buyer": buyer})
 
 
@@ -56,7 +54,7 @@ class Round:
 class Slot:
     """A buyer's slot in the pool: a name, an instance to buy from, and the rounds to come.
 
-    Before a scheduled opening the buyer comes `lead_s` seconds before the time.
+    Of a scheduled sale, the buyer clicks `lead_s` seconds before the opening.
     """
 
     buyer: str
@@ -65,12 +63,12 @@ class Slot:
     rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
 
     def patience_s(self, round: Round, now: float) -> float:
-        """Seconds until the buyer clicks, if it is `now`."""
+        """Seconds from `now` until the buyer clicks."""
         return max(round.opens_at - self.lead_s - now, 0.0)
 
 
 class BuyerPool:
-    """All buyers of this process. `runner` is Locust's; the messages go to its master, which may be itself."""
+    """The buyers of this process. `runner` is Locust's; messages go to its master, which may be itself."""
 
     def __init__(self) -> None:
         self._runner: Any = None
@@ -88,7 +86,7 @@ class BuyerPool:
     def reset(self) -> None:
         """Forget the buyers of the last test.
 
-        The next ones have other names: purchases of a test that was stopped may still be under way in the shops.
+        The next have other names: purchases of a test that was stopped may still be under way in the shops.
         """
         self._slots.clear()
         self._test = secrets.token_hex(2)
@@ -96,7 +94,7 @@ class BuyerPool:
         self._round = None
 
     def add(self, hosts: Sequence[str]) -> Slot:
-        """A slot for one more buyer; they take the hosts in turn."""
+        """A slot for another buyer; buyers take the hosts in turn."""
         name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
         slot = Slot(name, hosts[self._added % len(hosts)], LEADS_S[self._added % len(LEADS_S)])
         self._added += 1
@@ -106,7 +104,7 @@ class BuyerPool:
         return slot
 
     def remove(self, slot: Slot) -> None:
-        """The buyer takes part in no further round."""
+        """Invite the buyer to no further round."""
         self._slots.discard(slot)
 
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
@@ -124,7 +122,7 @@ class BuyerPool:
             self._round.gate.set()
 
     def wait_for_everyone(self, round: Round, buyer: str) -> None:
-        """The barrier: returns for all buyers at once."""
+        """Wait at the barrier; returns for all buyers at once."""
         round.arrived += 1
         round.unannounced.append(buyer)
         if round.arrived == round.expected:

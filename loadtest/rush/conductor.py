@@ -1,7 +1,7 @@
 """The rush, as Locust's master conducts it: a round for each guard, then the comparison.
 
-A round: wait until the shops have done with whatever was before, let the buyers come to the barrier, reset the stock,
-open the barrier, wait for every answer, read the ledger, judge.
+A round: wait until the shops are idle, let the buyers come to the barrier, reset the stock, open the barrier, wait for
+every answer, read the ledger, judge.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ from loadtest.target.shops import SaleError
 LONGEST_HOLD_MS = 60_000  # the shop's
 LONGEST_OPENS_IN_S = 30  # or early buyers run out of patience
 ARRIVAL_TIMEOUT_S = 30.0
-LOOK_S = 0.2  # not more often: looking takes time from the buyers, who may be in this process
-# The buyers themselves give up after CLICK_TIMEOUT_S; what is not there by then went down with its worker.
-CLICK_TIMEOUT_S = 60.0
-LOST_AFTER_S = 15  # a worker that was silent for so long is gone; one on a busy machine may be late by some seconds
+LOOK_S = 0.2  # not less: looking takes time from the buyers, which may be in this process
+CLICK_TIMEOUT_S = 60.0  # of a buyer; an answer that is later went down with its Locust worker
+LOST_AFTER_S = 15  # without a heartbeat, a Locust worker is down; on a busy machine it may be late by some seconds
 ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # twice: before a scheduled opening, and for the last click
 
 logger = logging.getLogger(__name__)
 
 
 class ProgressListener:
-    """Is told how the rush goes; a subclass overrides what it needs."""
+    """Is told of the progress of a rush; a subclass overrides what it needs."""
 
     def waits(self, why: str) -> None: ...
 
@@ -55,7 +54,7 @@ class ProgressListener:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be compared; of `hosts`, those that are `trusted` may be told the admin token.
+    """What to compare; only `trusted` hosts may be told the admin token.
 
     With `opens_in_s` each sale is scheduled, and a leader opens it.
     """
@@ -68,22 +67,22 @@ class Plan:
     opens_in_s: int = 0
 
     def check(self) -> None:
-        """Refuse what no shop could do; raises SaleError."""
+        """Raise SaleError for a number that no shop takes."""
         if self.stock < 0:
             raise SaleError(f"--stock is {self.stock}: give a number from 0.")
-        if not 0 <= self.hold_ms <= LONGEST_HOLD_MS:
-            raise SaleError(f"--hold-ms is {self.hold_ms}: give a number from 0 to {LONGEST_HOLD_MS}.")
-        if not 0 <= self.opens_in_s <= LONGEST_OPENS_IN_S:
-            raise SaleError(f"--opens-in is {self.opens_in_s}: give a number from 0 to {LONGEST_OPENS_IN_S}.")
+        limits = (("--hold-ms", self.hold_ms, LONGEST_HOLD_MS), ("--opens-in", self.opens_in_s, LONGEST_OPENS_IN_S))
+        for option, given, most in limits:
+            if not 0 <= given <= most:
+                raise SaleError(f"{option} is {given}: give a number from 0 to {most}.")
 
 
 class Conductor:
     """Conducts the rounds of a test. `runner` is Locust's local or master runner.
 
     Attributes:
-        comparison: the last test, or as much as there is yet of the one that runs.
-        records: one for each run of it.
-        notice: one line on why nothing happens: what it waits for, or why there is no comparison.
+        comparison: that of the last test, or of the running one as far as it is.
+        records: one for each of its runs.
+        notice: one line: what the rush waits for, or why there is no comparison.
     """
 
     def __init__(self, runner: Any, listener: ProgressListener) -> None:
@@ -93,7 +92,7 @@ class Conductor:
         self.records: list[Record] = []
         self.notice = ""
         self._number = 0
-        self._workers: dict[str, str] = {}  # of each buyer that came to the barrier, the Locust worker it is in
+        self._workers: dict[str, str] = {}  # the Locust worker of each buyer at the barrier
         self._answers: list[Answer] = []
         self._changed = Event()
         runner.register_message("arrived", self._on_arrived)
@@ -101,7 +100,7 @@ class Conductor:
 
     @property
     def verdicts(self) -> list[Run]:
-        """The runs of `comparison`, as many as there are yet."""
+        """The runs of `comparison` so far."""
         return self.comparison.runs if self.comparison else []
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
@@ -156,7 +155,7 @@ class Conductor:
         return run
 
     def _let_others_end(self, sale: Sale) -> None:
-        """What is under way in the shops, as of a rush that was stopped, would sell from this round's stock."""
+        """Purchases under way, as of a rush that was stopped, would sell from this round's stock."""
         try:
             sale.shops.wait_until_idle(self._wait_for_others)
         finally:
@@ -177,7 +176,7 @@ class Conductor:
             raise SaleError(f"Only {came} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
     def _burst(self, buyers: int, opens_at: float) -> list[Answer]:
-        """One click of every buyer, all at once, and its answer; of a scheduled sale, the last answer."""
+        """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
         self._runner.send_message("open", {"number": self._number, "opens_at": opens_at})
         clicked = time.time()
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, ANSWERS_TIMEOUT_S):
@@ -192,7 +191,7 @@ class Conductor:
         return self._answers
 
     def _observe(self, sale: Sale, start: Start, samples: list[Sample]) -> None:
-        """Look at the sale now and then, until killed."""
+        """Sample the sale until killed."""
         while True:
             gevent.sleep(LOOK_S)
             at_ms, snapshot = start.elapsed_ms(), sale.snapshot()
@@ -201,7 +200,7 @@ class Conductor:
             self._listener.observed(snapshot)
 
     def _lost(self) -> set[str]:
-        """Buyers without an answer whose Locust worker went down, as with its machine: what they bought is in doubt."""
+        """Buyers without an answer whose Locust worker went down; their purchases are in doubt."""
         workers = getattr(self._runner, "clients", None)
         if workers is None:  # the buyers are in this process
             return set()

@@ -1,4 +1,4 @@
-"""Where Locust's events meet the rush: when a test begins, when its buyers are there, when it ends."""
+"""The rush as a Locust test: what happens at its events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LocustHooks:
     def __init__(self, events: Any, buyer_pool: BuyerPool) -> None:
         self._pool = buyer_pool
         self._environment: Any = None
-        self._trusted: list[str] = []  # hosts that were configured at the start, not typed into the page's form
+        self._trusted: list[str] = []  # hosts configured at the start, not typed into the page's form
         self._conductor: Conductor | None = None
         self._terminal = Terminal()
         self._comparing: gevent.Greenlet | None = None
@@ -43,7 +43,7 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        if web_ui or environment.parsed_options.report:  # they have it all: no tables of Locust's on the screen
+        if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
             logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
         if not isinstance(runner, WorkerRunner):
             self._trusted = self._require_addresses(environment)
@@ -58,7 +58,7 @@ class LocustHooks:
             VerdictTab(environment, self._conductor)
 
     def _require_addresses(self, environment: Any) -> list[str]:
-        """Locust itself would say in sixty lines that its users cannot be made, and go on for ever."""
+        """The hosts; Locust itself would print a traceback for each user and never end."""
         (buyer,) = environment.user_classes
         try:
             return hosts_of(environment.host or buyer.host)
@@ -66,7 +66,7 @@ class LocustHooks:
             self._give_up(str(error))
 
     def _require_port(self, port: int) -> None:
-        """Locust itself would say in forty lines that its page cannot be shown."""
+        """Refuse an occupied port in one line; Locust itself would print forty."""
         if is_occupied(port):
             self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
 
@@ -105,7 +105,7 @@ class LocustHooks:
                 end()
 
     def _keep(self, comparison: Comparison, records: Iterable[Record], report: Path) -> None:
-        """Write `report` and its records; it comes last, so that it is never without them."""
+        """Write the records and then `report`, which is never without them."""
         try:
             for record in records:
                 record.write(report.parent / "records" / f"{record.guard}.json")
@@ -135,12 +135,12 @@ class LocustHooks:
             self._show()
 
     def _show(self) -> None:
-        """The comparison, as the last thing on the screen."""
+        """Show the comparison as the last thing on the screen."""
         self._terminal.end_status()
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
 
 
 def _is_no_spawn_warning(record: logging.LogRecord) -> bool:
-    """Locust warns of fast spawning because spawned users usually start at once; ours wait at the barrier."""
+    """Locust warns of fast spawning because users usually start at once; ours wait at the barrier."""
     return "spawn rate is very high" not in record.getMessage()

@@ -1,8 +1,7 @@
-"""What Locust's page shows besides its own: a tab with the verdicts so far, and ways to the board and the report.
+"""Additions to Locust's page: a tab with the verdicts so far, and links to the board and the report.
 
-By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table, and
-`after_request` for its rows. The links, and the larger letters and colours of the tab, are added to the page: its
-tables can have neither.
+By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table,
+`after_request` for its rows. Links, larger letters and colours are inserted into the page: its tables have none.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _ADDITIONS = (Path(__file__).parent / "templates/locust_additions.html").read_te
 
 
 class VerdictTab:
-    """Added to the page of `environment`, for the comparisons that `conductor` makes."""
+    """The tab in the page of `environment`, with the comparisons of `conductor`."""
 
     def __init__(self, environment: Any, conductor: Conductor) -> None:
         self._environment = environment
@@ -57,7 +56,7 @@ class VerdictTab:
         template_args["extended_csv_files"] = [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}]
 
     def _refuse(self) -> Response | None:
-        """Refuse a form that cannot be read; Locust's page shows why, as with what it refuses itself."""
+        """Refuse a form that cannot be read; Locust's page shows the reason."""
         try:
             if request.path == "/swarm":
                 _check_form(request.form)
@@ -66,7 +65,7 @@ class VerdictTab:
         return None
 
     def _extend(self, response: Response) -> Response:
-        """The rows go with Locust's statistics, which its page asks for every two seconds."""
+        """Add the rows to Locust's statistics, which its page polls, and the links to the page."""
         if request.path == "/stats/requests" and response.is_json:
             told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
             response.set_data(json.dumps(told))
@@ -83,19 +82,19 @@ class VerdictTab:
         return rows
 
     def comparison(self) -> Response:
-        """``GET /comparison.json``: what is known so far; null before there is anything."""
+        """``GET /comparison.json``: the comparison so far, or null."""
         done = self._conductor.comparison
         return Response(done.to_json() if done else "null", content_type="application/json")
 
     def record(self, guard: str) -> Response:
-        """``GET /report/records/GUARD.json``: everything about one run of the comparison."""
+        """``GET /report/records/GUARD.json``: the record of one run."""
         records = {record.guard: record for record in self._conductor.records}
         if guard not in records:
             abort(404)
         return Response(records[guard].to_json(), content_type="application/json")
 
     def report(self) -> Response:
-        """``GET /report/``: the comparison as a page, as `make demo` writes it; drawn after the rush."""
+        """``GET /report/``: the page that `make demo` writes; drawn after the rush."""
         comparison = self._conductor.comparison
         if self._environment.runner.state in _BUSY:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
@@ -105,14 +104,14 @@ class VerdictTab:
         if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
             records = {record.guard: record for record in self._conductor.records}
             kept = ComparisonSource(Path(COMPARISON), comparison, records)
-            # In a thread, so that Locust's own greenlets go on meanwhile.
+            # in a thread, so that Locust's greenlets go on
             html = get_hub().threadpool.apply(page, (kept,))
             drawn = self._drawn = comparison, len(comparison.runs), html
         return Response(drawn[2], content_type="text/html")
 
 
 def _check_form(form: Mapping[str, str]) -> None:
-    """Raise SaleError for what Locust would take without looking."""
+    """Raise SaleError for values that Locust does not check."""
     if form.get("host"):
         hosts_of(form["host"])
     for name in ("stock", "hold_ms", "opens_in"):

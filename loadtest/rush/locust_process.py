@@ -1,4 +1,4 @@
-"""The rush of one comparison, in its own Locust process."""
+"""One comparison in its own Locust process."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class NoComparison(click.ClickException):
-    """The rush was stopped or could not begin; Locust said why."""
+    """The rush was stopped or could not begin; Locust printed why."""
 
     exit_code = NO_RESULT
 
 
 @dataclass(frozen=True)
 class RushOptions:
-    """What a comparison is of; `guards` in the order in which they run."""
+    """The options of a comparison; `guards` in the order in which they run."""
 
     guards: Sequence[str]
     buyers: int
@@ -44,17 +44,17 @@ class RushOptions:
 def run_rush(
     options: RushOptions, report: Path, *, hosts: Sequence[str], env: Mapping[str, str] | None = None
 ) -> Comparison:
-    """Let Locust run the comparison and show it.
+    """Let Locust run the comparison, show it, and keep it in the directory `report`.
 
     Args:
         options: what to compare.
-        report: the directory in which it is kept.
+        report: the directory.
         hosts: base URLs of the instances.
-        env: FLASHSALE_* settings that say where Redis and etcd are, over those of the environment.
+        env: FLASHSALE_* settings with the addresses of Redis and etcd, over those of the environment.
 
     Raises:
-        NoComparison: there is no complete comparison.
-        BrokenPipeError: and standard output is closed.
+        NoComparison: the comparison is not complete.
+        BrokenPipeError: nor is standard output open.
     """
     with _running(_locust(options, hosts, report), env or {}, log=report / "locust.log") as locust:
         code = locust.wait()
@@ -69,7 +69,7 @@ def run_rush(
 
 
 def _is_closed(output: TextIO) -> bool:
-    """Whether it is a pipe whose other end is closed."""
+    """Whether the other end of a pipe is closed."""
     look = select.poll()
     look.register(output, 0)
     return any(seen & select.POLLERR for _, seen in look.poll(0))
@@ -92,7 +92,7 @@ def _locust(options: RushOptions, hosts: Sequence[str], report: Path) -> list[st
 
 @contextlib.contextmanager
 def _running(command: list[str], env: Mapping[str, str], *, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is stopped when its time is over, and that does not outlive this one."""
+    """A process that is stopped at the end, and does not outlive this one."""
     with ThreadPoolExecutor(1) as thread:  # for the reason that `Process.launch` has
         process = thread.submit(_spawn, command, env, log).result()
     try:

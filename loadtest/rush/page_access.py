@@ -1,8 +1,7 @@
 """Access to Locust's page: for the page itself and for programs, under known host names.
 
-Locust's page starts rushes and knows the shops, so a page of another site must not reach it through a browser that
-shows both. The rules are those of the shop and the board (`app.web.access`), which is not imported here:
-tests/data/page_access.json holds both to the same examples.
+Locust's page starts rushes, so a page of another site must not reach it through a browser that shows both. The rules
+are those of `app.web.access`; tests/data/page_access.json holds both to the same examples.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def protect(app: Flask) -> None:
 
 
 def require_own_page() -> None:
-    """Refuse what a page of another site sends, or lets a browser fetch."""
+    """Refuse requests from pages of other sites."""
     origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site", "none")
     if site not in ("same-origin", "none") or (origin is not None and origin.partition("://")[2] != request.host):
         raise Forbidden("Pages of other sites may not use Locust's page.")

@@ -1,4 +1,4 @@
-"""The rush in the terminal: a live line while it runs, a line for each guard, and the table at the end."""
+"""The rush in the terminal: a live line, a line for each guard, and the table at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STYLES = {"good": "bold green", "bad": "bold red", "plain": "bold"}
 
 
 class Terminal(ProgressListener):
-    """Shows how a rush goes."""
+    """Shows the progress of a rush."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -31,8 +31,7 @@ class Terminal(ProgressListener):
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
         self._guard, self._stock, self._answered = guard, stock, 0
         line = Text.assemble((f"{guard:<13}", "bold"), f" {counted(buyers, 'buyer')} on the way to the barrier")
-        # Not more often: drawing takes time from the buyers, who are in this process.
-        self._status = self._console.status(line, refresh_per_second=4)
+        self._status = self._console.status(line, refresh_per_second=4)  # drawing takes time from the buyers
         self._status.start()
 
     def answered(self, count: int) -> None:
@@ -49,17 +48,17 @@ class Terminal(ProgressListener):
         self._console.print(Text.assemble((f"{run.guard:<14} ", "bold"), (run.verdict, style), told), soft_wrap=True)
 
     def fail(self, message: str) -> None:
-        """Say why there is no comparison."""
+        """Show why there is no comparison."""
         self.end_status()
         self._console.print(f"Error: {message}", style="bold red", markup=False, soft_wrap=True)
 
     def stopped(self) -> None:
-        """Say that nothing was found out."""
+        """Show that the rush was stopped without a result."""
         self.end_status()
         self._console.print("Stopped before the first verdict.", style="bold red")
 
     def show(self, comparison: Comparison, *, complete: bool) -> None:
-        """The comparison as a table, and what it comes to if it is complete."""
+        """Show the comparison as a table, and its result if it is complete."""
         self._console.print()
         self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
         style = _STYLES[comparison.tone] if complete else "bold red"
@@ -67,17 +66,17 @@ class Terminal(ProgressListener):
         self._console.print(sentence, style=style, markup=False, soft_wrap=True)
 
     def end_status(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self._status:
             self._status.stop()
             self._status = None
 
 
 def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> Text:
-    """The sale at this moment, in less than 80 columns: a bar, and figures for what it cannot say."""
+    """The sale at this moment in less than 80 columns: a bar and figures."""
     line = Text.assemble((f"{guard:<13} ", "bold"))
     if snapshot.stock is None or snapshot.orders is None:
-        return line.append("Redis is away", "bold red")
+        return line.append("Redis is unavailable", "bold red")
     line.append_text(_bar(snapshot.orders, stock))
     line.append(f" {snapshot.orders:>3} sold  {snapshot.stock:>3} left")
     if snapshot.queued:
@@ -86,7 +85,7 @@ def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> 
 
 
 def _bar(sold: int, stock: int) -> Text:
-    """What is sold of what there was, and in another colour and shape what is sold beyond it."""
+    """Items sold, and in another colour and shape the items sold beyond the stock."""
     scale = _BAR / max(sold, stock, 1)
     within, beyond = round(min(sold, stock) * scale), round(max(0, sold - stock) * scale)
     rest = "." * (_BAR - within - beyond)

@@ -1,4 +1,4 @@
-"""The terminal that commands write to."""
+"""The console of the commands."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import os
 
 from rich.console import Console
 
-# Where there is no terminal that has a width, and where COLUMNS is not one.
-_PLAIN_WIDTH, _USUAL_WIDTH = 120, 80
+_PLAIN_WIDTH, _USUAL_WIDTH = 120, 80  # without a terminal; where COLUMNS is not a width
 
 
 def console() -> Console:
-    """Standard output; plain text where that is not a terminal, without colour where NO_COLOR is set."""
+    """Standard output: plain text if it is not a terminal, without colour if NO_COLOR is set."""
     found = Console(highlight=False)
     columns = os.environ.get("COLUMNS")
     if columns:

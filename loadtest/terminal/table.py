@@ -26,12 +26,9 @@ class _Column:
 
 
 def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
-    """A row for each guard; where the columns do not fit, those that others tell as well are left out.
+    """A row for each guard, as many columns as fit into `width` characters.
 
-    Args:
-        comparison: what to show.
-        width: characters there are in a line.
-        plain: only characters that every terminal and log has.
+    With `plain`, only characters that every terminal and log has.
     """
     rare = {
         _FAILED: any(run.failed for run in comparison.runs),
@@ -66,7 +63,7 @@ def _draw(comparison: Comparison, columns: Sequence[_Column], *, plain: bool, wi
 
 
 def _count(number: int) -> Text:
-    """Zero recedes; anything else is what one should see."""
+    """A count that stands out unless it is 0."""
     return Text(str(number), _BAD if number else _QUIET)
 
 
@@ -111,5 +108,5 @@ TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in 
 
 
 def cells(run: Run) -> list[str]:
-    """One run as plain text, a cell for each of `TITLES`."""
+    """The cells of a run as plain text, one for each of `TITLES`."""
     return [column.cell(run).plain for column in _COLUMNS]

@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint format \
+.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what people need first, "##2" what else they may want, "##3" what maintainers use.
@@ -48,10 +48,18 @@ test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py
 	@$(RUN) -m pytest -m browser $(ARGS)
 
-lint: setup-dev ##3 Run the checks alone: ruff and mypy
+lint: setup-dev ##3 Run the checks alone: ruff, mypy, prose and JavaScript
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
+	@$(RUN) scripts/prose.py
+	@.venv/bin/oxlint --deny-warnings app loadtest
+
+coverage: setup-dev ##3 Measure how much of the code the tests reach: build/coverage/html
+	@mkdir -p build/coverage && $(RUN) -m coverage erase
+	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 $(ARGS)
+	@$(RUN) -m coverage combine --quiet
+	@$(RUN) -m coverage html --quiet && $(RUN) -m coverage report | tail -1
 
 format: setup-dev ##3 Format the code and mend what ruff can mend
 	@$(RUN) -m ruff check --fix .

@@ -43,7 +43,7 @@ if Path("/dev/shm").is_dir():
 
 # A worker that runs out of file descriptors dies, so it accepts no more connections than it has.
 _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-files = 8192 if most_files == resource.RLIM_INFINITY else min(8192, most_files)
+files = 16384 if most_files == resource.RLIM_INFINITY else min(16384, most_files)
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
 worker_connections = max(files - threads - 128, threads + 1)
 

@@ -90,8 +90,7 @@ function openText(text, name, kept = false) {
   try {
     recorded = Object.assign(open(text, name), { kept });
   } catch (error) {
-    if (!(error instanceof NoRecord)) error = new NoRecord(`${name} is incomplete: ${error.message}`);
-    return refuse(error);
+    return refuse(error instanceof NoRecord ? error : new NoRecord(`${name} is incomplete: ${error.message}`));
   }
   live.pause();
   say($("open-said"), "");

@@ -49,7 +49,7 @@ function sentence(rates) {
 function recorded({ answers, orders, begin, end }) {
   const times = answers.length ? answers.map((answer) => answer.answered_ms) : orders.map((order) => order.at_ms);
   const width = Math.max(end - begin, 1) / BINS;
-  const bins = new Array(BINS).fill(0);
+  const bins = Array.from({ length: BINS }, () => 0);
   for (const time of times) bins[Math.min(Math.max(Math.floor((time - begin) / width), 0), BINS - 1)] += 1;
   return times.length ? bins.map((number, index) => [(index + 0.5) / BINS, (number * 1000) / width]) : [];
 }

@@ -29,10 +29,14 @@ LEFT_OUT = re.compile(r"```.*?```|<!--.*?-->|<picture>.*?</picture>|<[^>]+>|^\|[
 END = re.compile(r"(?<=[.?!:;])[\s)\"*]+|\n\s*\n|\n\s*(?:[-*]|\d\.) ")
 OFF = {"typography": False}  # the documents keep to ASCII
 HOUSE = (
-    ("person", r"\b(?:whoever|whomever|he|she|him|his|hers?|himself|herself)\b", "Persons are they, things are it."),
-    ("own", r"\bof (?:its|their|one's|your) own\b", "Say 'its own lock', not 'a lock of its own'."),
-    ("no", r"(?<!there )\b(?:is|are|was|were) no(?! (?:longer|more|less|better|other)\b)\b", "Say 'is not a'."),
-    ("subject", r"(?:^|[.;:] )(?:Who|Nobody|Somebody|Everybody) (?!\w+\?)", "Name the thing: the caller, the buyer."),
+    (
+        "person",
+        r"\b(?:[Ww]hoever|whomever|[Hh]e|[Ss]he|him|[Hh]is|hers?|himself|herself)\b",
+        "Persons are they, things are it.",
+    ),
+    ("own", r"\bof (?:its|their|one's|your) own(?=\s*[.,;:()])", "Say 'its own lock', not 'a lock of its own'."),
+    ("no", r"(?<![Tt]here )\b(?:is|are|was|were) no(?! (?:longer|more|less|better|other)\b)\b", "Say 'is not a'."),
+    ("subject", r"(?:\n|[.;:] )(?:Who|Nobody|Somebody|Everybody) (?!\w+\?)", "Name the thing: the caller, the buyer."),
 )
 
 
@@ -58,16 +62,22 @@ def lint(path: Path) -> list[str]:
     """What is wrong with one document: file, line and advice."""
     checks = {**DEFAULT["checks"], **OFF, "house": True, "length": path in SHORT}
     found = LintFile(str(path.relative_to(ROOT)), prose(path)).lint({**DEFAULT, "checks": checks})
-    return [f"{path.relative_to(ROOT)}:{each.pos[0] - 1}: {each.check_result.message}" for each in found]
+    return [f"{path.relative_to(ROOT)}:{each.pos[0]}: {each.check_result.message}" for each in found]
+
+
+def register() -> None:
+    """Add proselint's checks and the house style to those that `lint` runs."""
+    registry = CheckRegistry()
+    registry.register_many(__register__)
+    case = engine.RegexOptions(case_insensitive=False)
+    for name, pattern, message in HOUSE:
+        registry.register(Check(types.ExistenceSimple(pattern), engine.Fancy(case), f"house.{name}", message))
+    registry.register(Check(too_long, path="length", message=f"This sentence has more than {LONGEST} words."))
 
 
 def main() -> None:
     """Print what is found; the exit code says whether that is nothing."""
-    registry = CheckRegistry()
-    registry.register_many(__register__)
-    for name, pattern, message in HOUSE:
-        registry.register(Check(types.ExistenceSimple(pattern), engine.Fancy(), f"house.{name}", message))
-    registry.register(Check(too_long, path="length", message=f"This sentence has more than {LONGEST} words."))
+    register()
     found = [line for path in TEXTS for line in lint(path)]
     print("\n".join(found) or f"{len(TEXTS)} documents: no complaint")
     sys.exit(bool(found))

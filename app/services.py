@@ -40,7 +40,8 @@ class Services:
         self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
         self.host_names = frozenset({*settings.names, settings.host})
         record = OpeningRecord(self.sessions.client, settings.sale)
-        self.sale = sale = Sale(self.redis, settings.sale, record=record, stock=settings.stock, items=settings.items)
+        stock, items, shards = settings.stock, settings.items, settings.shards
+        self.sale = sale = Sale(self.redis, settings.sale, record=record, stock=stock, items=items, shards=shards)
         guards = make_guards(
             Tools(
                 sale=sale,

@@ -6,6 +6,7 @@ from app.guards.base import Guard, Promise, Tools
 from app.guards.etcd import EtcdGuard
 from app.guards.etcd_batch import EtcdBatchGuard
 from app.guards.etcd_cohort import EtcdCohortGuard
+from app.guards.etcd_sharded import EtcdShardedGuard
 from app.guards.etcd_unfenced import EtcdUnfencedGuard
 from app.guards.none import NoGuard
 from app.guards.redis_lock import RedisLockGuard
@@ -22,6 +23,7 @@ GUARDS: tuple[type[Guard], ...] = (
     EtcdUnfencedGuard,
     EtcdCohortGuard,
     EtcdBatchGuard,
+    EtcdShardedGuard,
     RedisLockGuard,
     RedisWatchGuard,
     RedisLuaGuard,

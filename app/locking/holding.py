@@ -58,19 +58,25 @@ def holding(mutex: Cancellable[HeldT], purchase: Purchase, *, timeout: float) ->
 
 
 @contextmanager
-def holding_thread_lock(
-    lock: threading.Lock, purchase: Purchase, *, timeout: float, check: Callable[[], object]
-) -> Iterator[None]:
-    """As `holding`, for a lock of this process; `check` raises when the instance shuts down."""
+def waiting_in_line(line: threading.Lock, *, timeout: float, check: Callable[[], object]) -> Iterator[None]:
+    """Hold a lock of this process; `check` raises when the instance shuts down, and ends the wait."""
     until = time.monotonic() + timeout
-    while check() or not lock.acquire(timeout=max(min(until - time.monotonic(), _SLICE_S), 0.0)):
+    while check() or not line.acquire(timeout=max(min(until - time.monotonic(), _SLICE_S), 0.0)):
         if time.monotonic() >= until:
             raise GaveUp(f"the thread lock was not free within {timeout:g} s")
     try:
-        with purchase.critical_section():
-            yield
+        yield
     finally:
-        lock.release()
+        line.release()
+
+
+@contextmanager
+def holding_thread_lock(
+    lock: threading.Lock, purchase: Purchase, *, timeout: float, check: Callable[[], object]
+) -> Iterator[None]:
+    """As `holding`, for a lock of this process."""
+    with waiting_in_line(lock, timeout=timeout, check=check), purchase.critical_section():
+        yield
 
 
 def release(hold: Releasable, purchase: Purchase) -> None:

@@ -45,13 +45,14 @@ class Inventory:
     """Sells one item of a sale, and signs its ledger with the instance's name.
 
     Attributes:
+        instance: that name.
         sold_out: what was seen of an empty stock.
     """
 
     def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM) -> None:
         self._sale = sale
         self._item = item
-        self._instance = instance
+        self.instance = instance
         k = sale.keys_of[item]
         counters = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
         self._watched = k.stock
@@ -70,7 +71,7 @@ class Inventory:
             FencedOff: a higher token was here before.
         """
         generation = self._sale.generation(self._item)
-        entry = purchase.entry(self._instance) if purchase.key else ""
+        entry = purchase.entry(self.instance) if purchase.key else ""
         with purchase.timing("read"):
             asked = [generation, fence_text(fence), purchase.key or "", entry]
             status, found = self._read(asked, pipe=pipe)
@@ -94,7 +95,7 @@ class Inventory:
             InDoubt: the answer was lost.
             redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
         """
-        entry, left = purchase.entry(self._instance), reading.stock - 1
+        entry, left = purchase.entry(self.instance), reading.stock - 1
         with purchase.timing("commit"), sending():
             asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or "", entry, left]
             status, found = self._in_transaction(pipe, asked) if pipe else self._write(asked)
@@ -137,7 +138,7 @@ class Inventory:
             FencedOff: a higher token than `fence` was here before; nothing was written.
             InDoubt: the answer was lost, for all of them.
         """
-        wanted = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self._instance))]
+        wanted = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
         with ExitStack() as timing, sending():
             for purchase in purchases:
                 timing.enter_context(purchase.timing("commit"))

@@ -1,120 +1,72 @@
-"""The connection to Redis: every call has a deadline, and nothing is ever sent twice.
+"""The client of Redis: every call has a deadline, and nothing is ever sent twice.
 
 redis-py repeats a command whose answer was lost, ten times where ``Redis(...)`` makes the pool. It cannot know whether
 the first one was executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost
 answer is an error, and the shop tells the buyer that the purchase is in doubt.
 
-A Redis that answers, and does not take writes now, is told apart from a defect: see `Refused`.
+A cluster has a client for each hash tag, a plain `redis.Redis` at the node that has its slot just now: redis-py's
+RedisCluster connects when it is made, repeats what was not answered, and takes no script into a pipeline. Which node
+has which slot is asked once a second by the command that comes then, and where a node says that a slot has moved. So a
+failover is followed within a second; until then, and while a slot has no node, commands fail as without Redis.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import DefaultParser
+from redis.crc import key_slot
 from redis.retry import Retry
+
+from app.sales.redis_connection import Moved, NotSent, Parser, Pool, Refused
 
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
-
-
-class NotSent(redis.ConnectionError):
-    """There was no connection to Redis, so the command was surely not executed."""
-
-
-class Refused(redis.ResponseError):
-    """Redis is read-only, full, busy or cannot save, and has written nothing.
-
-    A script is refused at its first write or not at all, and of a transaction either everything is executed or nothing.
-    """
-
-    def __init__(self, said: str) -> None:
-        super().__init__(said)
-        self._said = said
-
-    def __str__(self) -> str:  # not the arguments: redis-py writes the whole command of a pipeline into them
-        return f"Redis refused: {self._said}"
-
-
-class Forbidden(Refused):
-    """Redis does not know the user that the shop logs in as, or does not let that user do this."""
-
-    def __str__(self) -> str:
-        return (
-            f"{super().__str__().rstrip('.')}: FLASHSALE_REDIS_URL has to name a user, with the password, "
-            "who may run all commands on the keys sale:*"
-        )
-
-
-class ForbiddenHalfway(Forbidden):
-    """The user may run the script, but not a command in it: what the script had written before stays."""
-
-
-class Parser(DefaultParser):  # type: ignore[misc, valid-type]
-    """Knows a refusal, also as EXEC tells it, and as Redis 6 does where a script was refused."""
-
-    REFUSALS: Mapping[re.Pattern[str], type[Refused]] = {
-        re.compile(
-            r"(?:EXECABORT .*: |ERR Error running script.*: -)?"
-            r"(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
-        ): Refused,
-        re.compile(r"(?:NOPERM|NOAUTH|WRONGPASS|ERR Protocol error:(?= unauthenticated)) (.*)"): Forbidden,
-        re.compile(
-            r"ERR .*?((?:ACL failure in script|The user executing the script).*?)(?: script: .*)?"
-        ): ForbiddenHalfway,
-    }
-
-    @classmethod
-    def parse_error(cls, response: str) -> Exception:
-        for pattern, kind in cls.REFUSALS.items():
-            if found := pattern.fullmatch(response):
-                return kind(found[1])
-        error: Exception = super().parse_error(response)
-        return error
-
-
-class Pool(redis.BlockingConnectionPool):
-    """A pool that tells "no connection" from "no answer"; a stale connection is replaced before anything is sent."""
-
-    def get_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """A connection that is open.
-
-        Raises:
-            NotSent: Redis cannot be reached, or no connection became free in time.
-        """
-        try:
-            return super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise NotSent(str(error)) from error
+REFRESH_S = 1.0
 
 
 def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
     """A client of the Redis at `url`; nothing is sent before its first command.
 
     Args:
-        url: ``redis://``, ``rediss://`` or ``unix://``.
-        connections: most connections at once; one for each thread that uses the client.
+        url: ``redis://``, ``rediss://`` or ``unix://``; or of some nodes of a cluster
+            ``redis+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT[?OPTIONS]``. Then use `client_for`.
+        connections: most connections at once, to each node; one for each thread that uses the client.
         timeout: seconds until a command without an answer fails.
     """
-    pool = Pool.from_url(
-        url,
-        max_connections=connections,
-        timeout=timeout,
-        socket_timeout=timeout,
-        socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
-        # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks to be tried again.
-        retry=Retry(NoBackoff(), 0, supported_errors=()),
-        parser_class=Parser,
-        decode_responses=True,
-        # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
-        protocol=2,
-        driver_info=None,
-    )
-    return redis.Redis(connection_pool=pool)
+
+    def make_pool(url: str) -> Pool:
+        return Pool.from_url(
+            url,
+            max_connections=connections,
+            timeout=timeout,
+            socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
+            # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks for a retry.
+            retry=Retry(NoBackoff(), 0, supported_errors=()),
+            parser_class=Parser,
+            decode_responses=True,
+            # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
+            protocol=2,
+            driver_info=None,
+        )
+
+    scheme, is_cluster, rest = url.partition("+cluster://")
+    if not is_cluster:
+        return redis.Redis(connection_pool=make_pool(url))
+    place, _, options = rest.partition("?")
+    login, at, seeds = place.rpartition("@")
+    nodes = Nodes(seeds.split(","), lambda address: make_pool(f"{scheme}://{login}{at}{address}?{options}"))
+    return ClusterClient(nodes, "")
+
+
+def client_for(client: redis.Redis, tag: str) -> redis.Redis:
+    """The client for all keys with this hash tag, over the same connections: the same one unless it is of a cluster."""
+    return ClusterClient(client.nodes, tag) if isinstance(client, ClusterClient) else client
 
 
 def warm_up(client: redis.Redis) -> None:
@@ -123,11 +75,112 @@ def warm_up(client: redis.Redis) -> None:
     Raises:
         NotSent: Redis cannot be reached.
     """
-    pool = client.connection_pool
-    opened = []
-    try:
-        for _ in range(pool.max_connections):
-            opened.append(pool.get_connection())
-    finally:
-        for connection in opened:
-            pool.release(connection)
+    for pool in client.nodes.pools() if isinstance(client, ClusterClient) else [client.connection_pool]:
+        opened = []
+        try:
+            for _ in range(pool.max_connections):
+                opened.append(pool.get_connection())
+        finally:
+            for connection in opened:
+                pool.release(connection)
+
+
+class Nodes:
+    """The nodes of one cluster and their slots. Thread-safe.
+
+    Args:
+        seeds: ``HOST:PORT`` of some nodes; they tell of the others.
+        make_pool: for such an address.
+    """
+
+    def __init__(self, seeds: list[str], make_pool: Callable[[str], Pool]) -> None:
+        self._known = list(seeds)
+        self._make_pool = make_pool
+        self._pools: dict[str, Pool] = {}
+        self._owners: list[tuple[int, int, str]] = []
+        self._fresh_until = 0.0
+        self._refreshing, self._lock = threading.Lock(), threading.Lock()
+
+    def pool_at(self, address: str) -> Pool:
+        """The connections to one node."""
+        with self._lock:
+            if address not in self._pools:
+                self._pools[address] = self._make_pool(address)
+            return self._pools[address]
+
+    def pool_of(self, slot: int) -> Pool:
+        """The connections to the node that has the slot; raises NotSent if none is known."""
+        if time.monotonic() > self._fresh_until and self._refreshing.acquire(blocking=not self._owners):
+            try:
+                self.refresh()
+            finally:
+                self._refreshing.release()
+        for first, last, address in self._owners:
+            if first <= slot <= last:
+                return self.pool_at(address)
+        raise NotSent(f"no node of the Redis Cluster has slot {slot}")
+
+    def refresh(self) -> None:
+        """Ask one node after the other which has which slot; keep what is known if none answers."""
+        for address in list(self._known):
+            try:
+                client: Any = redis.Redis(connection_pool=self.pool_at(address))
+                ranges = client.execute_command("CLUSTER SLOTS")
+            except (redis.ConnectionError, redis.TimeoutError, Refused):
+                self._known.append(self._known.pop(0))  # it is asked last from now on
+                continue
+            here = address.rpartition(":")[0]
+            nodes = {f"{host or here}:{port}" for each in ranges for host, port, *_ in each[2:]}
+            self._owners = [(first, last, f"{host or here}:{port}") for first, last, (host, port, *_), *_ in ranges]
+            self._known = [address, *(nodes - {address})]
+            break
+        self._fresh_until = time.monotonic() + REFRESH_S
+
+    def pools(self) -> list[Pool]:
+        """The connections to all nodes that have slots."""
+        self.refresh()
+        return [self.pool_at(address) for address in {address for *_, address in self._owners}]
+
+    def close(self) -> None:
+        """Close all connections."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+class SlotPool:
+    """The connections to the node that has one slot, whichever that is when a connection is asked for."""
+
+    def __init__(self, nodes: Nodes, slot: int) -> None:
+        self._nodes = nodes
+        self._slot = slot
+
+    def get_connection(self, *_: Any, **__: Any) -> Any:
+        """A connection to the node that has the slot now; raises NotSent."""
+        return self._nodes.pool_of(self._slot).get_connection()
+
+    def release(self, connection: Any) -> None:
+        """Give it back."""
+        self._nodes.pool_at(f"{connection.host}:{connection.port}").release(connection)  # type: ignore[no-untyped-call]
+
+    def __getattr__(self, name: str) -> Any:  # settings, which are those of every node
+        return getattr(self._nodes.pool_at(self._nodes._known[0]), name)
+
+
+class ClusterClient(redis.Redis):
+    """The client for all keys with one hash tag."""
+
+    def __init__(self, nodes: Nodes, tag: str) -> None:
+        super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
+        self.nodes = nodes
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """As every client; a command that a node has refused, because it has the slot no more, goes to the next one."""
+        try:
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except Moved:
+            self.nodes.refresh()
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Close the connections to all nodes, which the clients for other tags share."""
+        self.nodes.close()

@@ -22,7 +22,7 @@ import redis
 
 from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
-from app.sales.redis_client import Refused
+from app.sales.redis_connection import Refused
 from lock import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 

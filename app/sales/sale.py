@@ -1,114 +1,24 @@
-"""One sale in Redis: its keys, how it is opened, closed and reset, and what stands in it."""
+"""One sale in Redis: how it is opened, closed and reset, and what stands in it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import redis
 
 from app.sales.opening import Opened, OpeningRecord, Openings
 from app.sales.purchase import DEFAULT_ITEM
+from app.sales.redis_client import client_for
 from app.sales.refusals import NotOpen, SaleLost, again
-from app.sales.scripts import Script
+from app.sales.scripts import Call, Script
+from app.sales.slots import Keys, Slot, Snapshot, read_slots
 from lock import EtcdError
 
 _PATIENCE_S = (0.02, 0.1)
 _CLOSED_S = 0.5  # so long etcd need not be asked again whether the sale is closed that Redis says is closed
-
-
-def shard_name(sale: str, number: int) -> str:
-    """What stands in the braces for a shard of a sale; shards count from zero."""
-    return f"{sale}/{number}"
-
-
-class Keys:
-    """Redis keys of one item in one slot: the treasury of a sale, or one of its shards.
-
-    The braces keep them in one hash slot of a cluster. The treasury's are ``sale:{SALE}:stock`` and so on, those of
-    item 7 ``sale:{SALE}:7:stock``. Shard 3 has the same keys under ``sale:{SALE/3}:``, see `shard_name`.
-
-    Attributes:
-        initial: items there were at the last reset.
-        stock: items left, or "closed" before the opening; a read-modify-write guard without a lock loses updates here.
-        lucky: items sold, counted by ``INCR``.
-        orders: the ledger: a list of JSON entries ``{order, buyer, instance, guard, token, at_ms}``.
-        fence: the highest fencing token that was seen.
-        generation: which opening of the sale this is, see `app.sales.opening`; without it there is no sale.
-        answers: a hash from Idempotency-Key to the first answer, shared by all items.
-        transfers: the journal, a hash from a transfer's id to ``SHARD AMOUNT``: items that left here for that shard.
-        credited: a set of the ids of transfers that have arrived here.
-        previous, previous_orders: counters (a hash) and ledger of the last sale that had orders, kept by the reset.
-        opener: a hash: the generation opened last by a leader, when, and the highest token that tried.
-        lock: what redis-py's Lock holds.
-        nothing: never exists.
-    """
-
-    def __init__(self, sale: str, item: str = DEFAULT_ITEM) -> None:
-        whole = f"sale:{{{sale}}}:"
-        prefix = whole if item == DEFAULT_ITEM else f"{whole}{item}:"
-        self.initial = prefix + "initial"
-        self.stock = prefix + "stock"
-        self.lucky = prefix + "lucky"
-        self.orders = prefix + "orders"
-        self.fence = prefix + "fence"
-        self.generation = prefix + "generation"
-        self.answers = whole + "answers"
-        self.transfers = prefix + "transfers"
-        self.credited = prefix + "credited"
-        self.previous = prefix + "previous"
-        self.previous_orders = prefix + "previous-orders"
-        self.opener = whole + "opener"
-        self.lock = prefix + "lock"
-        self.nothing = whole + "nothing"
-
-    def counters(self) -> list[str]:
-        """What a reset touches, in the order of its script."""
-        counted = [self.initial, self.stock, self.lucky, self.orders, self.fence, self.generation, self.answers]
-        return [*counted, self.previous, self.previous_orders]
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What stands in Redis at one moment."""
-
-    initial: int
-    stock: int
-    lucky: int
-    orders: int
-
-    @property
-    def lost_updates(self) -> int:
-        """Sales missing from the counter."""
-        return max(0, self.orders + self.stock - self.initial)
-
-    @property
-    def verdict(self) -> str:
-        """What the ledger and the counter alone tell, whatever the buyers were told."""
-        return self.judged()
-
-    def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
-        """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
-
-        tests/data/verdicts.json holds it to the load test's verdict and to the board's page.
-
-        Args:
-            gave_up: buyers who waited for the lock until their time was over.
-            busy: buyers for whom an instance had no room.
-            failed: other buyers who were neither served nor told that all is sold.
-        """
-        unsold = self.initial - self.orders
-        if unsold < 0:
-            return f"OVERSOLD by {-unsold}"
-        undersold = max(min(unsold, gave_up + busy + failed), unsold - self.stock)
-        lost = self.lost_updates
-        flaws = [f"UNDERSOLD by {undersold}"] if undersold > 0 else []
-        flaws += [f"{why}: {n}" for why, n in (("gave up", gave_up), ("busy", busy)) if undersold > 0 and n]
-        flaws += [f"{lost} lost update{'s' if lost > 1 else ''}"] if lost else []
-        return ", ".join(flaws) or "EXACT"
 
 
 class Sale:
@@ -120,22 +30,26 @@ class Sale:
         record: what etcd knows of it.
         stock: pieces of each item that the sale begins with, until a reset.
         items: how many items there are; they are called "1", "2" and so on.
+        shards: how many shards the stock of an item may be divided over.
 
     Attributes:
-        keys_of: the Redis keys of each item, in the order in which the items are shown.
+        client: of the treasury.
+        slots_of: of each item the treasury and its shards, in the order in which the items are shown.
+        keys_of: the Redis keys of each item's treasury.
         record: see above.
     """
 
-    def __init__(self, client: redis.Redis, sale: str, *, record: OpeningRecord, stock: int, items: int = 1) -> None:
-        self.client = client
-        self.keys_of = {item: Keys(sale, item) for item in map(str, range(1, items + 1))}
+    def __init__(
+        self, client: redis.Redis, sale: str, *, record: OpeningRecord, stock: int, items: int = 1, shards: int = 4
+    ) -> None:
+        self.client = client_for(client, sale)
+        self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}
+        self.keys_of = {item: treasury.keys for item, (treasury, *_) in self.slots_of.items()}
         self.record = record
         self._stock = stock
-        self._reset = Script(client, "reset")
-        self._next_generation = Script(client, "next_generation")
         self._known: dict[str, str] = {}
         self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd said so
-        self._lost: dict[str, str] = {}  # what Redis has instead of the generation that etcd knows
+        self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
         self._outage: tuple[float, Exception] | None = None  # when etcd did not answer, and what was said
         self._lock = threading.Lock()
 
@@ -152,19 +66,20 @@ class Sale:
         """Whether the item was closed when this process last heard of it."""
         return item in self._closed
 
-    def reconcile(self, item: str, found: str) -> None:
+    def reconcile(self, item: str, found: str, slot: Slot | None = None) -> None:
         """Ask etcd, because Redis has generation `found` (or none: empty) and not `generation`; return to try again.
 
-        Opens the sale if it never was. Threads that come while one asks share its answer.
+        Opens the sale if it never was. Threads that come while one asks share its answer. It was found in `slot`, or in
+        the treasury if that is None.
 
         Raises:
             NotOpen: the sale opens later.
             SaleLost: Redis does not have what was opened last.
             EtcdUnavailable: etcd cannot tell what was opened.
         """
-        came = time.monotonic()
+        came, k = time.monotonic(), slot.keys if slot else self.keys_of[item]
         with self._lock:
-            if self._lost.get(item) == found:
+            if self._lost.get(k.generation) == found:
                 raise SaleLost
             if found and self._known.get(item) == found:
                 return
@@ -178,9 +93,9 @@ class Sale:
                 raise
             if item not in openings and item not in self._known:  # if it is known, etcd was wiped: do not open it twice
                 openings = self._open_new(openings)
-            stands = self._follows(item, openings[item]) if item in openings else ""
+            stands = self._follows(item, openings[item], slot) if item in openings else ""
             if not stands:
-                self._lost[item] = found
+                self._lost[k.generation] = found
                 raise SaleLost
             if stands == openings[item].opening.generation:  # its leader may have died before etcd was told
                 openings = self.confirm({item: openings[item]})
@@ -224,22 +139,21 @@ class Sale:
         begun = self._write_openings({item: Opened(generation, self._stock) for item in new}, "if none")
         return self.record.update(lambda before: {**begun, **before})
 
-    def _follows(self, item: str, opened: Opened) -> str:
+    def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
         """The generation in Redis, if it is that of `opened` or of the opening that is due; or else empty.
 
-        A reset writes to etcd first, so Redis has a moment to follow.
+        A reset writes to etcd first, so Redis has a moment to follow. A shard is opened before the treasury, which
+        decides.
         """
-        expected = {opened.generation} if opened.is_open else {opened.generation, opened.opening.generation}
+        treasury, sold = self.slots_of[item][0], opened if opened.is_open else opened.opening
         for patience_s in (0, *_PATIENCE_S):
             time.sleep(patience_s)
-            found = self._in_redis(item)
-            if found in expected:
+            found = _in_redis(treasury)
+            if found == sold.generation and (slot is None or _in_redis(slot) == found):
+                return found
+            if found == opened.generation and not opened.is_open:
                 return found
         return ""
-
-    def _in_redis(self, item: str) -> str:
-        stock, generation = self.client.mget(self.keys_of[item].stock, self.keys_of[item].generation)
-        return str(generation) if stock and generation else ""
 
     def reset(self, stock: int | None = None) -> None:
         """Begin again with `stock` pieces of each item, empty ledgers and a new generation.
@@ -255,43 +169,84 @@ class Sale:
         def begin(before: Openings) -> Openings:
             return dict.fromkeys(self.keys_of, make(before)._replace(generation=self._generation_after(before)))
 
-        openings = self.record.update(begin)
-        begun = self._write_openings({item: openings[item] for item in self.keys_of}, "always")
+        while True:
+            openings = self.record.update(begin)
+            begun = self._write_openings({item: openings[item] for item in self.keys_of}, "always")
+            # Redis may have a later generation, of another reset; or of a first opening, of which etcd was not told.
+            if _agree(begun, openings) or _agree(begun, self.record.read()):
+                break
         with self._lock:
             self._note(begun)
 
     def _generation_after(self, openings: Openings) -> str:
-        keys = [self.keys.nothing, *(each.generation for each in self.keys_of.values())]
+        """One that was never there; every slot is asked, so a reset that one must refuse changes nothing in etcd."""
         known = [(each if each.is_open else each.opening).generation for each in openings.values()]
-        return str(self._next_generation(keys, [max(known, key=int, default="0")]))
+        last = max(known, key=int, default="0")
+
+        def ask(slots: Sequence[Slot]) -> str:
+            keys = [slots[0].keys.nothing, *(slot.keys.generation for slot in slots)]
+            return str(Script(slots[0].client, "next_generation")(keys, [last]))
+
+        return max(map(ask, zip(*self.slots_of.values(), strict=True)), key=int)
 
     def _write_openings(self, openings: Openings, when: Literal["always", "if none"]) -> Openings:
-        """Open items in Redis, all in one step; what is open there afterwards."""
-        self._reset.load()
-        with self.client.pipeline(transaction=True) as pipe:
-            for item, opened in openings.items():
-                asked = [opened.stock, opened.generation, when, *([] if opened.is_open else ["closed"])]
-                self._reset(self.keys_of[item].counters(), asked, pipe=pipe)
-            answers = pipe.execute()
+        """Open items in Redis, each slot in one step; what is open there afterwards.
+
+        A reset writes the treasury last, so that nothing leaves the new one for a shard of the sale before. A first
+        opening writes it first: of several it decides which one the shards follow.
+        """
+        if when == "always":
+            self._write_shards(openings)
+        begun = self._write(0, openings, when)
+        if when == "if none":
+            self._write_shards(begun)
+        return begun
+
+    def _write_shards(self, openings: Openings) -> None:
+        """Empty shards for these openings, except where there is one or a later one."""
+        empty = {item: opened._replace(stock=0) for item, opened in openings.items()}
+        for place in range(1, len(self.slots_of[DEFAULT_ITEM])):
+            self._write(place, empty, "always")
+
+    def _write(self, place: int, openings: Openings, when: str) -> Openings:
+        """The same in the slots that have this place in `slots_of`."""
+        calls = list[Call]()
+        for item, opened in openings.items():
+            closed = [] if opened.is_open else ["closed"]
+            counters = self.slots_of[item][place].keys.counters()
+            calls.append((counters, [opened.stock, opened.generation, when, *closed]))
+        answers = Script(self.slots_of[DEFAULT_ITEM][place].client, "reset").together(calls)
         return {item: _begun(opened, *answer) for (item, opened), answer in zip(openings.items(), answers, strict=True)}
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
-        """An item's counters and ledger as of one moment; opens the sale if it never was.
+        """An item's counters and ledgers; opens the sale if it never was.
 
         Of a sale that opens later, it is what it will begin with. Raises as `reconcile`, but for `NotOpen`.
         """
-        k = self.keys_of[item]
+        slots = self.slots_of[item]
         while True:
-            with self.client.pipeline(transaction=True) as pipe:
-                pipe.mget(k.initial, k.stock, k.lucky, k.generation)
-                pipe.llen(k.orders)
-                (initial, stock, lucky, generation), orders = pipe.execute()
-            if stock and generation == self.generation(item):
-                return Snapshot(initial=int(initial), stock=int(stock), lucky=int(lucky), orders=orders)
+            readings = read_slots(slots)
+            strange = [
+                (reading.generation, slot)
+                for slot, reading in zip(slots, readings, strict=True)
+                if not reading.generation or reading.generation != self.generation(item)
+            ]
+            if not strange:
+                return Snapshot.of(readings)
             try:
-                self.reconcile(item, generation if stock and generation else "")
+                self.reconcile(item, *strange[0])
             except NotOpen as error:
                 return Snapshot(initial=error.opened.stock, stock=error.opened.stock, lucky=0, orders=0)
+
+
+def _in_redis(slot: Slot) -> str:
+    stock, generation = slot.client.mget(slot.keys.stock, slot.keys.generation)
+    return str(generation) if stock and generation else ""
+
+
+def _agree(begun: Openings, openings: Openings) -> bool:
+    """Whether all items have the same generation in both."""
+    return all(item in openings and openings[item].generation == each.generation for item, each in begun.items())
 
 
 def _begun(wanted: Opened, generation: str, initial: str, stock: str) -> Opened:

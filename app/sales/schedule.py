@@ -21,13 +21,12 @@ from contextlib import closing
 from functools import partial
 
 import redis
-from redis.exceptions import NoScriptError
 
 from app.sales.opening import Opened, Openings
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.scripts import Script
+from app.sales.scripts import Call, Script
 from app.sales.tokens import Token, fence_text
 from lock import Client, Election, LockError, Session
 
@@ -46,7 +45,6 @@ class Schedule:
 
     def __init__(self, sale: Sale) -> None:
         self._sale = sale
-        self._script = Script(sale.client, "open")
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
         """Close the sale until that time, and begin then with `stock` pieces of each item; raises as a reset."""
@@ -81,23 +79,24 @@ class Schedule:
             redis.RedisError, EtcdError: it may be open, or not.
         """
         planned = {item: each for item, each in self._sale.record.read().items() if each.opens_at_ms is not None}
-        with self._sale.client.pipeline(transaction=True) as pipe:
-            for item, each in planned.items():
-                k = self._sale.keys_of[item]
-                generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
-                asked: list[str | int] = [*generations, each.stock, opens_at_ms, fence_text(fence)]
-                self._script([k.initial, k.stock, k.generation, k.opener], asked, pipe=pipe)
-            try:
-                answers = pipe.execute()
-            except NoScriptError:  # then none did run
-                self._script.load()
-                return self.open(fence)
-        refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
-        if refused:
-            status, found = refused[0]
-            return status, str(found)
+        for place in reversed(range(len(self._sale.slots_of[DEFAULT_ITEM]))):  # the treasury last: it has the stock
+            answers = self._open(place, planned, fence)
+            refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
+            if refused:
+                status, found = refused[0]
+                return status, str(found)
         self._sale.confirm(planned)
         return "opened", ""
+
+    def _open(self, place: int, planned: Openings, fence: Token | None) -> list[list[str]]:
+        """The script's answers for the slots that have this place in `Sale.slots_of`."""
+        calls = list[Call]()
+        for item, each in planned.items():
+            k, stock = self._sale.slots_of[item][place].keys, 0 if place else each.stock
+            generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
+            asked: list[str | int] = [*generations, stock, opens_at_ms, fence_text(fence)]
+            calls.append(([k.initial, k.stock, k.generation, k.opener], asked))
+        return Script(self._sale.slots_of[DEFAULT_ITEM][place].client, "open").together(calls)
 
 
 class Opener(threading.Thread):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import redis
 
 from app.sales.purchase import CART, Outcome, Purchase, Receipt
-from app.sales.redis_client import ForbiddenHalfway, NotSent
+from app.sales.redis_connection import ForbiddenHalfway, NotSent
 from app.sales.refusals import FencedOff, InDoubt, KeyReused
 from app.sales.tokens import Token, fence_text, from_json, shown
 

@@ -13,6 +13,8 @@ from redis.exceptions import NoScriptError
 
 LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
 TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
+SHAS = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}
+Call = tuple[Sequence[str], Sequence[str | int]]  # keys and arguments
 
 
 class Script:
@@ -20,7 +22,7 @@ class Script:
 
     def __init__(self, client: redis.Redis, name: str) -> None:
         self._client = client
-        self._sha = sha1(TEXTS[name].encode()).hexdigest()
+        self._sha = SHAS[name]
 
     def __call__(self, keys: Sequence[str], args: Sequence[str | int], *, pipe: Pipeline | None = None) -> Any:
         """Run it, or queue it where `pipe` is inside MULTI: `load` it before."""
@@ -30,6 +32,17 @@ class Script:
         except NoScriptError:
             self.load()
             return evalsha(self._sha, len(keys), *keys, *args)
+
+    def together(self, calls: Sequence[Call]) -> list[Any]:
+        """Run it with all these keys and arguments in one step; the answers."""
+        with self._client.pipeline(transaction=True) as pipe:
+            for keys, args in calls:
+                self(keys, args, pipe=pipe)
+            try:
+                return list(pipe.execute())
+            except NoScriptError:  # then none did run
+                self.load()
+                return self.together(calls)
 
     def load(self) -> None:
         """Send all texts: a purchase that needs two scripts must not find the second one missing after its thinking."""

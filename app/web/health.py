@@ -31,7 +31,8 @@ class Health:
         self._redis = connect(settings.redis_url, connections=2, timeout=TIMEOUT)
         self._sessions = sessions
         record = OpeningRecord(sessions.client, settings.sale, timeout=TIMEOUT)
-        self._sale = Sale(self._redis, settings.sale, record=record, stock=settings.stock, items=settings.items)
+        stock, items, shards = settings.stock, settings.items, settings.shards
+        self._sale = Sale(self._redis, settings.sale, record=record, stock=stock, items=items, shards=shards)
 
     def livez(self) -> Response:
         return json_response({"status": "alive"})
@@ -49,7 +50,7 @@ class Health:
 
     def _write_nothing(self) -> None:
         """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
-        self._redis.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, "sale:nothing")
+        self._sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self._sale.keys.nothing)
 
     def _sale_state(self) -> str:
         with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so

@@ -105,8 +105,10 @@ class Shop:
                 "stock": now.stock,
                 "lucky": now.lucky,
                 "orders": now.orders,
+                "in_transit": now.in_transit,
                 "lost_updates": now.lost_updates,
                 "verdict": now.verdict,
+                "shards": [each._asdict() for each in now.shards],
             }
         )
 

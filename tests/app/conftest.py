@@ -86,7 +86,8 @@ def sale(settings: Settings) -> Iterator[Sale]:
     """The sale in Redis, opened, with all its items."""
     with connect(settings.redis_url, connections=8) as client, connect_etcd(settings.etcd_endpoints) as etcd:
         record = OpeningRecord(etcd, settings.sale)
-        sale = Sale(client, settings.sale, record=record, stock=settings.stock, items=settings.items)
+        stock, items, shards = settings.stock, settings.items, settings.shards
+        sale = Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)
         sale.reset()
         yield sale
 

@@ -55,5 +55,6 @@ def queue_behind(mutex: Mutex, crowd: ThreadPoolExecutor, shop: Flask, guard: st
 
 
 def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
-    """The entries of an item's ledger."""
-    return [json.loads(entry) for entry in sale.client.lrange(sale.keys_of[item].orders, 0, -1)]
+    """The entries of an item's ledger, in the treasury and in each shard."""
+    ledgers = (slot.client.lrange(slot.keys.orders, 0, -1) for slot in sale.slots_of[item])
+    return [json.loads(entry) for entries in ledgers for entry in entries]

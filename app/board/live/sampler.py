@@ -60,7 +60,8 @@ class Sampler(threading.Thread):
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
-        self._reader, self._readings = LedgerReader(self._redis, shop.sale), SimpleQueue[LedgerReading | None]()
+        self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
+        self._readings = SimpleQueue[LedgerReading | None]()
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)

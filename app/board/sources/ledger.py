@@ -1,20 +1,26 @@
 """The sale in Redis, read repeatedly: counters, and the orders that are new.
 
-One reading shows one moment. A reset keeps the last sale, so the last orders of a run are counted even if the next run
-follows at once.
+One reading shows one moment, unless its slots are on several nodes. A reset keeps the last sale, so the last orders of
+a run are counted even if the next run follows at once.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, replace
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import redis
 
-from app.sales.sale import Keys, Snapshot
+from app.sales.purchase import DEFAULT_ITEM
+from app.sales.redis_client import client_for
+from app.sales.refusals import SaleLost
+from app.sales.slots import Slot, SlotReading, Snapshot, read_slots
 
-MOST_NEW = 5000  # orders that one reading brings; the next one brings the rest
+MOST_NEW = 5000  # orders that one reading brings of each slot; the next one brings the rest
+_PATIENCE_S = (0.02, 0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,49 +69,60 @@ class LedgerReading:
 class LedgerReader:
     """Reads one sale, and changes nothing. Not thread-safe."""
 
-    def __init__(self, client: redis.Redis, sale: str) -> None:
-        self._client = client
-        self._keys = Keys(sale)
+    def __init__(self, client: redis.Redis, sale: str, *, shards: int = 4) -> None:
+        self._client = client_for(client, sale)
+        self._slots = Slot.all_of(client, sale, DEFAULT_ITEM, shards)
         self._generation: str | None = None
-        self._read = 0
+        self._read = [0] * len(self._slots)  # orders that were read, of each slot
 
     def read(self) -> LedgerReading | None:
-        """The sale; None if it was never opened. Raises `redis.RedisError`."""
-        reading, ended = self._transaction(), None
-        if reading is None or reading.generation != self._generation:
+        """The sale; None if it was never opened. Raises `redis.RedisError` or `SaleLost`."""
+        readings, ended = self._slots_now(), None
+        if readings[0].generation != self._generation:
             ended = self._ended()
-            self._read = 0
-            reading = self._transaction()
-        self._generation = reading.generation if reading else None
-        self._read += len(reading.new) if reading else 0
-        return replace(reading, ended=ended) if reading else None
-
-    def _transaction(self) -> LedgerReading | None:
-        k = self._keys
-        with self._client.pipeline(transaction=True) as pipe:
-            pipe.mget(k.initial, k.stock, k.lucky, k.generation)
-            pipe.llen(k.orders)
-            pipe.lrange(k.orders, self._read, self._read + MOST_NEW - 1)
-            pipe.pttl(k.lock)
-            (*counters, generation), orders, entries, lock_ms = pipe.execute()
-        if None in (*counters, generation):
+            self._read = [0] * len(self._slots)
+            readings = self._slots_now()
+        self._generation = readings[0].generation or None
+        if self._generation is None:
             return None
-        initial, stock, lucky = (int(counters[0] if each == "closed" else each) for each in counters)
-        now = Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders)
-        new = [Order.of(entry) for entry in entries]
-        return LedgerReading(generation, now, new, redis_lock_ms=lock_ms if lock_ms > 0 else None)
+        self._read = [read + len(each.entries) for read, each in zip(self._read, readings, strict=True)]
+        lock_ms = self._client.pttl(self._slots[0].keys.lock)
+        new = _in_order(entry for each in readings for entry in each.entries)
+        return LedgerReading(self._generation, Snapshot.of(readings), new, ended, lock_ms if lock_ms > 0 else None)
+
+    def _slots_now(self) -> list[SlotReading]:
+        for patience_s in (*_PATIENCE_S, 0):
+            readings = read_slots(self._slots, [(read, read + MOST_NEW - 1) for read in self._read])
+            if len({each.generation for each in readings}) == 1:
+                return readings
+            time.sleep(patience_s)  # a reset writes one slot after the other
+        raise SaleLost
 
     def _ended(self) -> Ended | None:
-        """The end of the last generation, as the reset has kept it."""
-        k = self._keys
-        with self._client.pipeline(transaction=True) as pipe:
+        """What the last generation came to, from where the reset has put it."""
+        slots = [self._ended_in(slot, read) for slot, read in zip(self._slots, self._read, strict=True)]
+        if slots[0] is None:
+            return None
+        kept = [each for each in slots if each is not None]
+        initial, stock, lucky, orders = (
+            sum(column) for column in zip(*(counters for counters, _ in kept), strict=True)
+        )
+        rest = _in_order(entry for _, entries in kept for entry in entries)
+        return Ended(Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders), rest)
+
+    def _ended_in(self, slot: Slot, read: int) -> tuple[list[int], list[str]] | None:
+        """Counters and the entries that were not read; None if the slot has kept another generation, or none."""
+        k = slot.keys
+        with slot.client.pipeline(transaction=True) as pipe:
             pipe.hgetall(k.previous)
             pipe.llen(k.previous_orders)
-            pipe.lrange(k.previous_orders, self._read, -1)
+            pipe.lrange(k.previous_orders, read, -1)
             kept, count, entries = pipe.execute()
         if self._generation is None or kept.get("generation") != self._generation:
             return None
-        snapshot = Snapshot(
-            initial=int(kept["initial"]), stock=int(kept["stock"]), lucky=int(kept["lucky"]), orders=count
-        )
-        return Ended(snapshot, [Order.of(entry) for entry in entries])
+        return [*(int(kept[name]) for name in ("initial", "stock", "lucky")), count], entries
+
+
+def _in_order(entries: Iterable[str]) -> list[Order]:
+    """Orders of several ledgers as they were written."""
+    return sorted(map(Order.of, entries), key=lambda order: order.at_ms)

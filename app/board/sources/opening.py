@@ -8,7 +8,8 @@ import redis
 
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import DEFAULT_ITEM
-from app.sales.sale import Keys
+from app.sales.redis_client import client_for
+from app.sales.slots import Keys
 from lock import Client
 
 
@@ -26,7 +27,7 @@ def read_opening(etcd: Client, client: redis.Redis, sale: str) -> Opening | None
     if opened is None:
         return None
     if opened.is_open:
-        generation, at_ms = client.hmget(Keys(sale).opener, ["generation", "at_ms"])
+        generation, at_ms = client_for(client, sale).hmget(Keys(sale).opener, ["generation", "at_ms"])
         if at_ms is None or generation != opened.generation:
             return None
         return Opening(opens_at_ms=None, leader=None, opened_at_ms=int(at_ms))

@@ -32,7 +32,8 @@ class Controls:
         self._locust = locust
         client = connect(shop.redis_url, connections=1)
         record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
-        self._sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items)
+        stock, items, shards = shop.stock, shop.items, shop.shards
+        self._sale = Sale(client, shop.sale, record=record, stock=stock, items=items, shards=shards)
 
     def reset(self) -> Response:
         """``POST /control/reset``: reset the sale without an instance, which may be busy or frozen."""

@@ -15,7 +15,8 @@ from app.config.settings import Settings
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.refusals import KeyReused
-from app.sales.sale import Keys, Sale
+from app.sales.sale import Sale
+from app.sales.slots import Keys
 from tests.support.shops import WAIT_S, at_once, buy
 
 

@@ -12,7 +12,8 @@ from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
 from app.sales.refusals import SaleLost
-from app.sales.sale import Sale, Snapshot
+from app.sales.sale import Sale
+from app.sales.slots import Snapshot
 from loadtest.stack.servers import Etcd
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process

@@ -9,7 +9,8 @@ from contextlib import ExitStack, suppress
 import pytest
 import redis
 
-from app.sales.redis_client import Forbidden, ForbiddenHalfway, NotSent, Refused, connect, warm_up
+from app.sales.redis_client import connect, warm_up
+from app.sales.redis_connection import Forbidden, ForbiddenHalfway, NotSent, Refused
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.sales.sale import Sale, Snapshot
+from app.sales.sale import Sale
+from app.sales.slots import Snapshot
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
 

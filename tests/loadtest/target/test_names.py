@@ -6,7 +6,7 @@ import json
 import urllib.request
 
 from app.config.settings import Settings
-from app.sales.sale import Keys, shard_name
+from app.sales.slots import Keys, shard_name
 from loadtest.stack.stack import Stack
 from loadtest.target.names import key_prefix, queue_name, slot_names
 

@@ -15,7 +15,7 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section
 from app.clock import now_ns
-from app.sales.sale import Snapshot
+from app.sales.slots import Snapshot
 
 EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))
 

@@ -13,7 +13,8 @@ from app.config.settings import Settings
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
-from app.sales.sale import Sale, Snapshot
+from app.sales.sale import Sale
+from app.sales.slots import Snapshot
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
     """GET /stock shows counter, ledger and verdict; a reset answers the same, without a number as the settings say."""
     browser.post("/stock/reduce?guard=redis-lua")
     told = {"item": "1", "initial": 10, "stock": 9, "lucky": 1, "orders": 1, "lost_updates": 0, "verdict": "EXACT"}
+    told |= {"in_transit": 0, "shards": [{"stock": 0, "orders": 0}] * 4}
     assert browser.get("/stock").get_json() == {**told, "instance": "shop-a"}
     resets = browser.post("/stock/reset", json={"stock": 3}), browser.post("/stock/reset?stock=4")
     assert [answer.get_json()["stock"] for answer in (*resets, browser.post("/stock/reset"))] == [3, 4, 10]
@@ -44,11 +45,11 @@ def test_stock_tells_what_is_left_and_sold(browser: FlaskClient) -> None:
 def test_guards_are_listed_with_their_promises(browser: FlaskClient) -> None:
     """GET /guards names each guard, what it promises, and a sentence for people."""
     body = browser.get("/guards").get_json()
-    told = {"item": "1", "initial": 10, "stock": 9, "lucky": 1, "orders": 1, "lost_updates": 0, "verdict": "EXACT"}
-    told |= {"in_transit": 0, "shards": [{"stock": 0, "orders": 0}] * 4}
-    assert browser.get("/stock").get_json() == {**told, "instance": "shop-a"}
-    resets = browser.post("/stock/reset", json={"stock": 3}), browser.post("/stock/reset?stock=4")
-    assert [answer.get_json()["stock"] for answer in (*resets, browser.post("/stock/reset"))] == [3, 4, 10]
+    promises = {guard["name"]: guard["promise"] for guard in body["guards"]}
+    oversell = dict.fromkeys(("none", "thread"), "none") | dict.fromkeys(
+        ("etcd-unfenced", "redis-lock"), "exact_until_paused"
+    )
+    assert promises == dict.fromkeys((guard.name for guard in GUARDS), "exact") | oversell
     assert all(guard["description"].endswith(".") for guard in body["guards"])
     assert body["default"] == "etcd"
 

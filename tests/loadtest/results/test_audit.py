@@ -201,6 +201,13 @@ def test_asking_again_resolves_a_doubt(place: int) -> None:
     assert (result.unacknowledged, result.findings()) == ([], [])
 
 
+def test_a_shop_in_doubt_has_answered() -> None:
+    """A buyer with an uncertain answer is in doubt, and not without an answer."""
+    record = sale(3, 3)
+    changed(record.answers, 1, outcome="unavailable", order=None, status=503, in_doubt=True)
+    assert audit(record).findings() == []
+
+
 def test_a_stranger_may_buy_twice() -> None:
     """A buyer from outside the rush may buy more than once; a buyer of the rush may not."""
     record = sale(3, 1)

@@ -50,7 +50,7 @@ def shown_in_a_terminal(**settings: str) -> str:
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("snapshot", [SaleSnapshot(300, 0, 500), SaleSnapshot(0, 500, 0), SaleSnapshot(123, 177, None)])
 def test_the_live_line_fits_beside_the_spinner(guard: str, snapshot: SaleSnapshot) -> None:
-    """With the longest name and the largest figures there is room for it in 80 columns, and it is plain characters."""
+    """The longest name and the largest figures fit into 80 columns, in plain characters."""
     line = live_line(guard, 300, snapshot, 500)
     assert line.cell_len <= 80 - 2
     assert line.plain.isascii()

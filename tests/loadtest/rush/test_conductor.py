@@ -223,11 +223,21 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     assert conductor.verdicts == []
 
 
-def test_no_comparison_is_one_line_and_exit_code_2(stack: Stack, tmp_path: Path) -> None:
-    """Before the buyers came: it cannot be taken for a result."""
-    rush = Finished(environment(stack, LOCUST_HOST=","), tmp_path, *SMALL)
-    advice = "',' are no addresses of shops: give each as http://HOST:PORT, separated by commas."
-    assert the_error(rush).startswith(f"Error: {advice}")
+@pytest.mark.parametrize(
+    ("hosts", "options", "advice"),
+    [
+        (",", [], "',' are no addresses of shops: give each as http://HOST:PORT, separated by commas."),
+        ("", ["--headful"], "Port {} is in use: stop the Locust that has it, or choose another by --web-port."),
+    ],
+)
+def test_no_comparison_is_one_line_and_exit_code_2(
+    stack: Stack, tmp_path: Path, hosts: str, options: list[str], advice: str
+) -> None:
+    """Bad addresses and an occupied port are refused before Locust tries: that cannot be taken for a result."""
+    port = stack.instances[0].port
+    env = environment(stack, **({"LOCUST_HOST": hosts} if hosts else {}))
+    rush = Finished(env, tmp_path, *SMALL, *options, "--web-port", str(port))
+    assert the_error(rush) == f"Error: {advice.format(port)}"
     assert "Every promise was kept" not in rush.printed
     assert "Traceback" not in rush.logged
 
@@ -302,12 +312,3 @@ def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, t
     rush = Finished(environment(stack), tmp_path, *SMALL, f"--locustfile=loadtest/locustfile.py,{interrupted}")
     assert (rush.code, rush.comparison) == (2, None)
     assert "Stopped before the first verdict." in rush.printed.splitlines()
-
-
-def test_an_occupied_port_is_one_line(stack: Stack, tmp_path: Path) -> None:
-    """A second page on the same port is refused before Locust tries, with what to do."""
-    port = stack.instances[0].port
-    second = Finished(environment(stack), tmp_path, "--headful", "--web-port", str(port))
-    advice = "stop the Locust that has it, or choose another by --web-port."
-    assert the_error(second) == f"Error: Port {port} is in use: {advice}"
-    assert "Traceback" not in second.logged

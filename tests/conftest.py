@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure() -> None:
-    """No example has a deadline, and signals are as in a terminal: who runs the tests may have had some ignored."""
+    """No example has a deadline, and signals are as in a terminal, also if the parent process ignores some."""
     settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("unhurried")
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -27,14 +27,14 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
-    """One etcd for the whole run: use names of your own, and leave it running."""
+    """One etcd for the whole run: use your own names, and leave it running."""
     with Etcd(tmp_path_factory.mktemp("etcd")) as server:
         yield server
 
 
 @pytest.fixture
 def fresh_etcd(tmp_path: Path) -> Iterator[Etcd]:
-    """An etcd of this test's own, to be stopped, paused or killed."""
+    """This test's own etcd, to be stopped, paused or killed."""
     with Etcd(tmp_path) as server:
         yield server
 
@@ -46,12 +46,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def readme_script() -> ModuleType:
-    """scripts/readme.py, which writes the generated parts."""
-    spec = importlib.util.spec_from_file_location("readme_script", REPOSITORY / "scripts/readme.py")
+def module_of(path: Path) -> ModuleType:
+    """The module in a file that is not in a package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def readme_script() -> ModuleType:
+    """scripts/readme.py, which writes the generated parts."""
+    return module_of(REPOSITORY / "scripts/readme.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -63,22 +63,28 @@ def allowed(package: str) -> set[Arrow]:
     }
 
 
+def assert_no_circle(graph: Mapping[str, set[str]]) -> None:
+    """A failure names the circle."""
+    assert sum(map(len, graph.values())) > len(graph) / 2
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_arrows_are_those_of_the_table(package: str) -> None:
-    """A folder imports from those the table names for it, from no other, and the table promises none that is unused."""
+    """A folder imports from exactly the folders that the table names for it."""
     assert arrows(package) == allowed(package)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_arrows_between_folders_form_no_circle(package: str) -> None:
-    """Folders have floors: what is above imports what is below."""
+    """Every folder is above those that it imports from."""
     graph: dict[str, set[str]] = {}
     for one, other in arrows(package):
         graph.setdefault(one, set()).add(other)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
+    assert_no_circle(graph)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

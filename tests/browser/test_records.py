@@ -46,29 +46,20 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert looker("#timeline .level.over").get_attribute("d")
 
 
-def test_buyers_that_gave_up_are_told_apart(look: Look, tmp_path: Path) -> None:
-    """Beside UNDERSOLD stands how many buyers waited in vain: a figure, and a sentence."""
+def test_a_fault_and_buyers_that_gave_up(look: Look, tmp_path: Path) -> None:
+    """Buyers that gave up are a figure and a sentence; events are drawn under the names of the lanes."""
     record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
     verdict = "UNDERSOLD by 2, gave up: 20"
     record["stock"] += 2
     record["verdict"] |= {"verdict": verdict, "stock_left": 2, "outcomes": {"lock_timeout": 20}}
-    (tmp_path / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
+    record["events"] = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
+    (tmp_path / "fault.json").write_text(json.dumps(record), encoding="utf-8")
     looker = look()
-    open_file(looker, tmp_path / "record.json")
+    open_file(looker, tmp_path / "fault.json")
     looker.wait_text("#word", f"^{verdict}$")
     assert "2 left. 20 buyers gave up waiting." in looker.text("#lead")
     assert looker.figure("gave-up") == 20
-
-
-def test_no_line_crosses_a_text(look: Look, tmp_path: Path) -> None:
-    """What was done to the sale is told, and the lanes are named, over the lines of what was done."""
-    record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
-    times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
-    events = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
-    (tmp_path / "fault.json").write_text(json.dumps(record | {"events": events}), encoding="utf-8")
-    looker = look()
-    open_file(looker, tmp_path / "fault.json")
-    looker.page.wait_for_selector("#timeline .event")
     painted = looker("#timeline :is(.event, .event-line, .lane-title)").evaluate_all(
         "all => all.map((each) => each.classList[0])"
     )
@@ -99,7 +90,7 @@ def test_time_is_scrubbed_without_a_server(look: Look) -> None:
 
 
 def test_a_record_is_played(look: Look) -> None:
-    """Play runs from the beginning to the end by itself, and then stops; under the mutex nothing is shaded."""
+    """Play runs to the end and stops; under the mutex nothing is shaded; the same file can be opened again."""
     looker = look(reduced_motion="reduce")
     open_file(looker, DATA / "rush-etcd.json")
     looker.page.click("#play")
@@ -109,10 +100,13 @@ def test_a_record_is_played(look: Look) -> None:
     looker.wait_text("#word", "^EXACT$")
     looker.wait_text("#timeline-note", ": never two at once$")
     assert looker("#timeline .band").count() == 0
+    looker.page.click("#close-record")
+    looker.page.wait_for_selector("#player", state="hidden")
+    open_file(looker, DATA / "rush-etcd.json")
 
 
 def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None:
-    """What this machine has recorded, also while the page is open, can be chosen, and leads back to the live sale."""
+    """Records of this machine, also those made while the page is open, can be chosen; the way back is the live sale."""
     looker = look()
     looker.wait_text("#reports", "rush-none")
     assert stack.board is not None
@@ -131,16 +125,6 @@ def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None
         shutil.rmtree(newer)
 
 
-def test_the_same_file_can_be_opened_again(look: Look) -> None:
-    """After the return to the live sale the file can be chosen once more."""
-    looker = look()
-    for _ in range(2):
-        looker.page.click("#toggle-open")
-        open_file(looker, DATA / "rush-etcd.json")
-        looker.page.click("#close-record")
-        looker.page.wait_for_selector("#player", state="hidden")
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -151,7 +135,7 @@ def test_the_same_file_can_be_opened_again(look: Look) -> None:
     ],
 )
 def test_what_is_no_record_is_refused_in_words(look: Look, tmp_path: Path, text: str, complaint: str) -> None:
-    """The page says what is wrong with a file, and goes on showing the live sale."""
+    """The page says what is wrong with a file, and shows the live sale."""
     path = tmp_path / "record.json"
     path.write_text(text)
     looker = look()

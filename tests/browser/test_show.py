@@ -40,29 +40,23 @@ def pictures(directory: Path) -> dict[str, tuple[int, int]]:
     return {path.name: Image.open(path).size for path in directory.glob("pictures/*.png")}
 
 
-def test_the_documents_have_two_small_pictures(camera: Callable[..., Camera], tmp_path: Path) -> None:
-    """One dark, one light, of what fits on the screen, and none of a scene that they do not show."""
+@pytest.mark.parametrize("every", [False, True])
+def test_the_sizes_of_pictures(camera: Callable[..., Camera], tmp_path: Path, every: bool) -> None:
+    """Documents have a dark and a light picture of scenes that they show; `every` adds whole pages on all screens."""
     (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
-    taker = camera(every=False)
+    taker = camera(every=every)
     with taker.views((tmp_path / "page.html").as_uri()) as views:
-        taker.shoot(views, "page-top")
-        taker.shoot(views, "page-hidden", shown=False)
-    assert pictures(tmp_path) == {"page-top-dark.png": (1280, 720), "page-top-light.png": (1280, 720)}
-
-
-def test_its_makers_have_every_size(camera: Callable[..., Camera], tmp_path: Path) -> None:
-    """Whole pages on every screen, dark and light, also of scenes that the documents do not show."""
-    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
-    taker = camera(every=True)
-    with taker.views((tmp_path / "page.html").as_uri()) as views:
+        if not every:
+            taker.shoot(views, "page-top")
         taker.shoot(views, "page", shown=False)
     found = pictures(tmp_path)
-    assert sorted(found.values()) == sorted((width, 2000) for width, _ in SCREENS for _ in ("dark", "light"))
+    whole_pages = [(width, 2000) for width, _ in SCREENS for _ in ("dark", "light")]
+    assert sorted(found.values()) == sorted(whole_pages if every else [(1280, 720)] * 2)
     assert {name.rpartition("-")[2] for name in found} == {"dark.png", "light.png"}
 
 
 def test_a_smaller_picture_looks_the_same(camera: Callable[..., Camera], tmp_path: Path) -> None:
-    """A few pixels in a colour of their own keep it, and so does the ground."""
+    """A small picture keeps the colour of a few pixels, and that of the ground."""
     from PIL import Image
 
     mark = "<i style='position: absolute; left: 0; top: 0; width: 3px; height: 3px; background: #f00'>"
@@ -77,7 +71,7 @@ def test_a_smaller_picture_looks_the_same(camera: Callable[..., Camera], tmp_pat
 def test_the_board_is_photographed(
     camera: Callable[..., Camera], stack: Stack, locust: LocustPage, tmp_path: Path
 ) -> None:
-    """Two rushes and a record, sent and opened from the board itself, are the pictures of it in the documents."""
+    """The documents' pictures of the board show two rushes that it started, and a record that it opened."""
     from scripts.show import board as scene
     from scripts.show import film
 
@@ -109,7 +103,7 @@ def assert_moving(directory: Path) -> None:
 
 
 def test_a_film_shows_the_sale_whenever_it_changed() -> None:
-    """What is sent while the sale stands still belongs to the moment before; none is lost."""
+    """Events without a change of the sale belong to the moment before; none is lost."""
     from scripts.show.film import moments
 
     sales = [None, None, {"orders": 1}, {"orders": 1}, {"orders": 2}]

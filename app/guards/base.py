@@ -1,8 +1,8 @@
-"""What all guards share: the part of a purchase that is not the story of its lock.
+"""The part of a purchase that all guards share; the lock is in each guard's `buy`.
 
-A guard's `buy` tells that story. Around it, once for all: an item that is sold out, or opens later, is refused
-without the lock, requests that wait for it in vain are woken, and each has its time limit. `Inventory` keeps the first
-answer to an idempotency key; `Purchase` takes the times and tells the section log.
+An item that is sold out, or opens later, is refused without the lock; requests that wait for it in vain are woken; and
+each has a time limit. `Inventory` keeps the first answer to an idempotency key; `Purchase` takes the times and tells
+the section log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lock import LockCancelled
 
 
 class Promise(str, Enum):
-    """What a guard promises about a sale; a run in which it does not hold has failed."""
+    """The promise of a guard about a sale; a run that breaks it has failed."""
 
     NONE = "none"
     EXACT_UNTIL_PAUSED = "exact_until_paused"
@@ -33,7 +33,7 @@ class Promise(str, Enum):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a guard may use.
+    """The parts that a guard uses.
 
     Attributes:
         stocks: for each item.
@@ -69,10 +69,10 @@ class Guard(ABC):
 
     @abstractmethod
     def buy(self, purchase: Purchase) -> Receipt:
-        """The purchase and what stands around it; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
+        """Buy under the guard's lock; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
 
     def serve(self, purchase: Purchase) -> Receipt:
-        """`buy`, or say "sold out" where that is known: before the lock, and when the wait for it is cancelled."""
+        """`buy`, unless the item is known to be sold out: before the lock, and when the wait for it is cancelled."""
         while True:
             if self.waits_in_etcd:
                 stock = self.stock(purchase.item)
@@ -84,7 +84,7 @@ class Guard(ABC):
                 return self.buy(purchase)
 
     def stock(self, item: str) -> Inventory:
-        """Where the item is sold."""
+        """The inventory of the item."""
         return self.tools.stocks[item]
 
     def time_left(self, purchase: Purchase) -> float:
@@ -93,14 +93,14 @@ class Guard(ABC):
 
     @contextmanager
     def locked(self, mutex: Cancellable[HeldT], purchase: Purchase) -> Iterator[HeldT]:
-        """Wait for the mutex, and be inside the critical section while it is held; raises `LockError`."""
+        """Wait for the mutex and enter the critical section; raises `LockError`."""
         with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
             yield hold
             if self.notice_sold_out(purchase):
-                mutex.cancel()  # the others need no lock to be told so
+                mutex.cancel()  # the waiters need no lock for that answer
 
     def notice_sold_out(self, purchase: Purchase) -> bool:
-        """Whether the purchase has found, under the lock, that nothing is left; other purchases can know it then."""
+        """Note it for other purchases if this one has found, under the lock, that nothing is left."""
         receipt, asked = purchase.decided, purchase.entered
         if receipt is None or asked is None or receipt.replayed or receipt.outcome is not Outcome.SOLD_OUT:
             return False

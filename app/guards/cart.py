@@ -3,7 +3,7 @@
 The locks are those of the guards that use etcd, so a cart and a single purchase exclude each other. They are taken in
 one order whatever the order of the cart, so carts that overlap never wait for each other in a circle.
 
-Error handling: as `app.sales.inventory`. The script looks at every item before it writes any: there is no half a cart.
+Error handling: as `app.sales.inventory`. The script reads every item before it writes any, so no cart is sold in part.
 """
 
 from __future__ import annotations
@@ -24,16 +24,12 @@ _BETWEEN = ","
 
 
 def cart_of(items: Iterable[int]) -> str:
-    """What `Purchase.item` is for a cart of `items`, whatever their order."""
+    """The value of `Purchase.item` for a cart of `items`, in any order."""
     return _BETWEEN.join(map(str, sorted(items)))
 
 
 class Carts:
-    """Sells carts of one sale.
-
-    Args:
-        lock_timeout: seconds to wait for all locks together.
-    """
+    """Sells carts of one sale; `lock_timeout` is for all locks of a cart together."""
 
     def __init__(self, sale: Sale, sessions: EtcdSessions, *, instance: str, lock_timeout: float) -> None:
         self._sale = sale
@@ -43,10 +39,7 @@ class Carts:
         self._script = Script(sale.client, "cart")
 
     def serve(self, purchase: Purchase) -> Receipt:
-        """Sell one piece of each item, or nothing; the receipt's stock and token are those of each item.
-
-        Raises one of `app.sales.refusals.EXPECTED` where that is not possible, or `KeyReused`.
-        """
+        """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
         items = purchase.item.split(_BETWEEN)
         hold = self._sessions.multi(items).acquire(timeout=self._lock_timeout)
         try:

@@ -1,4 +1,4 @@
-"""Group commit: the holder of the etcd mutex commits all purchases that wait in its instance, in one fenced script."""
+"""Group commit: the holder of the etcd mutex commits all waiting purchases of its instance in one fenced script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.sales.refusals import GaveUp, InDoubt
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
-_RESULT_S = 1.0  # how much longer than its own time a purchase waits to hear why its leader got no lock
+_RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
 
 
 class EtcdBatchGuard(Guard):
@@ -23,10 +23,10 @@ class EtcdBatchGuard(Guard):
     most `MOST_AT_ONCE` purchases. The lock is the one of `etcd-cohort`, whose turns are groups here: the first purchase
     in the other instance waits for at most `slice`, one group and one hand-over.
 
-    Error handling: what fails before the script was sent, or is refused by it, has written nothing for any of them; a
-    lost answer leaves the whole group in doubt. A purchase whose time is up leaves the queue, unless a group has it by
-    then. A leader that cannot get the lock because etcd is out of reach learns so a moment after its time is up, so
-    the entries behind it wait for its result.
+    Error handling: a failure before the script is sent, or a refusal by it, has written nothing for any of them; a
+    lost answer leaves the whole group in doubt. A purchase that times out leaves the queue, unless a group has taken
+    it. A leader that cannot reach etcd learns so a moment after its time is up, so the entries behind it wait for its
+    result.
     """
 
     name = "etcd-batch"
@@ -48,7 +48,7 @@ class EtcdBatchGuard(Guard):
             if entry.leads:
                 self._lead(queue, entry)
         except BaseException:
-            queue.remove(entry)  # or it would lead for ever
+            queue.remove(entry)  # or the queue would wait for this thread
             raise
         return entry.result()
 
@@ -58,7 +58,7 @@ class EtcdBatchGuard(Guard):
         except LockTimeout:
             raise  # the next one has a little more time
         except Exception as error:
-            queue.fail_all(error)  # each of them would fail like this one
+            queue.fail_all(error)  # each entry would fail with the same error
             raise
         try:
             self._commit(queue.take(MOST_AT_ONCE), turn)

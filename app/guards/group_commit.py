@@ -1,8 +1,8 @@
-"""The commit queue: purchases of one process that are to be committed together.
+"""The commit queue: purchases of one process that are committed together.
 
-The first entry leads: its thread gets the lock for all, takes a group out of the queue, and commits it. From then on
-the next entry leads, so the lock is waited for while the group before is being committed. A leader that gives up passes
-the lead on; one that finds the lock out of reach fails all entries.
+The first entry leads: its thread gets the lock for all, takes a group out of the queue, and commits it. Then the next
+entry leads, and waits for the lock while the group before is being committed. A leader that times out passes the lead
+on; one that cannot reach etcd fails all entries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Entry:
     """A purchase in the queue, and the thread that waits for its result.
 
     Args:
-        timeout: seconds it has to be taken into a group.
+        timeout: seconds until a group has to take it.
 
     Attributes:
         leads: whether its thread has to get the lock.
@@ -33,7 +33,6 @@ class Entry:
         self._called = threading.Event()
 
     def remaining(self) -> float:
-        """Seconds left of its time."""
         return max(self._until - time.monotonic(), 0.0)
 
     def wait(self, longer: float) -> bool:
@@ -41,7 +40,7 @@ class Entry:
         return self._called.wait(self.remaining() + longer)
 
     def result(self) -> Receipt:
-        """The result of an entry that is not in the queue any more; raises its error, which others may share."""
+        """The result of an entry that has left the queue; raises a copy of its error, which others may share."""
         self._called.wait()
         if isinstance(self._result, Exception):
             raise again(self._result)
@@ -49,12 +48,10 @@ class Entry:
         return self._result
 
     def appoint(self) -> None:
-        """It leads from now on."""
         self.leads = True
         self._called.set()
 
     def settle(self, result: Receipt | Exception) -> None:
-        """Set its result."""
         self._result = result
         self._called.set()
 
@@ -70,20 +67,19 @@ class CommitQueue:
         return len(self._waiting)
 
     def add(self, entry: Entry) -> None:
-        """Put it at the end."""
         with self._lock:
             self._waiting.append(entry)
             self._appoint_first()
 
     def take(self, most: int) -> list[Entry]:
-        """Take the first `most` out, the leader among them; they have to be settled."""
+        """Take the first `most` out, the leader included; the caller settles them."""
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
             self._appoint_first()
         return group
 
     def remove(self, entry: Entry) -> bool:
-        """Take one out that gives up; False if it was taken out before."""
+        """Take out an entry that gives up; False if it was taken before."""
         with self._lock:
             if entry not in self._waiting:
                 return False

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class EndableLock(Lock):
-    """redis-py's own, except that a wait ends when the instance shuts down."""
+    """redis-py's lock, whose waits end when the instance shuts down."""
 
     def __init__(self, tools: Tools, key: str, *, patience: float) -> None:
         super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=patience)
@@ -29,7 +29,7 @@ class EndableLock(Lock):
 
 
 class RedisLockGuard(Guard):
-    """Has no fencing token: what the holder writes after its key has expired lands, and the sale may be oversold."""
+    """Has no fencing token: a write after the key has expired succeeds, and the sale may be oversold."""
 
     name = "redis-lock"
     promise = Promise.EXACT_UNTIL_PAUSED
@@ -52,7 +52,7 @@ class RedisLockGuard(Guard):
 
 
 def _release(lock: Lock, purchase: Purchase) -> None:
-    """Let go, whatever comes of it: how the purchase ended is decided by its write, which is over."""
+    """Release. An error here does not change the outcome of the purchase: the write is over."""
     try:
         lock.release()
     except LockNotOwnedError:

@@ -16,10 +16,10 @@ LONGEST_PAUSE_S = 0.8
 
 
 class RedisWatchGuard(Guard):
-    """No purchase waits for another, but of all that read the same stock only one gets to write.
+    """No purchase waits for another, but of all that read the same stock only one can write.
 
-    An overtaken purchase pauses for a random time (full jitter), the longer the more others of its instance try: of
-    attempts at the same time all but one are in vain, and cost the others time.
+    An overtaken purchase pauses for a random time (full jitter), in proportion to the number of purchases that try: of
+    concurrent attempts all but one fail, and delay the others.
     """
 
     name = "redis-watch"

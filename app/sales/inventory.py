@@ -1,14 +1,14 @@
 """Selling one item: read, think, write; or all in one script.
 
-A purchase without a fence believes what it read: others may come in between, and that is the race the guards are for.
+A purchase without a fence believes what it read: others may write in between, which is the race that guards prevent.
 With a fence it is refused if a holder with a higher token was there before, at the read as well as at the write.
 
-The read also fetches the first answer that the idempotency key got, and the write stores the answer together with the
-order: a retry finds both or neither, and nothing is bought twice.
+The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order:
+a retry finds both or neither, and nothing is bought twice.
 
 Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
-`EtcdUnavailable` mean that no order was written: at most "sold out" was kept for the idempotency key, and a retry is
-told so. `InDoubt` means that a write was sent and its answer lost.
+`EtcdUnavailable` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
+that a write was sent and its answer lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from app.sales.tokens import Token, fence_text
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the read found: the receipt, if nothing is left to do, or else what the write needs."""
+    """The receipt, if the purchase is decided by the read, or else what the write needs."""
 
     receipt: Receipt | None = None
     stock: int = 0
@@ -46,7 +46,7 @@ class Inventory:
 
     Attributes:
         instance: that name.
-        sold_out: what was seen of an empty stock.
+        sold_out: the sold-out check of the item.
     """
 
     def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM) -> None:

@@ -1,14 +1,14 @@
-"""What was opened, known outside Redis as well: one key in etcd with each item's generation and stock.
-
-A sale that is closed until a set time has a generation too, which no purchase ever expects, and fixes that of its
-opening: one more. So an opening that is repeated is the same opening.
+"""The record of the opening in etcd: one key with each item's generation and stock.
 
 A Redis that lost its data looks like one that never had any, and the fence is gone with the data. So a purchase names
 the generation that it expects, and Redis without that generation sells nothing before a reset.
 
+A sale that is closed until a set time has a generation too, which no purchase expects. Its opening has the next one, so
+an opening that is repeated is the same opening.
+
 The order of writes makes a crash between them safe. A reset writes to etcd first: until Redis follows, a purchase that
-expects the new generation is refused. The very first opening writes to Redis first: until etcd follows, no purchase
-knows the generation.
+expects the new generation is refused. The first opening writes to Redis first: until etcd follows, no purchase knows
+the generation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Opened(NamedTuple):
 
     Attributes:
         generation: rises from opening to opening.
-        stock: how many pieces it begins with.
+        stock: initial pieces.
         opens_at_ms: when a closed sale opens, in milliseconds since the epoch; None if no time is set.
     """
 
@@ -41,12 +41,12 @@ class Opened(NamedTuple):
 
     @property
     def opening(self) -> Opened:
-        """What a closed sale will be when it is open."""
+        """The opening of a closed sale."""
         return Opened(str(int(self.generation) + 1), self.stock)
 
     @property
     def opens_at(self) -> str | None:
-        """`opens_at_ms` as RFC 3339 has it, in UTC."""
+        """`opens_at_ms` in UTC, in the format of RFC 3339."""
         if self.opens_at_ms is None:
             return None
         at = datetime.fromtimestamp(self.opens_at_ms / 1000, timezone.utc)
@@ -57,12 +57,9 @@ Openings = Mapping[str, Opened]
 
 
 class OpeningRecord:
-    """The last opening of each item of one sale, in etcd.
+    """The last opening of each item of one sale, under one `key` in etcd.
 
-    Every method raises `EtcdError` where etcd does not answer within `timeout` seconds (the client's own if None).
-
-    Attributes:
-        key: where it is.
+    Every method raises `EtcdError` if etcd does not answer within `timeout` seconds (the client's own if None).
     """
 
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
@@ -71,12 +68,12 @@ class OpeningRecord:
         self._timeout = timeout
 
     def read(self) -> Openings:
-        """What was opened last; nothing if the sale never was."""
+        """The last openings; empty if the sale was never opened."""
         found = self._client.get_prefix(self.key, timeout=self._timeout).keys
         return next((_decode(kv.value) for kv in found if kv.key == self.key), {})
 
     def update(self, change: Callable[[Openings], Openings]) -> Openings:
-        """Write what `change` makes of the record, again if another writer was faster; what stands there then."""
+        """Write the change, again if another writer was faster; return the record."""
         while True:
             found = self._client.get_prefix(self.key, timeout=self._timeout).keys
             before = next((kv for kv in found if kv.key == self.key), None)

@@ -1,4 +1,4 @@
-"""One purchase: what was asked for, how long its parts took, and how it ended."""
+"""One purchase: its parameters, its times and its outcome."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Receipt:
     """The answer to a buyer.
 
     Attributes:
-        stock: what was left as this purchase saw it, of a cart for each item; None where it did not get to see it.
+        stock: what was left as this purchase saw it, of a cart for each item; None if it did not see it.
         token: the fencing token under which it was decided, of a cart for each item; None under a guard without one.
         replayed: it is the first answer to this idempotency key, given again.
         detail: for a refusal, what happened and what to do.
-        in_doubt: the write was sent and its answer never came; the same idempotency key tells.
-        opened: of a sale that is not open, what is known of its opening.
+        in_doubt: the write was sent and its answer lost; a retry with the same idempotency key finds out.
+        opened: the planned opening of a sale that is not open.
     """
 
     outcome: Outcome
@@ -67,34 +67,34 @@ class Receipt:
 
 
 class SectionListener:
-    """Is told of critical sections; this one ignores it. See `app.telemetry.section_log`."""
+    """Hears of critical sections, and does nothing. See `app.telemetry.section_log`."""
 
     def entered(self, purchase: Purchase) -> None:
         """A critical section has begun."""
 
     def left(self, purchase: Purchase, error: BaseException | None) -> None:
-        """It is over, by `error` if there is one; its lock is still held."""
+        """A critical section has ended, with `error` if there is one; its lock is still held."""
 
     def close(self) -> None:
-        """There is nothing more to come."""
+        """No more sections follow."""
 
 
 @dataclass(slots=True)
 class Purchase:
-    """A buyer's click, and a stopwatch for it. One thread at a time may use it.
+    """A buyer's click and its times. Not thread-safe.
 
     Attributes:
-        item: what is bought; of a cart, all its items, separated by commas.
+        item: the item; of a cart, all items, separated by commas.
         hold_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
         order: the id that the order will have if there is one.
         token: the fencing token, once a lock that has one is held.
         loss: how the lock was lost, if it was.
-        read_s, commit_s: seconds that the critical section's read and its write took.
-        read_at, commit_at: when they were sent, as `app.clock` has it; None if they were not.
-        decided: what came of the critical section, if it came to a decision.
+        read_s, commit_s: duration of the critical section's read and write, in seconds.
+        read_at, commit_at: when they were sent, by `app.clock`; None if they were not.
+        decided: the decision of the critical section, if there is one.
         began: when a thread began to work on the request, in seconds of `time.monotonic`.
-        listener: is told of the critical section.
+        listener: hears of the critical section.
     """
 
     buyer: str
@@ -117,10 +117,7 @@ class Purchase:
 
     @contextmanager
     def critical_section(self, *, token: Token | None = None) -> Iterator[None]:
-        """The critical section, once or again: all the time before it was waiting.
-
-        Letting the lock go is not part of it, so leave this first.
-        """
+        """The critical section; all the time before it was waiting. Leave it before the lock is released."""
         self.enter(token)
         error = None
         try:
@@ -132,19 +129,19 @@ class Purchase:
             self.leave(error)
 
     def enter(self, token: Token | None) -> None:
-        """The critical section begins; `leave` has to follow."""
+        """Begin the critical section; `leave` has to follow."""
         self.entered, self.token = time.monotonic(), token
         self.read_at = self.commit_at = self.decided = None
         self.listener.entered(self)
 
     def leave(self, error: BaseException | None) -> None:
-        """The critical section is over, by `error` if there is one."""
+        """End the critical section, with `error` if there is one."""
         self.left = time.monotonic()
         self.listener.left(self, error)
 
     @property
     def waited_s(self) -> float:
-        """Seconds until the critical section began; for a purchase that has not got in, until now."""
+        """Seconds until the critical section began, or until now."""
         return (self.entered or time.monotonic()) - self.began
 
     @property
@@ -154,7 +151,7 @@ class Purchase:
 
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
-        """The critical section's read, or its write."""
+        """Time the critical section's read, or its write."""
         began, at = time.monotonic(), now_ns()
         if part == "read":
             self.read_at = at
@@ -171,7 +168,7 @@ class Purchase:
             time.sleep(self.hold_s)
 
     def entry(self, instance: str, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
-        """The line of the ledger that records this order; of a cart, its part that is about `item`."""
+        """The entry of the ledger for this order; of a cart, for one of its items."""
         return _encode(
             {
                 "order": self.order,

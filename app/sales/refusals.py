@@ -1,4 +1,4 @@
-"""Why a purchase was refused, as types, and which outcome each of them is.
+"""The errors that refuse a purchase, and the outcome of each.
 
 PurchaseError
 ├── FencedOff      a holder with a higher token was here before; nothing was written
@@ -6,11 +6,11 @@ PurchaseError
 ├── NotOpen        the sale opens later; nothing was written
 ├── SaleLost       Redis does not have the sale that was opened; nothing was written
 ├── GaveUp         the guard's turn did not come in time; nothing was written
-├── InDoubt        the write was sent and its answer lost; the same idempotency key tells
+├── InDoubt        the write was sent and its answer lost; a retry with the same idempotency key finds out
 ├── ShuttingDown   this instance takes no more purchases; nothing was written
 └── KeyReused      the idempotency key belongs to another purchase
 
-Errors of `lock` and of Redis are translated here, too. What is not listed is a defect, and is not caught.
+Errors of `lock` and of Redis are translated here, too. Every other error is a defect, and is not caught.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NotOpen(PurchaseError):
     """The sale opens later, at `opened.opens_at_ms`; nothing was written."""
 
     def __init__(self, opened: Opened) -> None:
-        super().__init__(opened)  # and not a text, or `again` could not copy it
+        super().__init__(opened)  # not a text, or `again` could not copy it
         self.opened = opened
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class KeyReused(PurchaseError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """What an error means for the buyer."""
+    """The meaning of an error for the buyer."""
 
     outcome: Outcome
     advice: str
@@ -83,7 +83,7 @@ class Refusal:
 
 RETRY = "Nothing was written; try again."
 REFUSALS: dict[type[Exception], Refusal] = {
-    # The first match counts, so a special case stands before what it is a case of.
+    # The first match counts, so a subclass stands before its base.
     LockTimeout: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
     GaveUp: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
     SessionLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SESSION_LOST),
@@ -108,25 +108,25 @@ TEMPORARY = (EtcdUnavailable, LockLost, SaleLost, ShuttingDown, Refused, redis.C
 
 
 def refusal_of(error: BaseException) -> Refusal | None:
-    """What `error` means for the buyer; None for a defect."""
+    """The refusal for `error`; None for a defect."""
     return next((refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind)), None)
 
 
 def again(error: Exception) -> Exception:
-    """An error to raise in another thread than `error`: two must not share one traceback."""
+    """A copy of `error` to raise in another thread: two threads must not share one traceback."""
     fresh = copy.copy(error)
     fresh.__cause__ = error
     return fresh
 
 
 def sentence(error: Exception) -> str:
-    """What the error says, with an end to it."""
+    """The message of the error with a full stop."""
     said = str(error)
     return said if said.endswith((".", "?", "!")) else f"{said}."
 
 
 def refuse(purchase: Purchase, error: Exception) -> Receipt:
-    """The receipt for a purchase that one of `EXPECTED` ended; the purchase notes how its lock was lost, if it was."""
+    """The receipt for a purchase that ended with one of `EXPECTED`; a loss of its lock is noted on the purchase."""
     refusal = refusal_of(error)
     if refusal is None:
         raise error

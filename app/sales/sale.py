@@ -1,4 +1,4 @@
-"""One sale in Redis: how it is opened, closed and reset, and what stands in it."""
+"""One sale in Redis: opened, closed, reset and reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.sales.slots import Keys, Slot, Snapshot, read_slots
 from lock import EtcdError
 
 _PATIENCE_S = (0.02, 0.1)
-_CLOSED_S = 0.5  # so long etcd need not be asked again whether the sale is closed that Redis says is closed
+_CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed that is closed in Redis
 
 
 class Sale:
@@ -27,16 +27,15 @@ class Sale:
     Args:
         client: see `app.sales.redis_client`.
         sale: its id.
-        record: what etcd knows of it.
-        stock: pieces of each item that the sale begins with, until a reset.
-        items: how many items there are; they are called "1", "2" and so on.
-        shards: how many shards the stock of an item may be divided over.
+        record: the opening as etcd knows it.
+        stock: initial pieces of each item, until a reset.
+        items: number of items; their names are "1", "2" and so on.
+        shards: number of shards that the stock of an item may be divided into.
 
     Attributes:
         client: of the treasury.
-        slots_of: of each item the treasury and its shards, in the order in which the items are shown.
+        slots_of: the treasury and the shards of each item, in the order of the items.
         keys_of: the Redis keys of each item's treasury.
-        record: see above.
     """
 
     def __init__(
@@ -48,29 +47,28 @@ class Sale:
         self.record = record
         self._stock = stock
         self._known: dict[str, str] = {}
-        self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd said so
+        self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd was asked
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
-        self._outage: tuple[float, Exception] | None = None  # when etcd did not answer, and what was said
+        self._outage: tuple[float, Exception] | None = None  # the last time etcd did not answer, and the error
         self._lock = threading.Lock()
 
     @property
     def keys(self) -> Keys:
-        """Those of the default item."""
+        """The keys of the default item."""
         return self.keys_of[DEFAULT_ITEM]
 
     def generation(self, item: str) -> str:
-        """The generation that a purchase of `item` has to find in Redis; empty if that is not known yet."""
+        """The generation that a purchase of `item` expects in Redis; empty if it is not known yet."""
         return self._known.get(item, "")
 
     def may_be_closed(self, item: str) -> bool:
-        """Whether the item was closed when this process last heard of it."""
+        """Whether the item was closed when this process last asked etcd."""
         return item in self._closed
 
     def reconcile(self, item: str, found: str, slot: Slot | None = None) -> None:
-        """Ask etcd, because Redis has generation `found` (or none: empty) and not `generation`; return to try again.
+        """Ask etcd, because `slot` (by default the treasury) has the generation `found` (or none: empty) and not ours.
 
-        Opens the sale if it never was. Threads that come while one asks share its answer. It was found in `slot`, or in
-        the treasury if that is None.
+        Opens the sale if it never was. Concurrent threads share one answer. The caller tries again when this returns.
 
         Raises:
             NotOpen: the sale opens later.
@@ -104,22 +102,22 @@ class Sale:
                 raise NotOpen(openings[item])
 
     def _check_closed(self, item: str, found: str) -> None:
-        """Raise `NotOpen` if Redis still has the closed sale that etcd told of a moment ago."""
+        """Raise `NotOpen` if Redis still has the closed sale that etcd had a moment ago."""
         asked, opened = self._closed.get(item, (0.0, None))
         if opened and opened.generation == found and time.monotonic() < asked + _CLOSED_S:
             raise NotOpen(opened)
 
     def confirm(self, done: Openings) -> Openings:
-        """Tell etcd that these closed items are open in Redis, unless they were scheduled again; what etcd has then.
+        """Tell etcd that these closed items are open in Redis, unless they were scheduled again; return what etcd has.
 
-        Only from now on may they be sold: before, no purchase knows the generation.
+        They can be sold only after this: before, no purchase knows the generation.
         """
         return self.record.update(
             lambda before: {item: each.opening for item, each in done.items() if before.get(item) == each}
         )
 
     def note_closed(self, openings: Openings) -> None:
-        """Remember which of these items open later: their buyers need not wait for a lock to be told."""
+        """Remember the closed ones of these items: a purchase of them need not wait for a lock."""
         with self._lock:
             self._note({item: opened for item, opened in openings.items() if not opened.is_open})
 
@@ -133,14 +131,14 @@ class Sale:
                 self._closed[item] = time.monotonic(), opened
 
     def _open_new(self, openings: Openings) -> Openings:
-        """Open the items that never were, or adopt how they stand in Redis."""
+        """Open the items that never were, or adopt what Redis has."""
         new = [item for item in self.keys_of if item not in openings]
         generation = self._generation_after(openings)
         begun = self._write_openings({item: Opened(generation, self._stock) for item in new}, "if none")
         return self.record.update(lambda before: {**begun, **before})
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
-        """The generation in Redis, if it is that of `opened` or of the opening that is due; or else empty.
+        """The generation in Redis, if it is that of `opened` or of its scheduled opening; or else empty.
 
         A reset writes to etcd first, so Redis has a moment to follow. A shard is opened before the treasury, which
         decides.
@@ -164,7 +162,7 @@ class Sale:
         self.begin(lambda _: Opened("", self._stock if stock is None else stock))
 
     def begin(self, make: Callable[[Openings], Opened]) -> None:
-        """Have each item opened or closed as `make` says, under a new generation; see `reset`."""
+        """Open or close each item as `make` says, under a new generation; see `reset`."""
 
         def begin(before: Openings) -> Openings:
             return dict.fromkeys(self.keys_of, make(before)._replace(generation=self._generation_after(before)))
@@ -250,6 +248,6 @@ def _agree(begun: Openings, openings: Openings) -> bool:
 
 
 def _begun(wanted: Opened, generation: str, initial: str, stock: str) -> Opened:
-    """What Redis has, of which it does not know when it opens."""
+    """What Redis has, with the time of the opening, which only `wanted` knows."""
     state: Literal["open", "closed"] = "closed" if stock == "closed" else "open"
     return Opened(generation, int(initial), state, wanted.opens_at_ms if generation == wanted.generation else None)

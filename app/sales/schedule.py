@@ -1,14 +1,14 @@
-"""The scheduled opening: one elected instance opens the sale at a set time, and however often it tries, only once.
+"""The scheduled opening: one elected instance opens the sale at a set time, only once.
 
 Why it is right:
 
 - Opened once. The schedule fixes the generation of the opening, and the script goes from that of the closed sale to
-  this one only. A leader that was paused past its lease comes late: it finds the sale open, or a higher token.
+  this one only. A late leader, paused past its lease, finds the sale open, or a higher token.
 - Nothing sold before. A closed sale has no stock that a script could take, and the step that opens it asks Redis's
   clock. The clocks of the instances only say when a leader asks.
 - Nothing acknowledged is forgotten. Redis is opened first, etcd is told next, and only then does a purchase know the
   generation. A crash between the two costs nothing: the next leader, or the first purchase anywhere, tells etcd.
-- Somebody opens it. The key of a leader that died or is cut off goes with its lease; the next candidate leads.
+- Opened in any case. The key of a leader that died or is cut off ends with its lease; the next candidate leads.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class NoSchedule(PurchaseError):
 
 
 class Schedule:
-    """When a sale opens. All items open together."""
+    """The time at which a sale opens. All items open together."""
 
     def __init__(self, sale: Sale) -> None:
         self._sale = sale
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
-        """Close the sale until that time, and begin then with `stock` pieces of each item; raises as a reset."""
+        """Close the sale until that time; it then opens with `stock` pieces of each item. Raises as a reset."""
         self._sale.begin(lambda _: Opened("", stock, "closed", opens_at_ms))
 
     def cancel(self) -> None:
@@ -62,7 +62,7 @@ class Schedule:
         self._sale.begin(without_time)
 
     def read(self) -> Opened | None:
-        """The last opening or closing, as etcd has it; None if the sale never was. Raises `EtcdError`."""
+        """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`."""
         openings = self._sale.record.read()
         self._sale.note_closed(openings)
         return openings.get(DEFAULT_ITEM)
@@ -73,7 +73,7 @@ class Schedule:
         return int(at_ms) if at_ms and generation == opened.generation else None
 
     def open(self, fence: Token | None) -> tuple[str, str]:
-        """Try to open it now, in Redis and then in etcd; the script's answer for the item that was furthest from it.
+        """Try to open it now, in Redis and then in etcd; the first refusal, or "opened".
 
         Raises:
             redis.RedisError, EtcdError: it may be open, or not.
@@ -100,16 +100,16 @@ class Schedule:
 
 
 class Opener(threading.Thread):
-    """Takes part in the election of the leader that opens the sale, in each worker process.
+    """A candidate for the leader that opens the sale, in each worker process.
 
     While nothing is scheduled it costs one watch, and no election.
 
     Args:
-        client: of etcd.
-        session: the session of the process, for as long as it is not lost.
+        session: returns the session of the process.
+        key: the record of the opening, which is watched.
         name: of the election.
-        instance: what others see as the leader.
-        is_fenced: whether the token of the leader goes along; without it, a late leader opens the sale again.
+        instance: the name of the candidate.
+        is_fenced: whether the leader sends its token; without it, a late leader opens the sale again.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Opener(threading.Thread):
                     logger.warning("opener: %s", said)
 
     def close(self) -> None:
-        """Take part no more; a leader resigns. The session's `cancel_waiters` ends a candidacy."""
+        """End; a leader resigns. The session's `cancel_waiters` ends a candidacy."""
         self._closing.set()
         self._end_watch()
 
@@ -159,7 +159,7 @@ class Opener(threading.Thread):
                     return
 
     def _lead(self) -> None:
-        """Wait to be elected, and then for the time; return when the sale is open or no longer scheduled."""
+        """Wait for the election, then for the time; return when the sale is open or no longer scheduled."""
         with Election(self._session(), self._election).campaign(self._instance) as leadership:
             while not self._closing.is_set():
                 opened = self._schedule.read()
@@ -173,7 +173,7 @@ class Opener(threading.Thread):
                 leadership.ensure()
 
     def _open(self, fence: Token | None) -> float:
-        """Try it; the seconds after which to look again."""
+        """Try to open; return the seconds until the next look."""
         status, found = self._schedule.open(fence)
         if status == "opened":
             logger.info("the sale is open")

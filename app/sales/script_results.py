@@ -1,4 +1,4 @@
-"""What Redis's answers mean for a purchase."""
+"""The results of scripts as receipts and errors."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from app.sales.tokens import Token, fence_text, from_json, shown
 
 
 def settled(purchase: Purchase, status: str, found: str) -> Receipt:
-    """The receipt for what a script has decided: ``sold``, ``sold_out`` or ``replay``."""
+    """The receipt for the decision of a script: ``sold``, ``sold_out`` or ``replay``."""
     return replayed(purchase, found) if status == "replay" else decided(purchase, Outcome(status), int(found))
 
 
 def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
-    """The receipt for a new decision, which the purchase notes."""
+    """The receipt for a new decision; it is noted on the purchase."""
     order = purchase.order if outcome is Outcome.SOLD else None
     return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
 
 
 def replayed(purchase: Purchase, answer: str) -> Receipt:
-    """The receipt for an answer that the idempotency key has already.
+    """The receipt for the answer that the idempotency key has already.
 
     Raises:
-        KeyReused: it was given to another buyer, for another item, or for a cart and not for an item alone.
+        KeyReused: the answer is for another buyer or item, or for a cart instead of an item alone.
     """
     first = json.loads(answer)
     entry, outcome = first["entry"], Outcome(first["outcome"])
@@ -42,13 +42,13 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
 
 
 def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
-    """The receipt, of which the purchase knows now."""
+    """Note the receipt on the purchase, and return it."""
     purchase.decided = receipt
     return receipt
 
 
 def fenced_off(token: Token | None, fence: str) -> FencedOff:
-    """The error for a token that Redis has refused because of `fence`."""
+    """The error for a token that is lower than `fence`."""
     return FencedOff(
         f"token {shown(fence_text(token))} is fenced off, {shown(fence)} was here before; "
         "if etcd was wiped, reset the sale"
@@ -57,7 +57,7 @@ def fenced_off(token: Token | None, fence: str) -> FencedOff:
 
 @contextmanager
 def sending() -> Iterator[None]:
-    """A command inside writes: if its answer is lost, it may have been executed or not.
+    """Around a command that writes: if its answer is lost, it may have been executed or not.
 
     Raises:
         InDoubt: the answer was lost, or Redis has stopped a script in the middle.

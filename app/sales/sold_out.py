@@ -1,9 +1,8 @@
-"""Sold out without a lock: one look at an empty stock is enough for all whose request began before it.
+"""The sold-out check: one look at an empty stock answers all requests that began before it, without the lock.
 
-Nothing is remembered that a reset or a delivery would have to take back: the stock itself is asked. What was seen tells
-whether asking is worth while. A request that began before another one asked need not ask again: that answer was true at
-a moment when the request was waiting for its own. (A request with an idempotency key asks for itself, because the
-answer has to be kept.)
+The stock itself is asked, so a reset or a delivery need not correct anything. A look under the lock decides whether
+asking is worth while. A request that began before another one asked need not ask again: that answer was true while the
+request was waiting for its own. (A request with an idempotency key asks for itself, because its answer has to be kept.)
 """
 
 from __future__ import annotations
@@ -25,22 +24,18 @@ class _Look:
 
 
 class SoldOutCheck:
-    """What this process has seen of one item, from the first look under the lock for as long as it is true.
-
-    Args:
-        read: asks Redis without a lock: the answer, or None if there is something to buy.
-    """
+    """The last look at the empty stock of one item; `read` asks Redis without a lock, None means items are left."""
 
     def __init__(self, read: Callable[[Purchase], Receipt | None]) -> None:
         self._read = read
         self._last: _Look | None = None
 
     def seen(self, asked: float, stock: int) -> None:
-        """A look at the stock, sent at `asked` or later, has found nothing."""
+        """Note a look at the stock, sent at `asked` or later, that found nothing."""
         self._last = _Look(asked, stock)
 
     def answer(self, purchase: Purchase) -> Receipt | None:
-        """Say "sold out", if it was seen before and Redis says that it is still so."""
+        """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
         last = self._last
         if last is None:
             return None

@@ -27,10 +27,10 @@ def fence_text(token: Token | None) -> str:
 
 
 def shown(text: str) -> str:
-    """What `fence_text` made, as people read it."""
+    """The result of `fence_text` for people, without the zeros."""
     return _BEFORE_A_TURN.join(str(int(number)) for number in text.split(_BEFORE_A_TURN))
 
 
 def from_json(value: Any) -> Token | Tokens | None:
-    """Tokens as they were before they were written as JSON."""
+    """Tokens that were written as JSON."""
     return CohortToken(*value) if isinstance(value, list) else value

@@ -1,10 +1,10 @@
-"""The tables of docs/performance.md, from a run of `make bench`; the text around them is written by hand."""
+"""The generated blocks of a document, as the tables of docs/performance.md; the text around them is written by hand."""
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult
@@ -15,7 +15,11 @@ _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 def filled(text: str, result: BenchResult) -> str:
     """`text` with what `result` says in each marked block; raises ValueError for a block without a measurement."""
-    made = dict(blocks(result))
+    return fill(text, dict(blocks(result)))
+
+
+def fill(text: str, made: Mapping[str, str]) -> str:
+    """`text` with what was made in each marked block; raises ValueError for a block that was not."""
 
     def block(found: re.Match[str]) -> str:
         if found[2] not in made:
@@ -31,13 +35,13 @@ def blocks(result: BenchResult) -> Iterator[tuple[str, str]]:
     machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
     yield "machine", f"Measured {result.started} on {machine}; {versions}."
     for grid in grids(result):
-        yield grid.name, _markdown(grid.headings, grid.rows)
+        yield grid.name, markdown(grid.headings, grid.rows)
     rush = result.part("rush")
     if rush and result.bounds:
         yield "bounds", _bounds(result)
-        yield "limits", _markdown(*limits_table(result))
+        yield "limits", markdown(*limits_table(result))
     rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
-    yield "memory", _markdown(["part", "one instance", "etcd", "Redis"], rows)
+    yield "memory", markdown(["part", "one instance", "etcd", "Redis"], rows)
 
 
 def _bounds(result: BenchResult) -> str:
@@ -45,12 +49,13 @@ def _bounds(result: BenchResult) -> str:
     ours = statistics.median(row.cpu_ms["buyers"] for row in result.part("rush"))
     rates = {f"{name}/s": f"{bounds[key]:.0f}" for name, key in _RATES}
     cells = {**rates, "Locust CPU ms/click": f"{bounds['locust_ms']:.2f}", "bench CPU ms/click": f"{ours:.2f}"}
-    return _markdown(list(cells), [list(cells.values())])
+    return markdown(list(cells), [list(cells.values())])
 
 
 _RATES = (("HTTP answers", "http"), ("Redis trips", "trips"), ("etcd commits", "commits"))
 
 
-def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

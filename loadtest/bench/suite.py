@@ -74,7 +74,28 @@ def _items(guards: Sequence[str]) -> Iterator[Part]:
     yield Part("items", cases, rounds=5, items=20)
 
 
-PARTS = {"rush": _rush, "crowd": _crowd, "open": _open, "instances": _instances, "hold": _hold, "items": _items}
+def _costs(guards: Sequence[str]) -> Iterator[Part]:
+    """500 buyers for 500 pieces, and for one: what a click costs that buys, and one that is told that all is sold."""
+    yield Part("costs", [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)], rounds=3)
+
+
+def _scale(guards: Sequence[str]) -> Iterator[Part]:
+    """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
+    for count in (1, 2, 4):
+        cases = [Case("scale", guard, buyers, 300, instances=count) for guard in guards for buyers in (500, 5000)]
+        yield Part("scale", cases, rounds=2, instances=count, warm_up=False)
+
+
+PARTS = {
+    "rush": _rush,
+    "crowd": _crowd,
+    "open": _open,
+    "instances": _instances,
+    "hold": _hold,
+    "items": _items,
+    "costs": _costs,
+    "scale": _scale,
+}
 
 
 def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:

@@ -31,6 +31,8 @@ def setting(case: Case) -> str:
         "instances": counted(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
         "items": counted(case.items, "item"),
+        "costs": f"{case.stock} for sale",
+        "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
     }
     return shown.get(case.part, "")
 
@@ -70,6 +72,8 @@ COLUMNS = {
     "instances": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
     "hold": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
     "items": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, *CPU, VERDICT],
+    "costs": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
+    "scale": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
 }
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
+from loadtest.bench.costs import measure_costs
 from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
@@ -81,7 +82,7 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                     runs[case].append(run)
             if not result.bounds:
                 status.update("what no guard can beat")
-                result.bounds = measure_bounds(stack)
+                result.bounds = measure_bounds(stack) | measure_costs(stack, bench.meter)
         result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:

@@ -14,6 +14,7 @@ from loadtest.cli.compare import compare
 from loadtest.cli.demo import demo
 from loadtest.cli.faults import faults
 from loadtest.cli.report import report
+from loadtest.cli.simulate import simulate
 from loadtest.cli.up import up
 from loadtest.cli.workshop import workshop
 from loadtest.report.sources import ReportError
@@ -27,7 +28,19 @@ def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
 
 
-for command in (demo, workshop, up, compare, faults, audit_records, report, bench, write_performance, bench_lock):
+for command in (
+    demo,
+    workshop,
+    up,
+    compare,
+    faults,
+    audit_records,
+    report,
+    bench,
+    write_performance,
+    bench_lock,
+    simulate,
+):
     cli.add_command(command)
 
 

@@ -1,0 +1,70 @@
+"""`simulate`: a rush foreseen, from a kept run of the benchmark."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from loadtest.bench.document import blocks, fill, markdown
+from loadtest.bench.result import BenchResult
+from loadtest.cli.bench import draw
+from loadtest.report.charts.scaling import picture
+from loadtest.simulate.costs import Costs
+from loadtest.simulate.prediction import Prediction
+from loadtest.simulate.rush import Setting
+from loadtest.simulate.tables import apart, ceilings, foreseen, steps
+
+_UNSAFE = ("none", "thread")  # what oversells need not be fast
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--buyers", type=click.IntRange(1), default=1_000_000, show_default=True)
+@click.option("--stock", type=click.IntRange(0), default=10_000, show_default=True)
+@click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
+@click.option("--guard", "guards", multiple=True, help="Repeatable; default: all that were measured and are exact.")
+@click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
+@click.option("--horizon", type=click.FloatRange(1), default=120.0, show_default=True, help="Seconds to look ahead.")
+@click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
+@click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the second table as SVG.")
+def simulate(
+    results: tuple[Path, ...],
+    buyers: int,
+    stock: int,
+    instances: tuple[int, ...],
+    guards: tuple[str, ...],
+    rtt_ms: float,
+    horizon: float,
+    document: Path | None,
+    chart: Path | None,
+) -> None:
+    """Foresee rushes from the costs that `bench --part costs --part scale` has measured.
+
+    First the rushes that were measured; then one with a machine for each instance, for etcd and for Redis.
+    """
+    console = Console(highlight=False)
+    try:
+        result, *others = map(BenchResult.read, results)
+        for other in others:
+            result.join(other)
+        costs = Costs.of(result)
+        asked = guards or [guard for guard in costs.told if guard not in _UNSAFE]
+        if unknown := set(asked) - costs.told.keys():
+            raise ValueError(f"the clicks under {min(unknown)!r} were not measured")
+        settings = [Setting(g, buyers, stock, n, True, rtt_ms / 1000, horizon) for g in asked for n in instances]
+        with console.status("foreseeing"), ProcessPoolExecutor() as pool:
+            made = list(pool.map(partial(Prediction.of, costs), settings))
+        grids = [steps(costs), ceilings(costs), foreseen(costs, result), apart(made)]
+        for grid in grids:
+            console.print(draw(grid))
+        if document:
+            filling = dict(blocks(result)) | {grid.name: markdown(grid.headings, grid.rows) for grid in grids}
+            document.write_text(fill(document.read_text(encoding="utf-8"), filling), encoding="utf-8")
+        if chart and (drawn := picture(made)):
+            chart.write_text(drawn, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error

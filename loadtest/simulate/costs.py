@@ -1,0 +1,78 @@
+"""The costs of a simulation, from a kept result of `make bench`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadtest.bench.costs import SETTINGS
+from loadtest.bench.result import BenchResult, Row
+from loadtest.results.kept import KeptError
+
+_STEPS = ("redis_trip_ms", "rpc_ms", "etcd_rpc_ms", "event_ms", "etcd_event_ms", "sync_ms", "handover_ms")
+_MANY_TRIPS = 4  # for a click: a guard that polls
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a step takes, in seconds of CPU time unless said otherwise.
+
+    Attributes:
+        cpus: of the machine on which this was measured.
+        told, sold: of an instance for a click that is told that all is sold, and for one that buys, by guard; without
+            its trips, RPCs and watch messages, each of which costs the instance `trip`, `rpc` or `event`.
+        redis_trip, etcd_rpc, etcd_event: of the servers for each of these.
+        buyer: of the buyer for a click and its answer.
+        sync: until etcd's log is on the disk; not CPU time.
+        handover: from one holder of the mutex to the next in another process; not CPU time, and not an input.
+        settings: see `loadtest.bench.costs.SETTINGS`.
+    """
+
+    cpus: int
+    told: dict[str, float]
+    sold: dict[str, float]
+    trip: float
+    redis_trip: float
+    rpc: float
+    etcd_rpc: float
+    event: float
+    etcd_event: float
+    buyer: float
+    sync: float
+    handover: float
+    settings: dict[str, float]
+
+    @classmethod
+    def of(cls, result: BenchResult) -> Costs:
+        """The costs of each guard in the part `costs`; raises KeptError where something was not measured."""
+        rows = result.part("costs")
+        missing = [name for name in ("trip_ms", *_STEPS, *SETTINGS) if name not in result.bounds]
+        missing += [] if rows else ["part 'costs'"]
+        if missing:
+            raise KeptError(f"the result has no {missing[0]}; measure it with python -m loadtest bench --part costs")
+        steps = {name.removesuffix("_ms"): result.bounds[name] / 1000 for name in _STEPS}
+        trip = _trip(rows, result.bounds["trip_ms"] / 1000)
+
+        def own(row: Row) -> float:
+            calls = row.etcd_calls * steps["rpc"] + row.etcd_events * steps["event"]
+            return max(row.cpu_ms["instances"] / 1000 - row.redis_trips * trip - calls, 0.0)
+
+        return cls(
+            cpus=int(result.machine["cpus"]),
+            told={row.case.guard: own(row) for row in rows if row.case.stock < row.case.buyers},
+            sold={row.case.guard: own(row) for row in rows if row.case.stock >= row.case.buyers},
+            trip=trip,
+            buyer=statistics.mean(row.cpu_ms["buyers"] for row in rows) / 1000,
+            settings={name: result.bounds[name] for name in SETTINGS},
+            **steps,
+        )
+
+
+def _trip(rows: Sequence[Row], least: float) -> float:
+    """What a trip costs among hundreds of threads: the slope over all guards, if there is one that polls."""
+    rows = [row for row in rows if row.etcd_calls < 1 / 10]
+    if not any(row.redis_trips > _MANY_TRIPS for row in rows):
+        return least
+    line = statistics.linear_regression([row.redis_trips for row in rows], [row.cpu_ms["instances"] for row in rows])
+    return max(line.slope / 1000, least)

@@ -1,0 +1,266 @@
+"""What stands around a purchase, as `app/guards/` has it: a generator for each guard, which returns the outcome."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from math import ceil
+
+import simpy
+
+from loadtest.simulate.machine import LEAD, TIMED_OUT, TURN, Steps, Ticket
+from loadtest.simulate.rush import LOCK_TIMEOUT, SOLD, SOLD_OUT, Buy, SimulatedInstance
+
+
+def none(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """Read and write, with nothing in between that keeps others out."""
+    rush = instance.rush
+    read = yield from instance.trip(lambda: rush.stock, clicks)
+    if read <= 0:
+        return SOLD_OUT
+    yield from instance.trip(lambda: rush.write(read))
+    return SOLD
+
+
+def thread(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """The same in a lock of the instance."""
+    lock = instance.state.setdefault("lock", simpy.Resource(instance.rush.env))
+    with lock.request() as turn:
+        yield turn
+        return (yield from none(instance, began, clicks))
+
+
+def redis_lua(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """One script."""
+    return (yield from instance.trip(instance.rush.sell, clicks))
+
+
+def redis_lock(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """A try every tenth of a second."""
+    rush, settings = instance.rush, instance.rush.costs.settings
+
+    def take() -> bool:
+        before, rush.locked = rush.locked, True
+        return before
+
+    while (yield from instance.trip(take)):
+        if rush.env.now + settings["poll_s"] > began + settings["lock_timeout_s"]:
+            return LOCK_TIMEOUT
+        yield rush.env.timeout(settings["poll_s"])
+    outcome = yield from none(instance, began, 1)
+    yield from instance.trip(lambda: setattr(rush, "locked", False))
+    return outcome
+
+
+def redis_watch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """Write if nothing has changed since the read, or pause and begin again."""
+    rush, settings, state = instance.rush, instance.rush.costs.settings, instance.state
+    state["trying"] = state.get("trying", 0) + 1
+    outcome = ""
+    while not outcome:
+        version = yield from instance.trip(lambda: rush.version, clicks)
+        if (yield from instance.trip(lambda: rush.stock, clicks)) <= 0:
+            yield from instance.trip(lambda: None, clicks)  # UNWATCH
+            outcome = SOLD_OUT
+        elif (yield from instance.trip(partial(rush.sell_if, version))):
+            outcome = SOLD
+        else:
+            pause = rush.random.uniform(
+                0, min(state["trying"] * settings["watch_pause_s"], settings["watch_longest_s"])
+            )
+            if rush.env.now + pause > began + settings["lock_timeout_s"]:
+                outcome = LOCK_TIMEOUT
+            else:
+                yield rush.env.timeout(pause)
+    state["trying"] -= 1
+    return outcome
+
+
+def etcd(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """A key in the queue for each purchase."""
+    while not (yield from instance.told(began, clicks)):
+        ticket = instance.ticket(began)
+        how = yield from instance.queue(ticket)
+        if how == TURN:
+            outcome = yield from _inside(instance)
+            yield instance.delete(ticket, urgent=not instance.rush.queue.pass_on(instance))
+            return outcome
+        yield instance.delete(ticket)
+        if how == TIMED_OUT:
+            return LOCK_TIMEOUT
+    return SOLD_OUT
+
+
+def etcd_cohort(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """A key for each instance, which hands the lock along inside."""
+    cohort = instance.state.setdefault("cohort", Cohort(instance))
+    while not (yield from instance.told(began, clicks)):
+        how = yield from cohort.acquire(began)
+        if how == TURN:
+            outcome = yield from _inside(instance)
+            yield from cohort.release()
+            return outcome
+        if how == TIMED_OUT:
+            return LOCK_TIMEOUT
+    return SOLD_OUT
+
+
+def _inside(instance: SimulatedInstance) -> Steps:
+    """Read and write while the lock is held; and if nothing is left, wake those who wait."""
+    entered = instance.rush.env.now
+    outcome = yield from none(instance, entered, 1)
+    if outcome == SOLD_OUT:
+        instance.known = entered
+        instance.cancel()
+    return outcome
+
+
+def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """The holder of the cohort's turn sells to all that wait in its instance, by one script."""
+    if (yield from instance.told(began, clicks)):
+        return SOLD_OUT
+    rush, cohort = instance.rush, instance.state.setdefault("cohort", Cohort(instance))
+    entries: deque[Ticket] = instance.state.setdefault("entries", deque())
+    entry = Ticket(rush.env, instance)
+    entries.append(entry)
+    entries[0].end(LEAD)
+    how = yield entry.turn
+    if how != LEAD:
+        return how
+    how = yield from cohort.acquire(began)
+    entered = rush.env.now
+    most = int(rush.costs.settings["group"]) if how == TURN else 1  # a leader whose time is up leaves alone
+    group = [entries.popleft() for _ in range(min(len(entries), most))]
+    if entries:
+        entries[0].end(LEAD)
+    if how != TURN:
+        return LOCK_TIMEOUT
+    outcome, *others = yield from instance.trip(lambda: [rush.sell() for _ in group])
+    for other, result in zip(group[1:], others, strict=True):
+        other.end(result)
+    if SOLD_OUT in (outcome, *others):
+        instance.known = entered
+    yield from cohort.release()
+    return outcome
+
+
+def etcd_sharded(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+    """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
+    rush, cohort = instance.rush, instance.state.setdefault("cohort", Cohort(instance))
+    shard = rush.random.randrange(len(rush.shards))
+    line = instance.state.setdefault(f"line {shard}", simpy.Resource(rush.env))
+    if instance.known is not None and began < instance.known:
+        return SOLD_OUT
+    outcome = ""
+    if not line.count:
+        outcome = yield from instance.trip(partial(_sell, instance, shard), clicks, shard)
+    if outcome:
+        return outcome
+    with line.request() as turn:
+        yield turn
+        while not outcome:
+            outcome = yield from instance.trip(partial(_sell, instance, shard), 1, shard)
+            if not outcome and (yield from cohort.acquire(began)) == TIMED_OUT:
+                outcome = LOCK_TIMEOUT
+            elif not outcome:
+                yield from _refill(instance, shard)
+                yield from cohort.release()
+    return outcome
+
+
+def _sell(instance: SimulatedInstance, shard: int) -> str:
+    if instance.rush.shards[shard]:
+        instance.rush.shards[shard] -= 1
+        return instance.rush.sell()
+    return "" if instance.known is None else SOLD_OUT
+
+
+def _refill(instance: SimulatedInstance, shard: int) -> Steps:
+    """See `app/sales/transfer.py`: debit, credit and settle; if the treasury is empty, a look at every slot first."""
+    shards, entered = instance.rush.shards, instance.rush.env.now
+    treasury = instance.rush.stock - sum(shards)
+    yield from instance.trip(lambda: None)
+    amount = max(treasury // (2 * len(shards)), 1)
+    if not treasury:
+        for node in range(1 + len(shards)):
+            yield from instance.trip(lambda: None, 1, node)
+        richest = max(range(len(shards)), key=lambda each: shards[each])
+        amount = ceil(shards[richest] / 2)
+        if not amount:
+            instance.known = entered
+            return
+        shards[richest] -= amount
+        yield from instance.trip(lambda: None, 1, richest)
+    shards[shard] += amount
+    for _ in range(2):
+        yield from instance.trip(lambda: None, 1, shard)
+
+
+class Cohort:
+    """The lock that an instance hands along inside; see `lock/recipes/cohort.py`."""
+
+    def __init__(self, instance: SimulatedInstance) -> None:
+        self._instance, self._rush = instance, instance.rush
+        self._waiting: deque[Ticket] = deque()
+        self._busy = False
+        self._turns, self._since = 0, 0.0
+        self._key = Ticket(self._rush.env, instance)
+        self._given_up = self._rush.env.event()
+
+    def acquire(self, began: float) -> Steps:
+        """Wait for a turn; how the wait ended."""
+        waiter = self._instance.ticket(began)
+        self._waiting.append(waiter)
+        if not self._busy:
+            self._busy = self._call(LEAD)
+        how = yield waiter.turn
+        if how == LEAD:
+            self._key = self._instance.ticket(began)
+            how = yield from self._instance.queue(self._key)
+            self._turns, self._since = 0, self._rush.env.now
+            if how != TURN:
+                yield from self._give_up()
+        return how
+
+    def release(self) -> Steps:
+        """Hand the turn on, or the lock back."""
+        settings, held = self._rush.costs.settings, self._rush.env.now - self._since
+        contended = self._rush.queue.contended(self._instance)
+        self._turns += 1
+        spent = self._turns >= settings["cohort_turns"] or held >= settings["cohort_slice_s"]
+        if (spent and contended) or not self._call(TURN):
+            yield from self._give_up()
+        elif contended:
+            yield self._given_up | self._rush.env.timeout(
+                settings["cohort_slice_s"] - min(held, settings["cohort_slice_s"])
+            )
+
+    def _give_up(self) -> Steps:
+        given_up, self._given_up = self._given_up, self._rush.env.event()
+        gone = self._instance.delete(self._key)
+        self._busy = self._call(LEAD)
+        yield gone
+        given_up.succeed()
+
+    def _call(self, how: str) -> bool:
+        """Wake the first that waits, if there is one."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if waiter.waits:
+                waiter.end(how)
+                return True
+        return False
+
+
+GUARDS: dict[str, Buy] = {
+    "none": none,
+    "thread": thread,
+    "etcd": etcd,
+    "etcd-unfenced": etcd,
+    "etcd-cohort": etcd_cohort,
+    "etcd-batch": etcd_batch,
+    "etcd-sharded": etcd_sharded,
+    "redis-lock": redis_lock,
+    "redis-watch": redis_watch,
+    "redis-lua": redis_lua,
+}

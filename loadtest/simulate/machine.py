@@ -1,0 +1,142 @@
+"""What the steps of a click wait for: a process that has a CPU, etcd's log, and the queue of a lock in etcd.
+
+Times are seconds of simulated time; what waits is a generator for simpy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any
+
+import simpy
+
+SLICE_S = 0.003  # for which Linux lets a process run while others wait for the CPU
+TURN, LEAD, CANCELLED, TIMED_OUT = "turn", "lead", "cancelled", "timed out"
+Steps = Generator[simpy.Event, Any, Any]
+
+
+class Program:
+    """Does one step at a time, as Redis does, and Python with its interpreter lock; etcd has more threads.
+
+    Processes that share `cpus` wait for one of them; None: there is one for each thread.
+    """
+
+    def __init__(self, env: simpy.Environment, cpus: simpy.Resource | None, *, threads: int = 1) -> None:
+        self.busy_s = 0.0  # CPU time used
+        self.threads = threads
+        self._env, self._cpus = env, cpus
+        self._steps: deque[tuple[float, simpy.Event]] = deque()
+        self._idle: list[simpy.Event] = []
+        for _ in range(threads):
+            env.process(self._work())
+
+    def run(self, seconds: float) -> simpy.Event:
+        """Happens when the step is done."""
+        done = self._env.event()
+        self._steps.append((seconds, done))
+        if self._idle:
+            self._idle.pop().succeed()
+        return done
+
+    def _work(self) -> Steps:
+        while True:
+            while not self._steps:
+                self._idle.append(self._env.event())
+                yield self._idle[-1]
+            cpu = self._cpus.request() if self._cpus else self._env.timeout(0)
+            yield cpu
+            began = self._env.now
+            while self._steps and not (self._cpus and self._cpus.queue and self._env.now >= began + SLICE_S):
+                seconds, done = self._steps.popleft()
+                yield self._env.timeout(seconds)
+                self.busy_s += seconds
+                done.succeed()
+                if not self._steps:
+                    yield self._env.timeout(0)  # what is done may have more to do
+            if isinstance(cpu, simpy.resources.resource.Request):
+                cpu.resource.release(cpu)
+
+
+class CommitLog:
+    """etcd's log: what arrives while it is being written shares the next write, connection by connection."""
+
+    def __init__(self, env: simpy.Environment, sync: float) -> None:
+        self.busy_s = 0.0
+        self._env, self._sync = env, sync
+        self._pending: list[tuple[int, Callable[[], object], simpy.Event]] = []
+        self._arrived = env.event()
+        env.process(self._write())
+
+    def commit(self, connection: int, change: Callable[[], object]) -> simpy.Event:
+        """Happens when the change is made."""
+        done = self._env.event()
+        self._pending.append((connection, change, done))
+        if not self._arrived.triggered:
+            self._arrived.succeed()
+        return done
+
+    def _write(self) -> Steps:
+        while True:
+            yield self._arrived
+            self._arrived = self._env.event()
+            together, self._pending = self._pending, []
+            yield self._env.timeout(self._sync)
+            self.busy_s += self._sync
+            for _, change, done in sorted(together, key=lambda each: each[0]):
+                change()
+                done.succeed()
+
+
+class Ticket:
+    """A place in a queue, until `turn` happens with the way in which the wait ended."""
+
+    def __init__(self, env: simpy.Environment, owner: Any) -> None:
+        self.owner, self.turn = owner, env.event()
+        self.told = self.gone = False
+
+    @property
+    def waits(self) -> bool:
+        return not self.turn.triggered
+
+    def end(self, how: str) -> None:
+        """The wait is over, if it was not before."""
+        if self.waits:
+            self.turn.succeed(how)
+
+
+class LockQueue:
+    """The keys of a lock in etcd, in the order of their creation; `tell` lets the first one know that it holds."""
+
+    def __init__(self, tell: Callable[[Ticket], object]) -> None:
+        self._tickets: deque[Ticket] = deque()
+        self._tell = tell
+
+    def join(self, ticket: Ticket) -> None:
+        """Its key is there."""
+        self._tickets.append(ticket)
+        self.leave([])
+
+    def leave(self, tickets: list[Ticket]) -> None:
+        """Their keys are deleted."""
+        for ticket in tickets:
+            ticket.gone = True
+        while self._tickets and self._tickets[0].gone:
+            self._tickets.popleft()
+        if self._tickets and not self._tickets[0].told:
+            self._tickets[0].told = True
+            self._tell(self._tickets[0])
+
+    def pass_on(self, owner: Any) -> bool:
+        """Let the next ticket have the turn at once, if it is of the same instance as the one that ends."""
+        for ticket in self._tickets:
+            if not ticket.gone and (ticket.waits or ticket.owner is not owner):
+                if ticket.owner is owner:
+                    ticket.told = True
+                    ticket.end(TURN)
+                return ticket.owner is owner
+        return True
+
+    def contended(self, owner: Any) -> bool:
+        """Whether another instance waits."""
+        return any(not ticket.gone and ticket.owner is not owner for ticket in self._tickets)

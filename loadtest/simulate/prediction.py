@@ -1,0 +1,84 @@
+"""What a rush comes to: a setting played once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from loadtest.simulate.costs import Costs
+from loadtest.simulate.guards import GUARDS
+from loadtest.simulate.rush import SOLD, Setting, SimulatedRush
+
+_FULL = 0.9
+_WAITS_FOR = {"redis-lock": "pauses", "redis-watch": "pauses", "none": "", "redis-lua": "", "etcd-sharded": ""}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a setting comes to.
+
+    Attributes:
+        wall_s: until the last answer; infinite where the horizon came before.
+        sold_s: until the last sale.
+        p50_s, p99_s: from the burst to the answer of so many buyers; infinite as above.
+        outcomes: clicks by outcome.
+        trips, rpcs: to Redis and to etcd, per click.
+        limit: what is used most, with the share of the time; or what the clicks wait for while nothing is busy.
+    """
+
+    setting: Setting
+    wall_s: float
+    sold_s: float
+    p50_s: float
+    p99_s: float
+    outcomes: dict[str, int]
+    trips: float
+    rpcs: float
+    limit: str
+
+    @classmethod
+    def of(cls, costs: Costs, setting: Setting, *, seed: int = 1) -> Prediction:
+        """Play it; raises KeyError for a guard whose clicks were not measured."""
+        rush = SimulatedRush(costs, setting, GUARDS[setting.guard], seed)
+        rush.run()
+        outcomes: dict[str, int] = {}
+        for _, clicks, outcome in rush.answers:
+            outcomes[outcome] = outcomes.get(outcome, 0) + clicks
+        return cls(
+            setting,
+            _answered(rush, 1.0),
+            max((at for at, _, outcome in rush.answers if outcome == SOLD), default=0.0),
+            _answered(rush, 0.5),
+            _answered(rush, 0.99),
+            outcomes,
+            rush.trips / setting.buyers,
+            rush.rpcs / setting.buyers,
+            _limit(rush),
+        )
+
+
+def _answered(rush: SimulatedRush, share: float) -> float:
+    """When so many buyers have their answer."""
+    left = share * rush.setting.buyers
+    for at, clicks, _ in rush.answers:
+        left -= clicks
+        if left <= 0:
+            return at
+    return inf
+
+
+def _limit(rush: SimulatedRush) -> str:
+    instances = [instance.process.busy_s for instance in rush.instances]
+    used = {
+        "Redis": max(node.busy_s for node in rush.redis),
+        "etcd's CPUs": rush.etcd.busy_s / rush.etcd.threads,
+        "etcd's log": rush.log.busy_s,
+        "Python": max(instances),
+    }
+    if not rush.setting.apart:
+        others = sum(each.busy_s for each in (*rush.redis, rush.etcd, rush.buyers))
+        used["the CPUs"] = (sum(instances) + others) / rush.costs.cpus
+    name = max(used, key=lambda each: used[each])
+    share = used[name] / rush.env.now
+    waits_for = _WAITS_FOR.get(rush.setting.guard, "turns")
+    return f"{waits_for}, {name} {100 * share:.0f} %" if waits_for and share < _FULL else f"{name} {100 * share:.0f} %"

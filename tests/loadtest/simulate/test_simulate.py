@@ -1,0 +1,143 @@
+"""The simulation: what holds whatever was measured, and what it has to agree on with a measured run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from app.config.settings import Settings
+from app.guards.etcd_batch import MOST_AT_ONCE
+from app.guards.redis_watch import LONGEST_PAUSE_S, PAUSE_S
+from loadtest.bench.costs import SETTINGS
+from loadtest.bench.result import BenchResult, Row
+from loadtest.cli.main import cli
+from loadtest.results.kept import KeptError
+from loadtest.simulate.costs import Costs
+from loadtest.simulate.guards import GUARDS
+from loadtest.simulate.prediction import Prediction
+from loadtest.simulate.rush import LOCK_TIMEOUT, SOLD, SOLD_OUT, Setting
+
+FILE = Path(__file__).parents[2] / "data/bench-small.json"
+KEPT = BenchResult.read(FILE)
+MEASURED = Costs.of(KEPT)
+# Guards that were not measured cost what `etcd-cohort` does: what holds for any costs can be shown with these.
+COSTS = replace(
+    MEASURED,
+    told=dict.fromkeys(GUARDS, MEASURED.told["etcd-cohort"]),
+    sold=dict.fromkeys(GUARDS, MEASURED.sold["etcd-cohort"]),
+)
+SMALL = ["simulate", str(FILE), "--buyers", "400", "--stock", "100", "--instances", "4", "--guard", "redis-lua"]
+EXACT = [guard for guard in GUARDS if guard not in ("none", "thread")]
+
+
+def play(guard: str, buyers: int = 120, stock: int = 60, instances: int = 2, **settings: bool | float) -> Prediction:
+    """A small rush."""
+    return Prediction.of(COSTS, Setting(guard, buyers, stock, instances, **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stock", [0, 60, 200])
+@pytest.mark.parametrize("instances", [1, 3])
+@pytest.mark.parametrize("guard", EXACT)
+def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, instances: int, stock: int) -> None:
+    """No click is lost or answered twice, and an exact guard sells the stock or to every buyer."""
+    made = play(guard, stock=stock, instances=instances)
+    assert made.outcomes.get(SOLD, 0) == min(stock, 120)
+    assert made.outcomes.get(SOLD_OUT, 0) == max(120 - stock, 0)
+    assert sum(made.outcomes.values()) == 120
+    assert 0 < made.p50_s <= made.p99_s <= made.wall_s
+    assert made.sold_s <= made.wall_s
+
+
+def test_the_race_is_there_without_a_lock() -> None:
+    """Two instances that do not know of each other's lock oversell, as do threads without one."""
+    assert play("none").outcomes[SOLD] > 60
+    assert play("thread").outcomes[SOLD] > 60
+    assert play("thread", instances=1).outcomes[SOLD] == 60
+
+
+@pytest.mark.parametrize("guard", ["etcd", "etcd-unfenced"])
+def test_no_lock_is_faster_than_its_hand_overs(guard: str) -> None:
+    """Each sale but the first of an instance's run waits for a commit of etcd where the lock goes back and forth."""
+    made = Prediction.of(replace(COSTS, sync=0.05), Setting(guard, 2, 2, 2))
+    assert made.wall_s >= 3 * 0.05  # the first key (or both at once), its deletion, the other's deletion
+    slow = Prediction.of(replace(COSTS, trip=0.01), Setting(guard, 20, 20, 2))
+    assert slow.wall_s >= 20 * 2 * 0.01
+
+
+@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch", "redis-lua"])
+def test_more_cpus_never_slow_a_rush(guard: str) -> None:
+    """Twice the CPUs, and then a machine each, take at most as long."""
+    setting = Setting(guard, 200, 100, 4)
+    one, two, many = (Prediction.of(replace(COSTS, cpus=cpus), setting).wall_s for cpus in (1, 2, 64))
+    assert one >= two >= many
+
+
+@pytest.mark.parametrize(
+    "row", KEPT.part("scale"), ids=lambda row: f"{row.case.guard}-{row.case.instances}-{row.case.buyers}"
+)
+def test_trips_and_calls_are_those_that_the_servers_counted(row: Row) -> None:
+    """Before any time can be right: within 5 % of a click's trips and calls in the kept run, or within 0.12.
+
+    A click that begins after the first look under the lock has a trip and no call; how many do is the kernel's choice.
+    """
+    case = row.case
+    made = Prediction.of(MEASURED, Setting(case.guard, case.buyers, case.stock, case.instances))
+    assert made.trips == pytest.approx(row.redis_trips, rel=0.05, abs=0.12)
+    assert made.rpcs == pytest.approx(row.etcd_calls, rel=0.05, abs=0.12)
+
+
+def test_waits_end_when_their_time_is_up() -> None:
+    """A lock that moves too slowly for all buyers leaves the last ones with a timeout, not with a sale."""
+    made = Prediction.of(replace(COSTS, sync=1.0), Setting("etcd", 60, 60, 30))
+    assert made.outcomes[SOLD] >= 1
+    assert made.outcomes[LOCK_TIMEOUT] >= 1
+    assert sum(made.outcomes.values()) == 60
+
+
+def test_nothing_is_foreseen_beyond_the_horizon() -> None:
+    """What is not over by then has no wall time."""
+    made = play("etcd", apart=True, rtt_s=0.5, horizon_s=2.0)
+    assert made.wall_s == made.p99_s == float("inf")
+
+
+def test_settings_are_those_of_the_shop() -> None:
+    """What the simulation is told of instances and guards is their default."""
+    assert (SETTINGS["threads"], SETTINGS["lock_timeout_s"]) == (Settings.threads, Settings.lock_timeout)
+    assert (SETTINGS["watch_pause_s"], SETTINGS["watch_longest_s"]) == (PAUSE_S, LONGEST_PAUSE_S)
+    assert (SETTINGS["group"], SETTINGS["shards"]) == (MOST_AT_ONCE, Settings.shards)
+
+
+def test_a_part_that_was_not_measured_is_named() -> None:
+    """One line says what is missing and how to measure it."""
+    for lacking, name in [
+        (replace(KEPT, rows=KEPT.part("scale")), "part 'costs'"),
+        (replace(KEPT, bounds={name: KEPT.bounds[name] for name in KEPT.bounds if name != "sync_ms"}), "sync_ms"),
+    ]:
+        with pytest.raises(KeptError, match=f"^the result has no {name}; measure it with [^\n]*$"):
+            Costs.of(lacking)
+
+
+def test_the_command_fills_a_document(tmp_path: Path) -> None:
+    """Tables go into the marked blocks, and the picture into its file."""
+    document, chart = tmp_path / "scaling.md", tmp_path / "scaling.svg"
+    names = ("machine", "steps", "ceilings", "foreseen", "apart")
+    document.write_text("".join(f"# {name}\n<!-- bench:{name} -->\n<!-- /bench -->\n" for name in names))
+    done = CliRunner().invoke(cli, [*SMALL, "--document", str(document), "--chart", str(chart)])
+    assert done.exit_code == 0, done.output
+    _, machine, steps, ceilings, foreseen, apart = document.read_text().split("# ")
+    assert machine.startswith("machine\n<!-- bench:machine -->\nMeasured ")
+    assert f"| etcd's log reaches the disk | {KEPT.bounds['sync_ms']:.3f} |" in steps
+    assert f"| etcd, etcd-unfenced | 1 / hand-over | {1000 / KEPT.bounds['handover_ms']:,.0f} |" in ceilings
+    assert foreseen.count("\n| etcd") == sum(row.case.guard.startswith("etcd") for row in KEPT.part("scale"))
+    assert apart.count("\n| redis-lua | 4 | ") == 1
+    assert chart.read_text().startswith("<svg")
+
+
+def test_a_guard_that_was_not_measured_is_one_line() -> None:
+    """Nothing is made up for it."""
+    refused = CliRunner().invoke(cli, [*SMALL, "--guard", "redis-watch"])
+    assert refused.exit_code == 1
+    assert refused.output == "Error: the clicks under 'redis-watch' were not measured\n"

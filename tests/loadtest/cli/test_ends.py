@@ -92,7 +92,7 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
         wait_until(lambda: in_progress(busy))
         up.process.send_signal(signal.SIGINT)
         wait_until(lambda: not is_occupied(int(idle.rpartition(":")[2])))  # so the other one is being waited for
-        assert up.end(signal.SIGINT, timeout=5) == 130
+        assert up.end(signal.SIGINT) == 130  # after the first one alone it is 0
     assert_gone(children, directories)
 
 

@@ -23,7 +23,7 @@ from loadtest.results.record import Record
 from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan, ProgressListener
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
-from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment
+from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment, lock_held
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -34,7 +34,7 @@ SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 
 def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
     """Buyers who click early, too early and on time: all learn when it opens, and the sale is exact."""
-    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=2")
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=3")
     (run,) = rush.runs().values()
     assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
     early, failures = rush.requests()["etcd", "not_open"]
@@ -74,7 +74,7 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
 
     Stock, orders and queue are sampled meanwhile; without a section log, answers and ledger are kept alone.
     """
-    impatient = {"FLASHSALE_LOCK_TIMEOUT": "1"}
+    impatient = {"FLASHSALE_LOCK_TIMEOUT": "2"}
     with Stack(tmp_path, ports="free", env=impatient) as stack:
         rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=200")
     run = rush.runs()["etcd"]
@@ -245,9 +245,10 @@ def test_no_comparison_is_one_line_and_exit_code_2(
 def disturbed(stack: Stack, directory: Path, disturb: Callable[[], object]) -> Finished:
     """A rush that was disturbed while its buyers bought."""
     with ThreadPoolExecutor(1) as threads:
-        rush = threads.submit(Finished, environment(stack), directory, *SMALL, "--guards=etcd", "--hold-ms=50")
-        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-        disturb()
+        with lock_held(stack):
+            rush = threads.submit(Finished, environment(stack), directory, *SMALL, "--guards=etcd")
+            wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+            disturb()
         return rush.result()
 
 
@@ -289,14 +290,17 @@ def test_redis_that_dies_in_the_rush_is_told_from_a_wrong_address(stack: Stack, 
 
 def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
     """Ctrl-C before the comparison is complete is exit code 2, and the screen says that there is no verdict."""
-    options = [*SMALL, "--guards", "etcd", "--hold-ms=100", "--loglevel=INFO"]
+    options = [*SMALL, "--guards", "etcd", "--loglevel=INFO"]
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), **streams) as locust:
+    with (
+        lock_held(stack),
+        subprocess.Popen([*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), **streams) as locust,
+    ):
         assert locust.stderr is not None
         while "All users spawned" not in locust.stderr.readline():
             assert locust.poll() is None
         locust.send_signal(signal.SIGINT)
-        printed, _ = locust.communicate(timeout=20)
+        printed, _ = locust.communicate(timeout=60)
         assert locust.returncode == 2
         assert "Stopped before the first verdict." in printed.splitlines()
 

@@ -19,7 +19,7 @@ from loadtest.stack.stack import Stack
 from loadtest.target.shops import Shops, in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
-from tests.support.rushing import Page, assert_one_burst, environment, page
+from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -200,7 +200,7 @@ def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> Non
     ):
         request = urllib.request.Request(shown.url + path, data, headers)
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=30)
     assert shown.is_idle()
     assert attacker.asked == []
 
@@ -226,9 +226,10 @@ def tokens_told(shown: Page, attacker: Attacker) -> dict[str, str]:
 
 def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None:
     """After a purchase from outside the rush, tab and report say so, and not that the promise was kept or broken."""
-    shown.start(guards=["etcd"], stock=9, buyers=BUYERS, hold_ms=50)
-    wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-    Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
+    with lock_held(stack):
+        shown.start(guards=["etcd"], stock=9, buyers=BUYERS)
+        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
+        Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
     wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
     wait_until(shown.is_idle, timeout=100)
     (row,) = verdicts(shown)
@@ -238,12 +239,13 @@ def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None
     assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
 
 
-def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, tmp_path: Path) -> None:
+def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, stack: Stack, tmp_path: Path) -> None:
     """While buyers buy nothing is drawn; afterwards it is the page of make demo, with the files it links to."""
     assert links(shown.get("/")) == [BOARD, "./report/"]
-    shown.start(guards=["redis-lua", "etcd"], stock=16, buyers=BUYERS, hold_ms=20)
-    wait_until(lambda: shown.is_complete(["redis-lua"], 16))
-    assert refused(shown, "/report/")[0] == 503
+    with lock_held(stack):
+        shown.start(guards=["redis-lua", "etcd"], stock=16, buyers=BUYERS, hold_ms=20)
+        wait_until(lambda: shown.is_complete(["redis-lua"], 16), timeout=60)
+        assert refused(shown, "/report/")[0] == 503
     wait_until(shown.is_idle, timeout=100)
     report = Parsed(shown.get("/report/"))
     assert report.text("h1") == "Every promise was kept."

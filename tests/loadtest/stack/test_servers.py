@@ -149,17 +149,17 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("code", "timeout", "message"),
     [
-        ("print('no such flag'); raise SystemExit(3)", "ended with code 3 at the start: no such flag"),
-        ("import signal; signal.pause()", "was not ready within 1 s: it logged nothing"),
+        ("print('no such flag'); raise SystemExit(3)", 60, "ended with code 3 at the start: no such flag"),
+        ("import signal; signal.pause()", 0.2, "was not ready within 0.2 s: it logged nothing"),
     ],
 )
-def test_a_start_that_fails_is_one_line(tmp_path: Path, code: str, message: str) -> None:
+def test_a_start_that_fails_is_one_line(tmp_path: Path, code: str, timeout: float, message: str) -> None:
     """A process that ends before it is ready is reported with exit code and last words; one that stays silent ends."""
     script = Script(tmp_path, code)
     with pytest.raises(StartFailed, match=f"^script {message}$"):
-        script.start(timeout=1)
+        script.start(timeout=timeout)
     assert not script.running
 
 

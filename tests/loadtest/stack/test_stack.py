@@ -33,7 +33,7 @@ def test_each_instance_sells_under_its_own_name(tmp_path: Path) -> None:
     """Every shop of the stack answers at its URL, with the name of its process; afterwards the ports are free."""
     with Stack(tmp_path, ports="free", env={"FLASHSALE_STOCK": "7"}) as stack:
         for instance, url in zip(stack.instances, stack.urls, strict=True):
-            with urllib.request.urlopen(f"{url}/stock", timeout=5) as response:
+            with urllib.request.urlopen(f"{url}/stock", timeout=30) as response:
                 answer = json.load(response)
             assert answer["instance"] == instance.name
             assert answer["stock"] == 7
@@ -79,8 +79,8 @@ def test_the_others_go_on_before_they_give_up(stage: Stack) -> None:
     frozen, other = stage.instances
     post(f"{frozen.url}/stock/reset", stock=5)
     with ThreadPoolExecutor(1) as buyers:
-        first = buyers.submit(post, f"{frozen.url}/stock/reduce?guard=etcd&hold_ms=3000")
-        wait_until(lambda: in_progress(frozen.url) and holder(other.url) == frozen.name)
+        first = buyers.submit(post, f"{frozen.url}/stock/reduce?guard=etcd&hold_ms=6000")
+        wait_until(lambda: in_progress(frozen.url) and holder(other.url) == frozen.name, timeout=60)
         frozen.pause()
         try:
             sold = post(f"{other.url}/stock/reduce?guard=etcd")
@@ -93,7 +93,7 @@ def test_the_others_go_on_before_they_give_up(stage: Stack) -> None:
 
 def holder(url: str) -> str | None:
     """The instance that holds the lock of the sale."""
-    with urllib.request.urlopen(f"{url}/lock", timeout=5) as response:
+    with urllib.request.urlopen(f"{url}/lock", timeout=30) as response:
         held = json.load(response)["holder"]
     return held and str(held["instance"])
 

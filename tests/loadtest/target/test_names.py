@@ -20,5 +20,5 @@ def test_the_rush_reads_the_keys_that_the_shop_writes() -> None:
 
 def test_the_rush_counts_the_queue_that_the_shop_uses(stack: Stack) -> None:
     """The shop tells the name of its lock."""
-    with urllib.request.urlopen(f"{stack.urls[0]}/lock", timeout=5) as response:
+    with urllib.request.urlopen(f"{stack.urls[0]}/lock", timeout=30) as response:
         assert json.load(response)["name"] == queue_name("demo")

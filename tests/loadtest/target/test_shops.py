@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,9 @@ import pytest
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
-from loadtest.target.names import queue_name
 from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError, Shops, find, hosts_of, in_progress
-from lock import Mutex, Session, connect
+from tests.support.rushing import lock_held
 from tests.support.waiting import wait_until
 
 
@@ -96,17 +96,12 @@ def test_purchases_in_progress_are_waited_for(stack: Stack, urls: list[str]) -> 
 
     def tell(count: int) -> None:
         told.append(count)
-        if not hold.released:
-            hold.release()
+        held.close()
 
-    with (
-        connect(stack.etcd.endpoint) as client,
-        Session(client, ttl=10) as session,
-        ThreadPoolExecutor(1) as buyers,
-    ):
-        hold = Mutex(session, queue_name("demo")).acquire()
+    with ThreadPoolExecutor(1) as buyers, ExitStack() as held:
+        held.enter_context(lock_held(stack))
         answer = buyers.submit(Shops(urls[1:]).ask, "POST", "/stock/reduce?guard=etcd")
-        wait_until(lambda: answer.done() or in_progress(urls[1]), timeout=30)
+        wait_until(lambda: answer.done() or in_progress(urls[1]))
         Shops(urls).wait_until_idle(tell)
         assert answer.result()["outcome"] == "sold"
     assert set(told) == {1}

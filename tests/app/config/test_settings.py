@@ -101,24 +101,6 @@ def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "port", "stock", "items"), [("0.1", "1", "0", "1"), ("3600", "65535", "1000000", "1000")]
-)
-def test_the_least_and_the_most_are_taken(timeout: str, port: str, stock: str, items: str) -> None:
-    """What the advice calls possible is."""
-    given = {
-        "LOCK_TIMEOUT": timeout,
-        "PORT": port,
-        "STOCK": stock,
-        "ITEMS": items,
-        "INSTANCE": "x" * 64,
-        "SALE": "x" * 64,
-    }
-    settings = Settings.from_environment({f"FLASHSALE_{name}": value for name, value in given.items()})
-    assert (settings.lock_timeout, settings.port) == (float(timeout), int(port))
-    assert (settings.stock, settings.items) == (int(stock), int(items))
-
-
-@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("ETCD_ENDPOINTS", "http://a:1/, [::1]:65535"),

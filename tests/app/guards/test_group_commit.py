@@ -45,21 +45,6 @@ def test_the_first_entry_leads() -> None:
     assert queue.take(2) == []
 
 
-def test_an_entry_waits_to_lead_or_to_be_settled() -> None:
-    """It waits no longer than its time and what it was told to add to it."""
-    queue = CommitQueue()
-    ada, bob = added(queue, "ada", "bob")
-    late = Entry(Purchase("cleo", "etcd-batch"), timeout=0)
-    assert ada.wait(0)
-    assert (bob.wait(-20), late.wait(0), late.remaining()) == (False, False, 0.0)
-    commit = threading.Timer(0.1, bob.settle, [TimeoutError("this one")])
-    queue.take(2)
-    commit.start()
-    with pytest.raises(TimeoutError, match="this one"):
-        bob.result()
-    commit.join()
-
-
 def test_each_entry_raises_its_own_error() -> None:
     """Threads that share a failure do not share the exception, whose traceback each of them would write to."""
     queue = CommitQueue()

@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Redis
 from lock import Mutex
-from tests.support.shops import WAIT_S, Answer, at_once, buy, ledger, queue_behind
+from tests.support.shops import WAIT_S, Answer, at_once, buy
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 UNDER_ETCD = ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "cart"]
@@ -209,19 +208,6 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
         answer = buy(make(redis_url=f"redis://{proxy.endpoint}/0"), "redis-lock")
     assert (answer["status"], answer["outcome"]) == (200, "sold")
     assert "the Redis lock is left to expire: " in caplog.text
-
-
-def test_tokens_rise_in_the_order_of_the_ledger(
-    app: Flask, other: Flask, crowd: ThreadPoolExecutor, sale: Sale, stranger: Mutex
-) -> None:
-    """Under the mutex both instances sell in the order of the queue, and the ledger's tokens rise strictly."""
-    with stranger.acquire(timeout=WAIT_S):
-        buyers = [queue_behind(stranger, crowd, instance, "etcd") for instance in [app, other] * 4]
-    answers, entries = [buyer.result(WAIT_S) for buyer in buyers], ledger(sale)
-    tokens = [entry["token"] for entry in entries]
-    assert tokens == sorted(set(tokens))
-    assert [(entry["order"], entry["token"]) for entry in entries] == [(a["order"], a["token"]) for a in answers]
-    assert [entry["instance"] for entry in entries] == ["shop-a", "shop-b"] * 4
 
 
 def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The sale as a whole: reset, and the verdict from the ledger."""
+"""The sale as a whole: reset and verdict; and tokens in Redis, in JSON and for people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from app.sales.sale import Sale
 from app.sales.slots import Snapshot
+from app.sales.tokens import Token, fence_text, from_json, shown
+from lock import CohortToken
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
 
@@ -32,3 +36,45 @@ def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:
     previous = {"initial": "10", "stock": "9", "lucky": "0", "generation": generation}
     assert sale.client.hgetall(sale.keys.previous) == previous
     assert sale.client.lrange(sale.keys.previous_orders, 0, -1) == ["first", "second"]
+
+
+revisions = st.integers(1, 2**63 - 1)
+turns = st.integers(1, 2**31)
+holds = st.lists(revisions, unique=True, min_size=2, max_size=2).map(sorted)
+
+
+@given(holds, turns, turns)
+def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int], turn: int, other: int) -> None:
+    """Whether a hold is one token or many turns, what Redis compares rises from hold to hold."""
+    earlier, later = revisions
+    before: list[Token] = [earlier, CohortToken(earlier, turn)]
+    after: list[Token] = [later, CohortToken(later, other)]
+    assert all(fence_text(low) < fence_text(high) for low in before for high in after)
+
+
+@given(revisions, turns)
+@example(1, 999_999_999)
+def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
+    """Within a hold the turns are told apart, also where a digit is added."""
+    assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))
+
+
+@given(revisions, turns)
+def test_json_keeps_what_it_is(revision: int, turn: int) -> None:
+    """A token comes back from the ledger as what it was; a pair is a list there, which compares like the pair."""
+    for token in (revision, CohortToken(revision, turn)):
+        assert from_json(json.loads(json.dumps(token))) == token
+    assert json.dumps(CohortToken(revision, turn)) == f"[{revision}, {turn}]"
+
+
+@pytest.mark.parametrize(("token", "text"), [(7, "7"), (CohortToken(7, 12), "7.12")])
+def test_people_read_it_without_the_zeros(token: Token, text: str) -> None:
+    """Messages show the numbers, and not the padding."""
+    assert shown(fence_text(token)) == text
+
+
+def test_a_fence_that_was_reset_is_below_every_token(sale: Sale) -> None:
+    """What a reset leaves in Redis lets even the first token of a new etcd pass."""
+    fence = str(sale.client.get(sale.keys.fence))
+    assert fence < fence_text(1)
+    assert shown(fence) == "0"

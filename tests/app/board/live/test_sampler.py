@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
 
 from app import services
-from app.board.live import sampler
-from app.board.sources.queue import Queue, read_queue
 from app.sales.sale import Sale
 from loadtest.results.record import Record
 from loadtest.stack.servers import Etcd, Redis
@@ -127,23 +123,6 @@ def test_a_frozen_server_is_unavailable_until_it_answers(
     watcher.wait_orders(2)
     fresh_etcd.resume()
     watcher.wait(lambda now: now["unavailable"]["etcd"] is None)
-
-
-def test_a_slow_etcd_holds_up_nothing_else(app: Flask, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the board waits for etcd's answer, however long, orders are seen as they come."""
-    arrived = threading.Event()
-
-    def late(*question: Any) -> Queue:
-        answer = read_queue(*question)
-        arrived.wait(60)
-        return answer
-
-    monkeypatch.setattr(sampler, "read_queue", late)
-    watcher = watch()
-    buy_each(app, "redis-lua", "ada")
-    assert watcher.wait_orders(1)["queue"] is None
-    arrived.set()
-    watcher.wait(lambda now: now["queue"])
 
 
 def test_a_scheduled_opening_is_counted_down_to(app: Flask, sale: Sale, watch: Watch) -> None:

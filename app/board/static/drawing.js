@@ -25,12 +25,13 @@ function label(name, x, y, text) {
 // Names stand left of the lanes, or on top if the page is narrow.
 function placeLanes({ lanes, left, top, bottom, line }) {
   const height = (bottom - top) / Math.max(lanes.length, 1);
-  const title = left ? 0.3 * line : line;
+  const title = Math.min(left ? 0.3 * line : line, 0.3 * height); // of many lanes, each is lower than a line of text
+  const gap = Math.min(0.3 * line, 0.2 * height);
   lanes.forEach((lane, index) => {
     lane.top = top + index * height;
     lane.height = height;
     lane.y = lane.top + title;
-    lane.pitch = Math.min((height - title - 0.3 * line) / lane.ends.length, 4 * line);
+    lane.pitch = Math.min((height - title - gap) / lane.ends.length, 4 * line);
   });
 }
 
@@ -60,8 +61,10 @@ function levels({ steps, most, x, from, to, left, top, line }) {
 }
 
 function lanes({ lanes, left, width, line }) {
-  return lanes.flatMap(({ name, pid, top, height }) => {
+  const named = Math.ceil((1.1 * line) / (lanes[0]?.height ?? line)); // every one, or as many as there is room for
+  return lanes.flatMap(({ name, pid, top, height }, index) => {
     const rule = svgEl("line", { class: "lane-line", x1: 0, x2: width, y1: top, y2: top });
+    if (index % named) return [rule];
     if (!left) return [rule, label("lane-title", 2, top + 0.8 * line, `${name} · worker ${pid}`)];
     const note = height > 2.6 * line ? [label("lane-note", 0, top + 2.2 * line, `worker ${pid}`)] : [];
     return [rule, label("lane-title", 0, top + 1.1 * line, name), ...note];

@@ -6,6 +6,7 @@ import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
 const LISTEN_MS = 4000;
 const WAITERS = 6;
+const MANY_INSTANCES = 4; // above which several stand in a row
 const FEW_RUNS = 3; // up to which rows are large
 const MANY_RUNS = 6; // from which on they take room from the queue
 
@@ -127,10 +128,11 @@ export function showInstances(view, act) {
   const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
   const rows = [...view.instances, ...strangers];
   const most = Math.max(...Object.values(sold), 1);
+  $("instances").dataset.many = rows.length > MANY_INSTANCES && !act;
   keyed($("instances"), rows, (each) => each.name, instanceRow, (row, each, index) => {
     row.act = act; // known only after the first rows are drawn
     row.dataset.state = each.state;
-    row.dataset.instance = each.name;
+    row.dataset.instance = row.title = each.name;
     const [name, bar, hand, actions] = row.children;
     const number = sold[each.name] ?? 0;
     say(name.children[1], each.name);

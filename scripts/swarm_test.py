@@ -54,16 +54,16 @@ def rows(*words: str) -> list[dict[str, str]]:
 
 
 def wait_for(what: str, look: Callable[[], T], timeout: float = 120) -> T:
-    """What `look` finds, once it finds something; errors of the network count as nothing."""
-    end = time.monotonic() + timeout
+    """What `look` finds, once it finds something; an error counts as nothing, and is told at the end."""
+    end, told = time.monotonic() + timeout, ""
     while time.monotonic() < end:
         try:
             if found := look():
                 return found
         except (OSError, ValueError, LookupError, subprocess.CalledProcessError) as error:
-            say(f"  ({what}: {error})")
+            told = str(error)
         time.sleep(LOOK_S)
-    raise SystemExit(f"swarm-test FAILED: {what} did not happen within {timeout:g} s")
+    raise SystemExit(f"swarm-test FAILED: {what} did not happen within {timeout:g} s {told}")
 
 
 def demand(what: str, found: object, expected: object) -> None:

@@ -24,8 +24,8 @@ from lock.errors import (
     UpgradeRefused,
 )
 from lock.etcd.client import Client, connect
-from lock.etcd.observer import Observer
 from lock.etcd.requests import Created
+from lock.etcd.stream import Observer
 from lock.etcd.transport import Tls
 from lock.model import Contender, KeyValue
 from lock.queue.admission import Admission
@@ -43,48 +43,10 @@ from lock.recipes.turn import CohortToken, Turn
 from lock.session.session import Session
 
 __all__ = [
-    "Admission",
-    "AdmissionConflict",
-    "CancelToken",
-    "Client",
-    "CohortMutex",
-    "CohortToken",
-    "Contender",
-    "Created",
-    "Election",
-    "EtcdDenied",
-    "EtcdError",
-    "EtcdUnavailable",
-    "ForkedError",
-    "Hold",
-    "HoldExpired",
-    "InvalidName",
-    "KeyValue",
-    "Leader",
-    "Leadership",
-    "LeaseNotFound",
-    "LockCancelled",
-    "LockError",
-    "LockLost",
-    "LockTimeout",
-    "MultiHold",
-    "MultiLock",
-    "Mutex",
-    "NotHeld",
-    "Observation",
-    "Observer",
-    "Permit",
-    "ReadHold",
-    "ReadWriteLock",
-    "ReentrantHold",
-    "ReentrantMutex",
-    "RuleLock",
-    "Semaphore",
-    "Session",
-    "SessionLost",
-    "Tls",
-    "Turn",
-    "UpgradeRefused",
-    "WriteHold",
-    "connect",
-]
+    "Admission", "AdmissionConflict", "CancelToken", "Client", "CohortMutex", "CohortToken", "Contender", "Created",
+    "Election", "EtcdDenied", "EtcdError", "EtcdUnavailable", "ForkedError", "Hold", "HoldExpired", "InvalidName",
+    "KeyValue", "Leader", "Leadership", "LeaseNotFound", "LockCancelled", "LockError", "LockLost", "LockTimeout",
+    "MultiHold", "MultiLock", "Mutex", "NotHeld", "Observation", "Observer", "Permit", "ReadHold", "ReadWriteLock",
+    "ReentrantHold", "ReentrantMutex", "RuleLock", "Semaphore", "Session", "SessionLost", "Tls", "Turn",
+    "UpgradeRefused", "WriteHold", "connect",
+]  # fmt: skip

@@ -50,7 +50,7 @@ def main() -> None:
     \b
     python -m lock NAME                  hold NAME until Ctrl-C; print its key and token
     python -m lock NAME -- COMMAND ...   run COMMAND while NAME is held
-    python -m lock contenders NAME       who holds NAME, and who waits?
+    python -m lock contenders NAME       show holder and waiters of NAME
     python -m lock elect NAME VALUE      lead NAME, and let others read VALUE
     python -m lock trace NAME            one lock cycle, operation by operation
 

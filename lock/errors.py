@@ -39,14 +39,14 @@ class LockError(Exception):
 
 
 class InvalidName(LockError, ValueError):
-    """No name of a lock: empty, too long, or with an empty part, so that its queue would be another name's."""
+    """Not the name of a lock: empty, too long, or with an empty part, which would make queues overlap."""
 
 
 class LockTimeout(LockError, TimeoutError):
     """The lock was not acquired in time; the key that queued for it is deleted.
 
     Attributes:
-        holder: who stood at the head of the queue, or None where etcd did not say.
+        holder: the contender at the head of the queue, or None where etcd did not say.
     """
 
     def __init__(self, message: str, *, holder: Contender | None = None) -> None:
@@ -71,7 +71,7 @@ class SessionLost(LockLost):
 
 
 class AdmissionConflict(LockError, ValueError):
-    """The first key of the queue stands there by other terms than this one, such as another limit of a semaphore."""
+    """The first key of the queue goes by other terms than this one, such as another limit of a semaphore."""
 
 
 class UpgradeRefused(LockError):

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_OWNER_LENGTH = 200  # of a stranger's value, which may be a megabyte
+_OWNER_LENGTH = 200  # of another client's value, which may be a megabyte
 
 
 class KeyValue(NamedTuple):
@@ -53,7 +53,7 @@ class LeaseStatus(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """What a key of ours says of the holds that it goes together with; nothing where it is exclusive."""
+    """What a key of ours says of the holds that may stand beside it; nothing where it is exclusive."""
 
     kind: str | None = None
     limit: int | None = None
@@ -70,8 +70,8 @@ class Contender:
         key: its name in etcd.
         token: its create revision: its place in the queue, and the fencing token once it holds.
         lease_id: the lease it is bound to, 0 for none.
-        owner: the session's name, host, process and thread; for a key of another client, what little it tells. Of
-            what a stranger wrote it shows the beginning, and what is not printable as an escape, as `session` does.
+        owner: the session's name, host, process and thread; for a key of another client the beginning of its value.
+            What is not printable is shown as an escape, in `session` as well.
         session: the session's name alone, None for a key of another client.
         queued_s: seconds since it queued by the clocks of two machines, None where the key does not tell.
         ttl_s: seconds until its lease ends if it is not renewed, None where etcd was not asked or did not say in time.
@@ -93,7 +93,7 @@ class Contender:
 
     @classmethod
     def of(cls, kv: KeyValue, ttl_s: int | None = None, *, holds: bool = False) -> Contender:
-        """Who put a key into a queue, whichever client wrote it; `ttl_s` as asked for, if it was."""
+        """The contender that wrote a key, whichever client it used; `ttl_s` as etcd told it, if it was asked."""
         kind, limit = declaration(kv)
         try:
             who = json.loads(kv.value)
@@ -103,7 +103,7 @@ class Contender:
             if not math.isfinite(queued_s):
                 raise ValueError("no time at all")
             return cls(kv.key, kv.create_revision, kv.lease_id, owner, session, queued_s, ttl_s, kind, limit, holds)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # a stranger may write anything
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):  # other clients may write anything
             value = kv.value.decode("utf-8", "replace")
             owner = f"another client ({_cut(value)!r})" if value else "another client"  # Go's client and etcdctl: empty
             return cls(kv.key, kv.create_revision, kv.lease_id, owner, ttl_s=ttl_s, kind=kind, holds=holds)
@@ -114,19 +114,19 @@ class Contender:
 
 
 def declaration(kv: KeyValue) -> Declaration:
-    """What a key says of the holds that it goes together with, whichever client wrote it."""
+    """What a key says of the holds that may stand beside it, whichever client wrote it."""
     if b'"kind"' not in kv.value:
         return UNDECLARED
     try:
         told = json.loads(kv.value)
         kind, limit = told["kind"], told.get("limit")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a stranger may write anything
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # other clients may write anything
         return UNDECLARED
     return Declaration(kind, limit if isinstance(limit, int) else None) if isinstance(kind, str) else UNDECLARED
 
 
 def identity(session: str, declared: Declaration = UNDECLARED) -> bytes:
-    """The value of a queue key: who put it there, from which host, process and thread, and when (JSON)."""
+    """The value of a queue key: session, host, process, thread, and the time (JSON)."""
     who: dict[str, object] = {
         "session": session,
         "host": socket.gethostname(),
@@ -143,5 +143,5 @@ def _cut(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """What is safe to show on a terminal: a stranger may have written orders to it."""
+    """What is safe to show on a terminal: another client may have written escape sequences."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -23,21 +23,6 @@ from lock.aio.recipes import (
 )
 
 __all__ = [
-    "Acquiring",
-    "AsyncHold",
-    "AsyncLock",
-    "Election",
-    "Hold",
-    "Leadership",
-    "Lost",
-    "MultiHold",
-    "MultiLock",
-    "Mutex",
-    "Permit",
-    "ReadHold",
-    "ReadWriteLock",
-    "ReentrantMutex",
-    "RuleLock",
-    "Semaphore",
-    "WriteHold",
-]
+    "Acquiring", "AsyncHold", "AsyncLock", "Election", "Hold", "Leadership", "Lost", "MultiHold", "MultiLock",
+    "Mutex", "Permit", "ReadHold", "ReadWriteLock", "ReentrantMutex", "RuleLock", "Semaphore", "WriteHold",
+]  # fmt: skip

@@ -19,7 +19,7 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 class Suspending:
-    """Suspends the task that makes it. No thread waits for what it waits for."""
+    """Suspends the task that makes it; its methods are those of `Execution`. No thread waits for what it waits for."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -31,7 +31,6 @@ class Suspending:
         return self._owner
 
     async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
-        """See `Execution`."""
         if event.is_set() or timeout <= 0:
             return event.is_set()
         woken: asyncio.Future[None] = self._loop.create_future()
@@ -45,11 +44,9 @@ class Suspending:
         return event.is_set()
 
     async def call(self, blocking: Callable[[], T]) -> T:
-        """See `Execution`; by a thread of the loop's own pool."""
         return await self._loop.run_in_executor(None, blocking)
 
     async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
-        """See `Execution`."""
         call = method.future(request, **options)  # type: ignore[attr-defined]
         answered: asyncio.Future[None] = self._loop.create_future()
         call.add_done_callback(lambda _: self._call_soon(_wake, answered))
@@ -58,7 +55,7 @@ class Suspending:
 
     @contextlib.asynccontextmanager
     async def slot(self, timeout: float) -> AsyncIterator[None]:
-        """See `Execution`; as many at once as etcd has use for, because each takes memory and time of the loop."""
+        """As many at once as etcd has use for, because each takes memory and time of the loop."""
         slots = _slots.setdefault(self._loop, asyncio.Semaphore(_WRITES))
         try:
             if slots.locked():
@@ -73,8 +70,7 @@ class Suspending:
             slots.release()
 
     async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """See `Execution`; a task is interrupted by its cancellation alone."""
-        return await steps()
+        return await steps()  # a task is interrupted by its cancellation alone
 
     def _call_soon(self, callback: Callable[..., object], *args: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed

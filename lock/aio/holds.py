@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
 from lock.runtime.execution import Execution
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Held(Protocol):
@@ -29,6 +25,7 @@ class Held(Protocol):
 
 HeldT = TypeVar("HeldT", bound=Held)
 HoldT = TypeVar("HoldT", bound=sync.Hold)
+AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
 
 class Lost:
@@ -84,16 +81,14 @@ class AsyncHold(Generic[HeldT]):
         """Free the lock; returns and raises as `lock.Hold.release`. A task that is cancelled here has released it."""
         await self._held.releasing(Suspending())
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: AsyncHoldT) -> AsyncHoldT:
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         try:
             await self.release()
         except sync.LockError:
-            if exc_type is None:  # the error of the body matters more
+            if exc_info[0] is None:  # the error of the body matters more
                 raise
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
-from lock.aio.holds import AsyncHold, Held, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
+from lock.aio.holds import AsyncHoldT, Held, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
 from lock.runtime.clock import deadline
 from lock.runtime.execution import Execution
 
@@ -22,8 +21,6 @@ _FAREWELL_S = 0.05  # how long a task that is cancelled waits until its key is d
 
 HeldT = TypeVar("HeldT", bound=Held)
 HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
-AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
-Steps = Callable[[Execution, sync.CancelToken], Coroutine[Any, Any, HeldT]]
 
 
 class Recipe(Protocol[HeldT_co]):
@@ -52,11 +49,9 @@ class Acquiring(Generic[AsyncHoldT]):
         self._hold = await self._acquire()
         return self._hold
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         assert self._hold is not None
-        await self._hold.__aexit__(exc_type, exc, traceback)
+        await self._hold.__aexit__(*exc_info)
 
 
 class AsyncLock(Generic[HeldT, AsyncHoldT]):
@@ -72,9 +67,13 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
         `timeout` and errors are those of `lock.Mutex.acquire`.
         """
         until = deadline(timeout)
-        return Acquiring(
-            lambda: self._complete(lambda execution, cancel: self._recipe.acquiring(execution, until, cancel))
-        )
+
+        async def acquire() -> AsyncHoldT:
+            return self._wrap(
+                await complete(lambda execution, cancel: self._recipe.acquiring(execution, until, cancel))
+            )
+
+        return Acquiring(acquire)
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
@@ -82,11 +81,8 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
         return None if held is None else self._wrap(held)
 
     async def contenders(self) -> Any:
-        """Who holds and who waits, as the `contenders` of the recipe in `lock`."""
+        """Holders and waiters, as the `contenders` of the recipe in `lock`."""
         return await asyncio.to_thread(self._recipe.contenders)
-
-    async def _complete(self, steps: Steps[HeldT]) -> AsyncHoldT:
-        return self._wrap(await complete(steps))
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
@@ -107,13 +103,7 @@ class RuleLock(AsyncLock[sync.Hold, Hold[sync.Hold]]):
     """`lock.RuleLock` for tasks."""
 
     def __init__(
-        self,
-        session: sync.Session,
-        name: str,
-        rule: sync.Admission,
-        *,
-        kind: str | None,
-        max_hold: float | None = None,
+        self, session: sync.Session, name: str, rule: sync.Admission, *, kind: str | None, max_hold: float | None = None
     ) -> None:
         super().__init__(sync.RuleLock(session, name, rule, kind=kind, max_hold=max_hold), Hold)
 
@@ -164,7 +154,7 @@ class Election:
 
 
 async def complete(steps: Callable[[Execution, sync.CancelToken], Coroutine[Any, Any, HeldT | None]]) -> Any:
-    """What these steps return, done by a task of their own, which ends even if this one is cancelled at any moment.
+    """What these steps return, done by their own task, which ends even if this one is cancelled at any moment.
 
     Then the steps give their wait up; what they bring all the same is released.
     """

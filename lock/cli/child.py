@@ -21,11 +21,9 @@ _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what
 
 
 class Child:
-    """The command, run by a guardian of its own, so that it does not outlive the lock: see `lock.cli.guardian`.
+    """The command, run by a guardian, which ends it with the lock: see `lock.cli.guardian`.
 
-    Args:
-        command: what to run.
-        grace: seconds between SIGTERM and SIGKILL where it has to be ended.
+    `grace` is the seconds between SIGTERM and SIGKILL where it has to be ended.
     """
 
     def __init__(self, command: Sequence[str], grace: float) -> None:
@@ -60,12 +58,9 @@ class Child:
             self._tell("signal", number)
 
     def wait(self, hold: HeldKey) -> int | None:
-        """Its exit code as a shell tells it (128 + n after signal n), or None as soon as it has to be ended.
+        """Its exit code as a shell tells it (128 + n after signal n); OSError where it cannot be run.
 
-        That is when `hold` is lost, or when the guardian was killed.
-
-        Raises:
-            OSError: it cannot be run.
+        None as soon as it has to be ended: `hold` is lost, or the guardian was killed.
         """
         over = threading.Event()
         hold.on_lost(over.set)

@@ -16,11 +16,11 @@ from lock.recipes.semaphore import UpTo
 _HEADINGS = ("", "token", "queued", "TTL left", "key", "owner")
 
 
-@click.command("contenders", short_help="Show who holds a lock and who waits for it.")
+@click.command("contenders", short_help="Show the holder of a lock, and its waiters.")
 @name_argument
 @connection_options
 def contenders(connection: Connection, *, name: str) -> None:
-    """Show who holds the lock NAME and who waits for it, in order, with the seconds that their leases have left.
+    """Show the holder of the lock NAME and its waiters, in order, with the seconds that their leases have left.
 
     Of readers and of permits several hold. It joins no queue and writes nothing.
     """
@@ -28,7 +28,7 @@ def contenders(connection: Connection, *, name: str) -> None:
         prefix = queue_prefix(name)
         queue = contenders_of(client, prefix, _rule_of(client.get_prefix(prefix).keys[:1]))
     if not queue:
-        click.echo(f"nobody holds {name}, and nobody waits")
+        click.echo(f"{name} is free: no holder, no waiter")
         return
     rows = [_HEADINGS, *(_row(place, contender) for place, contender in enumerate(queue))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]

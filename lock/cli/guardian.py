@@ -4,14 +4,13 @@ A SIGKILL cannot be caught, so it takes a second process to outlive the keeper. 
 standard library alone, and nothing of this package. It talks with the keeper (`lock.cli.child`) over a socket, in
 lines of JSON: first the order to run the command, then signals to pass on and how long the lease still lives.
 
-How the command is like one that the shell itself runs. It stays in the session and process group of the keeper, so it
-has the terminal, and Ctrl-C, Ctrl-Z and a resized window reach it from the kernel. Only the guardian leaves the
-session, once it has started the command: no signal to the job reaches it. Descriptors are inherited.
+The command stays in the session and process group of the keeper, as if the shell itself ran it: it has the terminal,
+and Ctrl-C, Ctrl-Z and a resized window reach it from the kernel. Descriptors are inherited. Only the guardian leaves
+the session, once it has started the command: no signal to the job reaches it.
 
-How nothing escapes. On Linux orphaned descendants become children of the guardian (``PR_SET_CHILD_SUBREAPER``), so the
-tree below it is complete, whatever groups, sessions and environments the processes have chosen. Elsewhere there is no
-such thing: a process whose parent has ended is not found. Nowhere can a process of another user be ended (``sudo``),
-nor what a service starts that was running before (``docker run``, ``at``).
+On Linux orphaned descendants become children of the guardian (``PR_SET_CHILD_SUBREAPER``), so the tree below it is
+complete, whatever groups, sessions and environments the processes have. Elsewhere a process whose parent has ended is
+not found. Processes of another user (``sudo``) and those that a service starts (``docker run``) are not ended.
 
 Error handling: it ends the command when the keeper closes the socket or dies, and when the lease may be over because
 the keeper has not said otherwise (it may be stopped). If the guardian itself is killed, the keeper ends the command.
@@ -134,7 +133,7 @@ def _close_all_but(descriptor: int) -> None:
 
 
 def _descendants() -> list[int]:
-    children: defaultdict[int, list[int]] = defaultdict(list)
+    children = defaultdict[int, list[int]](list)
     for pid, parent in _processes():
         children[parent].append(pid)
     found = children[os.getpid()]

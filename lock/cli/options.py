@@ -12,7 +12,7 @@ import click
 
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
-from lock.etcd.observer import Observer
+from lock.etcd.stream import Observer
 from lock.etcd.transport import Tls
 from lock.queue.names import queue_prefix
 
@@ -60,17 +60,10 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a subcommand the options, and pass it a `Connection` first."""
 
     @functools.wraps(command)
-    def with_connection(
-        endpoints: str,
-        cacert: str | None,
-        cert: str | None,
-        key: str | None,
-        user: str | None,
-        password: str | None,
-        **options: Any,
-    ) -> Any:
+    def with_connection(endpoints: str, user: str | None, password: str | None, **options: Any) -> Any:
+        files = [options.pop(name) for name in ("cacert", "cert", "key")]
         name, secret = _login(user, password)
-        return command(Connection(endpoints, _tls(endpoints, cacert, cert, key), name, secret), **options)
+        return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
 

@@ -18,8 +18,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lambda: None) -> None:
     """Wait in the main thread for an event or for `Stopped`, and do something every 0.1 s.
 
-    The kernel may hand the second of two signals to another thread, and then nothing wakes the main thread, in which
-    alone Python handles signals. So it wakes by itself now and then.
+    It wakes by itself, for the kernel may hand a signal to another thread, and Python handles it in this one alone.
     """
     while not event.wait(_POLL_S):
         meanwhile()

@@ -14,8 +14,7 @@ import click
 from lock.cli.etcdctl import Script
 from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import Connection, Seconds, connection_options, name_argument
-from lock.etcd.client import Client
-from lock.etcd.observer import Observer
+from lock.etcd.stream import Observer
 from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
 from lock.recipes.read_write import ReadWriteLock
@@ -43,11 +42,7 @@ class Log:
 
     def of(self, who: str) -> Observer:
         """An observer that notes the steps of one contender."""
-
-        def observe(call: str, request: Any, response: Any, seconds: float) -> None:
-            self.note(Step(who, call, request, response, seconds))
-
-        return observe
+        return lambda *answer: self.note(Step(who, *answer))
 
     def note(self, entry: Step | str) -> None:
         with self._grown:
@@ -81,8 +76,13 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
     with errors_as_exit_codes():
         with connection.open() as client:
             version = client.status()
-        with connection.open(log.of("A")) as a, connection.open(log.of("B")) as b:
-            (_read if shared else _cycle)(a, b, name, timeout, log)
+        with (
+            connection.open(log.of("A")) as a,
+            connection.open(log.of("B")) as b,
+            Session(a, ttl=_TTL_S, name="A") as session_a,
+            Session(b, ttl=_TTL_S, name="B") as session_b,
+        ):
+            (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
     date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
     how = "read under" if shared else "take"
     click.echo(f"# Two contenders, A and B, {how} the lock {name!r}; etcd {version}, {date}.")
@@ -95,30 +95,22 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
         click.echo(line)
 
 
-def _cycle(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
-    with (
-        Session(a, ttl=_TTL_S, name="A") as session_a,
-        Session(b, ttl=_TTL_S, name="B") as session_b,
-        ThreadPoolExecutor(1) as pool,
-    ):
+def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
+    with ThreadPoolExecutor(1) as pool:
         with Mutex(session_a, name).acquire(timeout=timeout) as first:
             log.note(f"A holds. Its fencing token is {first.token}, its key's create revision.")
             waiting = pool.submit(Mutex(session_b, name).acquire, timeout=timeout)
             log.wait_for("B", {"Txn", "Watch", "Range"}, timeout=timeout)
             log.note("B waits, and says nothing more until its watch tells that it is first.")
-            a.keep_alive(session_a.lease_id)
+            session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whichever is faster.")
 
 
-def _read(a: Client, b: Client, name: str, timeout: float, log: Log) -> None:
-    with (
-        Session(a, ttl=_TTL_S, name="A") as session_a,
-        Session(b, ttl=_TTL_S, name="B") as session_b,
-        ReadWriteLock(session_a, name).read.acquire(timeout=timeout),
-    ):
+def _read(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
+    with ReadWriteLock(session_a, name).read.acquire(timeout=timeout):
         log.note("A reads: its key stands under NAME/read/, and its value says so.")
-        a.keep_alive(session_a.lease_id)
+        session_a.client.keep_alive(session_a.lease_id)
         with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
             log.note("B reads as well: before its key there are readers' keys only.")
 

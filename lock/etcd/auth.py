@@ -9,12 +9,7 @@ from lock.runtime.clock import now
 
 
 class Login:
-    """One token for all threads, got when it is first needed and after each `forget`.
-
-    Args:
-        user: as etcd knows it.
-        password: of the user.
-    """
+    """One token for all threads, got when it is first needed and after each `forget`."""
 
     def __init__(self, user: str, password: str) -> None:
         self.user = user
@@ -23,12 +18,9 @@ class Login:
         self._lock = threading.Lock()
 
     def token(self, authenticate: Callable[[float], str], deadline: float) -> str:
-        """The token; `authenticate` asks etcd for one within that many seconds.
+        """The token; `authenticate` asks etcd for one within that many seconds. TimeoutError at the deadline.
 
         One thread asks for all, because etcd makes checking a password expensive on purpose.
-
-        Raises:
-            TimeoutError: another thread was still asking at the deadline.
         """
         if not self._lock.acquire(timeout=max(deadline - now(), 0.0)):
             raise TimeoutError("logging in took too long")

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
-from lock.etcd.observer import Observer
-from lock.etcd.requests import Call, Created, Requests
-from lock.etcd.stream import Watch, first_answer
-from lock.etcd.transport import Tls, Transport, parse_endpoints, rpc
+from lock.etcd.requests import Requests
+from lock.etcd.stream import Observer, Watch
+from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
@@ -46,11 +45,11 @@ def connect(
         password: see `user`.
         namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
             slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
-        observer: told of every answer of etcd, for tracing and counting; see `lock.etcd.observer.Observer`.
+        observer: told of every answer of etcd, for tracing and counting; see `lock.etcd.stream.Observer`.
 
     Raises:
         ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, half a login, or a `timeout`
-            that is not finite and more than 0; TypeError: it is no number.
+            that is not finite and more than 0; TypeError: it is not a number.
         RuntimeError: gevent has replaced Python's threads, which gRPC and this package need.
         OSError: a certificate file cannot be read.
     """
@@ -107,13 +106,11 @@ class Client:
 
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
-        response = self._transport.call(lambda to: to.lease.LeaseGrant, rpc.LeaseGrantRequest(TTL=ttl), timeout)
-        return Lease(response.ID, response.TTL)
+        return self.answer(self.requests.grant(ttl), timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
-        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        return max(int(self._transport.call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, timeout).TTL), 0)
+        return self.answer(self.requests.keep_alive(lease_id), timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
@@ -126,43 +123,26 @@ class Client:
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
-            self._transport.call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), timeout)
+            self.answer(self.requests.revoke(lease_id), timeout)
 
     # Keys
 
     def create(
-        self,
-        key: str,
-        value: bytes,
-        lease_id: int,
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None, unanswered: Unanswered = None
     ) -> KeyValue | None:
-        """Write `key` unless it exists; the key as it stands now.
+        """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone.
 
         `unanswered` is called for each endpoint that was asked and did not answer: it may do it later, and write a key
         that was deleted in the meantime.
-
-        Raises:
-            LeaseNotFound: the lease is gone.
         """
         return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
-
-        A repetition changes nothing, for the first one has changed the mod revision.
-        """
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
         return self.answer(self.requests.replace(kv, value), timeout)
 
     def delete(
-        self,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, key: str, create_revision: int | None, *, timeout: float | None = None, unanswered: Unanswered = None
     ) -> bool:
         """Delete `key` if it was created at `create_revision` (at any, if None); whether it was there.
 
@@ -172,17 +152,9 @@ class Client:
         return self.delete_several([(key, create_revision)], timeout=timeout, unanswered=unanswered)[0]
 
     def delete_several(
-        self,
-        keys: Sequence[tuple[str, int | None]],
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, keys: Sequence[tuple[str, int | None]], *, timeout: float | None = None, unanswered: Unanswered = None
     ) -> list[bool]:
-        """What `delete` does to each key with its create revision, for all of them in one transaction.
-
-        Each key is compared for itself, by a transaction inside the transaction (etcd 3.3 and later); etcd takes up to
-        127 of them (its option ``--max-txn-ops``).
-        """
+        """What `delete` does to each key, in one transaction; etcd takes up to 127 keys (``--max-txn-ops``)."""
         return self.answer(self.requests.delete_several(keys), timeout, unanswered)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
@@ -202,23 +174,14 @@ class Client:
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
-        return str(self._transport.call(lambda to: to.maintenance.Status, rpc.StatusRequest(), timeout).version)
+        return self.answer(self.requests.status(), timeout)
 
-    def created(self, key: str, revision: int) -> Created:
-        """The condition that `key` is the one created at `revision`; 0: that it does not exist."""
-        return self.requests.created(key, revision)
-
-    def answer(self, call: Call[T], timeout: float | None = None, unanswered: Callable[[], object] | None = None) -> T:
+    def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
         """The answer to one of the client's `requests`; for `unanswered` see `create`."""
         return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)
 
     async def ask(
-        self,
-        execution: Execution,
-        call: Call[T],
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
     ) -> T:
         """The same for the steps of a recipe (see `lock.runtime.execution`)."""
-        return call.read(await self._transport.calling(execution, call.select, call.request, timeout, unanswered))
+        return await self._transport.ask(execution, call, timeout, unanswered)

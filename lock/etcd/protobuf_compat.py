@@ -4,8 +4,8 @@ etcd3's generated modules (``kv_pb2``, ``auth_pb2``, ``rpc_pb2``) predate protob
 schema they carry is sound, so it is read out of them as data and handed to the installed protobuf's own builder; the
 modules built that way take the generated ones' place before anything imports them. No generated code is executed.
 
-The descriptors live in a pool of their own: the files are named ``kv.proto`` and ``rpc.proto``, and another package in
-the same process may bring a different file under such a common name.
+The descriptors have their own pool: the files are named ``kv.proto`` and ``rpc.proto``, and another package in the same
+process may bring a different file under such a common name.
 """
 
 import ast

@@ -5,24 +5,13 @@ Each write is conditional on a key that no other client writes, so it can be rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from lock.etcd.transport import Endpoint, rpc
-from lock.model import KeyValue, LeaseStatus, Snapshot
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Call(Generic[T]):
-    """A request: the method of an endpoint that takes it, and what its response means."""
-
-    select: Callable[[Endpoint], Callable[..., Any]]
-    request: Any
-    read: Callable[[Any], T]
+from lock.etcd.stream import first_answer
+from lock.etcd.transport import Call, Endpoint, rpc
+from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 
 
 class Created(NamedTuple):
@@ -51,6 +40,24 @@ class Requests:
     def __init__(self, namespace: bytes) -> None:
         self._namespace = namespace
 
+    def grant(self, ttl: int) -> Call[Lease]:
+        """A new lease."""
+        request = rpc.LeaseGrantRequest(TTL=ttl)
+        return Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
+
+    def keep_alive(self, lease_id: int) -> Call[int]:
+        """Renew a lease once."""
+        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
+        return Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
+
+    def revoke(self, lease_id: int) -> Call[None]:
+        """End a lease."""
+        return Call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), lambda told: None)
+
+    def status(self) -> Call[str]:
+        """The server's version."""
+        return Call(lambda to: to.maintenance.Status, rpc.StatusRequest(), lambda told: str(told.version))
+
     def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
         """What is left of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
@@ -75,7 +82,10 @@ class Requests:
         return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id))
 
     def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-        """Give a key another value if it is still as `kv` says; see `Client.replace`."""
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
+
+        A repetition changes nothing, for the first one has changed the mod revision.
+        """
         unchanged = rpc.Compare(
             key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
         )
@@ -104,7 +114,7 @@ class Requests:
         """The condition that a key is the one created at `revision`; 0: that it does not exist."""
         return Created(self._encode(key), revision)
 
-    # A key that is not UTF-8 is a stranger's; surrogates carry its bytes through unharmed.
+    # Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
 
     def range(self, prefix: str) -> tuple[bytes, bytes]:
         """The first key of a prefix, and the first behind it."""

@@ -3,10 +3,13 @@
 gRPC's object for a call takes a lock when it is deleted. If the interpreter deletes it as it ends, one of gRPC's own
 threads may have been stopped with that lock, and the program hangs. So it is let go as soon as the stream is over, also
 where it is the error: its traceback refers to it.
+
+Error handling: what an observer raises is logged. It ends neither the call nor the thread.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,9 +18,10 @@ import grpc
 
 from lock.errors import EtcdError, EtcdUnavailable
 from lock.etcd.grpc_errors import CLOSED, out_of_reach, translate
-from lock.etcd.observer import Observer, tell
 from lock.model import Event, KeyValue
 from lock.runtime.clock import now
+
+logger = logging.getLogger(__name__)
 
 
 def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,14 +44,28 @@ def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+Observer = Callable[[str, Any, Any, float], None]
+"""Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
+since the request was sent. Of a watch it is told each answer. It runs in the calling thread, so it should be quick.
+"""
+
+
+def tell(observer: Observer | None, request: Any, response: Any, seconds: float) -> None:
+    """Tell the observer, if there is one, of an answer."""
+    if observer is None:
+        return
+    call = request.DESCRIPTOR.name.removesuffix("Request")
+    try:
+        observer(call, request, response, seconds)
+    except BaseException:  # SystemExit as well
+        logger.exception("an observer of etcd's answers failed at %s", call)
+
+
 class Stream:
     """Answers to one request, read by one thread and closed by any.
 
-    Args:
-        start: makes the gRPC call from an iterator of requests.
-        request: the only one.
-        failed: called with whether the endpoint is out of reach when the stream has failed, before the reader is told.
-        observer: see `lock.etcd.observer.Observer`.
+    `start` makes the gRPC call from an iterator of requests. `failed` is called when the stream has failed, before the
+    reader is told, with whether the endpoint is out of reach.
     """
 
     def __init__(
@@ -66,11 +84,7 @@ class Stream:
         self._failure: EtcdError | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        """Every answer until `close`.
-
-        Raises:
-            EtcdError: the stream broke, or etcd ended it; `EtcdUnavailable` if it was the connection.
-        """
+        """Every answer until `close`. EtcdError: etcd ended it; `EtcdUnavailable` if it was the connection."""
         try:
             if not self._closed.is_set():
                 yield from self._answers()
@@ -123,13 +137,10 @@ class Watch:
         self._decode = decode
 
     def __iter__(self) -> Iterator[list[Event]]:
-        """Each batch of changes, until `close`; a batch never splits a revision.
+        """Each batch of changes, until `close`; a batch never splits a revision. EtcdError: it is over, list again.
 
         The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
         once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
-
-        Raises:
-            EtcdError: the watch is over, by a broken connection, a compaction or the server's decision: list again.
         """
         for response in self._stream:
             yield [self._event(event) for event in response.events]

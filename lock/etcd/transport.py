@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import grpc
 
@@ -21,16 +21,18 @@ from lock.errors import EtcdUnavailable, ForkedError
 from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
-from lock.etcd.observer import Observer, tell
-from lock.etcd.stream import Stream
+from lock.etcd.stream import Observer, Stream, tell
 from lock.runtime.clock import now
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.execution import Execution
 
 protobuf_compat.install()
 
 from etcd3 import etcdrpc as rpc  # noqa: E402  (the bridge has to stand before the first import of etcd3)
 
-__all__ = ["Endpoint", "Tls", "Transport", "parse_endpoints", "rpc"]
+__all__ = ["Call", "Endpoint", "Tls", "Transport", "Unanswered", "parse_endpoints", "rpc"]
+
+T = TypeVar("T")
+Unanswered = Callable[[], object] | None
 
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -48,11 +50,7 @@ _HAS_LEADER = ("hasleader", "true")  # a member cut off from its quorum then say
 
 
 def parse_endpoints(text: str) -> list[str]:
-    """``HOST:PORT`` of each endpoint in a comma-separated list; a scheme in front is ignored.
-
-    Raises:
-        ValueError: the list is empty, or one is not ``HOST:PORT``.
-    """
+    """``HOST:PORT`` of each endpoint in a comma-separated list, else ValueError; a scheme in front is ignored."""
     addresses = [part.strip().rpartition("://")[2].rstrip("/") for part in text.split(",") if part.strip()]
     if not addresses:
         raise ValueError("no etcd endpoint given: name at least one, such as 127.0.0.1:2379")
@@ -76,12 +74,7 @@ class Tls:
     key: str | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """The files' contents for gRPC.
-
-        Raises:
-            OSError: a file cannot be read.
-            ValueError: a certificate without its key, or a key without its certificate.
-        """
+        """The files' contents for gRPC; OSError where one cannot be read, ValueError for half a pair."""
         if (self.cert is None) != (self.key is None):
             raise ValueError("a client certificate and its key are given together or not at all")
         ca_cert, cert, key = (Path(path).read_bytes() if path else None for path in (self.ca_cert, self.cert, self.key))
@@ -106,6 +99,15 @@ class Endpoint:
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request: the method of an endpoint that takes it, and what its response means."""
+
+    select: Callable[[Endpoint], Callable[..., Any]]
+    request: Any
+    read: Callable[[Any], T]
+
+
 class Transport:
     """Calls to one cluster, from all threads of one process."""
 
@@ -123,19 +125,14 @@ class Transport:
         self._observer = observer
         self._pid = os.getpid()
         self._login = login
-        credentials = tls.credentials() if tls else None
-        self.endpoints = [Endpoint(address, credentials) for address in addresses]
+        self.endpoints = [Endpoint(address, tls.credentials() if tls else None) for address in addresses]
         self._current = 0
         self._fair_share = timeout / len(addresses) / 2  # in less, an endpoint that is merely slow may not answer
         self._lock = threading.Lock()
 
-    def call(
-        self,
-        select: Callable[[Endpoint], Callable[..., Any]],
-        request: Any,
-        timeout: float | None,
-        unanswered: Callable[[], object] | None = None,
-    ) -> Any:
+    async def ask(
+        self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
+    ) -> T:
         """Ask one endpoint after the other, each for its share of the time that is left.
 
         One that does not answer is left by all calls and streams, unless it had very little time.
@@ -143,20 +140,9 @@ class Transport:
         Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
         it yet. `unanswered` is called for each.
         """
-        return run_blocking(self.calling, BLOCKING, select, request, timeout, unanswered)
-
-    async def calling(
-        self,
-        execution: Execution,
-        select: Callable[[Endpoint], Callable[..., Any]],
-        request: Any,
-        timeout: float | None,
-        unanswered: Callable[[], object] | None = None,
-    ) -> Any:
-        """The steps of `call`."""
         self.check_process()
         deadline = now() + (self.timeout if timeout is None else timeout)
-        return await execution.run(partial(self._call, execution, select, request, deadline, unanswered))
+        return call.read(await execution.run(partial(self._call, execution, call, deadline, unanswered)))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
         """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
@@ -188,14 +174,7 @@ class Transport:
             for endpoint in self.endpoints:
                 endpoint.channel.close()
 
-    async def _call(
-        self,
-        execution: Execution,
-        select: Callable[[Endpoint], Callable[..., Any]],
-        request: Any,
-        deadline: float,
-        unanswered: Callable[[], object] | None,
-    ) -> Any:
+    async def _call(self, execution: Execution, call: Call[Any], deadline: float, unanswered: Unanswered) -> Any:
         failures = []
         first, count = self._current, len(self.endpoints)
         for asked in range(count):
@@ -203,7 +182,7 @@ class Transport:
             endpoint = self.endpoints[position]
             share = (deadline - now()) / (count - asked)
             try:
-                return await self._ask(execution, endpoint, select(endpoint), request, now() + share)
+                return await self._ask(execution, endpoint, call, now() + share)
             except grpc.RpcError as error:
                 if unanswered is not None and not refused(error):
                     unanswered()
@@ -218,26 +197,24 @@ class Transport:
                 self._leave(position)
         raise EtcdUnavailable(f"no etcd endpoint answered ({'; '.join(failures)}): is etcd running there?")
 
-    async def _ask(
-        self, execution: Execution, endpoint: Endpoint, method: Callable[..., Any], request: Any, deadline: float
-    ) -> Any:
+    async def _ask(self, execution: Execution, endpoint: Endpoint, call: Call[Any], deadline: float) -> Any:
         token = await self._get_token(execution, endpoint, deadline)
         try:
-            return await self._send(execution, method, request, token, deadline)
+            return await self._send(execution, endpoint, call, token, deadline)
         except grpc.RpcError as error:
             if self._login is None or not token_expired(error):
                 raise
         self._login.forget(token)
         token = await self._get_token(execution, endpoint, deadline)
-        return await self._send(execution, method, request, token, deadline)
+        return await self._send(execution, endpoint, call, token, deadline)
 
     async def _send(
-        self, execution: Execution, method: Callable[..., Any], request: Any, token: str, deadline: float
+        self, execution: Execution, endpoint: Endpoint, call: Call[Any], token: str, deadline: float
     ) -> Any:
-        sent = now()
+        sent, method = now(), call.select(endpoint)
         timeout, metadata = max(deadline - sent, 0.0), self._metadata(token)
-        response = await execution.send(method, request, timeout=timeout, metadata=metadata)
-        tell(self._observer, request, response, now() - sent)
+        response = await execution.send(method, call.request, timeout=timeout, metadata=metadata)
+        tell(self._observer, call.request, response, now() - sent)
         return response
 
     async def _get_token(self, execution: Execution, endpoint: Endpoint, deadline: float) -> str:

@@ -1,1 +1,1 @@
-"""Who waits under a name: the view, the ticket, the wait queue, names, contenders."""
+"""The contenders under a name: the view, the ticket, the wait queue, names, contenders."""

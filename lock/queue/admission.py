@@ -58,13 +58,9 @@ EXCLUSIVE = Exclusive()
 
 
 class Frontier:
-    """How far one rule lets a queue in: its first keys hold, the others wait. Not thread-safe.
+    """How far one rule lets a queue, `keys` in order, in: its first keys hold, the others wait. Not thread-safe.
 
     Each key is looked at once, when it is its turn; whatever leaves, however many hold, costs the same.
-
-    Args:
-        rule: which keys may hold together.
-        keys: the queue, in order.
     """
 
     def __init__(self, rule: Admission, keys: Iterable[KeyValue]) -> None:

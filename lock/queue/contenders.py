@@ -1,4 +1,4 @@
-"""Who holds and who waits, as etcd has it at this moment."""
+"""Holders and waiters, as etcd has them at this moment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lock.runtime.clock import now
 def contenders_of(client: Client, prefix: str, rule: Admission) -> list[Contender]:
     """The queue under a prefix, holders by this rule first, with the seconds that the leases have left; asks etcd.
 
-    Takes no longer than one call may. Each lease is a question, so those at the end of a long queue may go unasked; and
-    of a lease with keys that the user may not read etcd says nothing (3.5.9 and later).
+    Takes no longer than one call may, so leases at the end of a long queue may go unasked; and of a lease with keys
+    that the user may not read etcd says nothing (3.5.9 and later).
     """
     deadline = now() + client.timeout
     keys = client.get_prefix(prefix).keys

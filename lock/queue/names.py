@@ -11,9 +11,7 @@ def queue_prefix(name: str) -> str:
     A lock on ``a`` waits for everything under ``a/``, so also for the holder of ``a/b``; ``ab`` is another name. A name
     with an empty part would be a different queue than it seems: ``a/`` is not ``a`` for Go's client.
 
-    Raises:
-        InvalidName: the name is empty, has an empty part (as in ``a//b``, ``a/``), is longer than 4096 bytes, or is not
-            text that can be encoded.
+    Raises InvalidName where it is empty, has an empty part, is longer than 4096 bytes, or cannot be encoded.
     """
     if not isinstance(name, str) or not name:
         raise InvalidName("the name of a lock is a text that is not empty, such as 'flash-sale/stock'")

@@ -6,9 +6,8 @@ from functools import partial
 
 from lock.errors import LockError
 from lock.queue.admission import EXCLUSIVE, Admission
-from lock.runtime.callbacks import CallbackThread
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
-from lock.runtime.lost_event import LostEvent
+from lock.runtime.lost_event import CallbackThread, LostEvent
 
 
 class Ticket(LostEvent):

@@ -1,13 +1,12 @@
-"""Who waits for a name: one list and one watch of its prefix, however many threads of this process wait.
+"""The queue of a name: one list and one watch of its prefix, however many threads of this process wait.
 
 The queue is the one of Go's client, of ``etcdctl lock`` and of etcd's lock RPC: a key each under ``NAME/``, bound to
 a lease; the smallest create revision holds, and those that its rule admits with it (`lock.queue.admission`). A waiter
 learns that it is its turn from the watch or, if the hold before was one of this very process, from its end. Nothing on
 that path costs more when the queue is longer, or when more hold.
 
-Error handling: whatever ends the watch (a broken connection, a compaction, a member without a leader, an
-unexpected error), the queue is listed again and watched from there; meanwhile the keys keep their places in etcd. A
-waiter learns of nothing but its turn, the loss of its key or session, and its cancellation.
+Error handling: whatever ends the watch, the queue is listed again and watched from there; meanwhile the keys keep their
+places in etcd. A waiter learns of nothing but its turn, the loss of its key or session, and its cancellation.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 class WaitQueue:
     """One name's queue as this process sees it, and this process's tickets in it. Thread-safe.
 
-    A thread of its own lists and watches; it starts with the queue and ends with `close`.
+    Its thread lists and watches; it starts with the queue and ends with `close`.
     """
 
     def __init__(self, client: Client, prefix: str) -> None:
@@ -78,7 +77,7 @@ class WaitQueue:
             ticket.written_at = create_revision
             gone = self._vanished(ticket)
         if gone:
-            self._fail([ticket])
+            self._tell([ticket], [])
 
     def hand_over(self, key: str, create_revision: int) -> bool:
         """A hold of this process is over: those of ours that may hold now are called before the key is deleted.
@@ -109,12 +108,12 @@ class WaitQueue:
     # Looking
 
     def holder(self) -> KeyValue | None:
-        """Who stands at the head, as far as this process knows."""
+        """The key at the head, as far as this process knows."""
         with self._lock:
             return self._view.head()
 
     def await_holder(self, other_than: KeyValue | None, *, timeout: float) -> KeyValue | None:
-        """Who stands at the head, as soon as it is another key or value than given; at the latest after `timeout` s."""
+        """The key at the head, as soon as it is another key or value than given; at the latest after `timeout` s."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed.is_set() or self._view.head() != other_than, timeout)
             return self._view.head()
@@ -227,8 +226,7 @@ class WaitQueue:
             gone = [ticket for deleted, ticket in ours if ticket is not None and (deleted or self._vanished(ticket))]
             self._call()
             refused = self._refused()
-        self._fail(gone)
-        self._refuse(refused)
+        self._tell(gone, refused)
 
     def _take(self, snapshot: Snapshot, *, known: int = 0) -> bool:
         """Take a list for the truth; whether it told anything new. For `known` see `QueueView.replace`."""
@@ -242,8 +240,7 @@ class WaitQueue:
                 gone += [t for t in self._tickets.values() if (t.created_at or 0) > snapshot.revision]
             refused = self._refused()
             news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
-        self._fail(gone)
-        self._refuse(refused)
+        self._tell(gone, refused)
         return news
 
     def _hand_over(self, key: str, create_revision: int) -> bool:
@@ -285,11 +282,8 @@ class WaitQueue:
         return ticket.token is not None and is_known and not self._view.admits(ticket.rule, ticket.key)
 
     @staticmethod
-    def _fail(tickets: list[Ticket]) -> None:
-        for ticket in tickets:
+    def _tell(gone: list[Ticket], refused: list[tuple[Ticket, str]]) -> None:
+        for ticket in gone:
             ticket.fail(LockLost(f"key {ticket.key!r} was deleted from elsewhere: the lock is not ours any more"))
-
-    @staticmethod
-    def _refuse(tickets: list[tuple[Ticket, str]]) -> None:
-        for ticket, conflict in tickets:
+        for ticket, conflict in refused:
             ticket.cancel(AdmissionConflict(conflict))

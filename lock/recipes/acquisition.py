@@ -1,8 +1,7 @@
 """The way from nothing to a hold, for threads and tasks (`lock.runtime.execution`).
 
-Error handling: whatever ends it early (timeout, cancellation, KeyboardInterrupt, a lost session), the key that queued
-is deleted, by the session's janitor where etcd does not answer. A write whose answer was lost is repeated under the
-same key.
+Error handling: whatever ends it early, the key that queued is deleted, by the session's janitor where etcd does not
+answer. A write whose answer was lost is repeated under the same key.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lock.errors import (
     LockLost,
     LockTimeout,
 )
-from lock.etcd.requests import Call
+from lock.etcd.transport import Call
 from lock.model import UNDECLARED, Contender, Declaration, KeyValue
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 from lock.recipes.cancellation import CancelToken
@@ -35,7 +34,7 @@ from lock.session.session import Session
 
 logger = logging.getLogger(__name__)
 
-_FAREWELL_S = 0.05  # what a wait that has timed out may still take to clean up and to learn who holds the lock
+_FAREWELL_S = 0.05  # what a wait that has timed out may still take to clean up and to learn of the holder
 _RETRY_S = 0.1
 _SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine is suspended
 
@@ -46,7 +45,7 @@ class Terms:
 
     Attributes:
         rule: says when it is a key's turn.
-        declared: what the key tells others, who go by rules of their own.
+        declared: what the key tells other contenders, which go by their own rules.
         folder: under the prefix, where the key stands; ends with a slash unless it is empty.
     """
 
@@ -72,7 +71,7 @@ class Acquisition(Generic[HoldT_co]):
         prefix: of its queue.
         make: makes the hold: `Hold`, or what a recipe makes of it.
         terms: how it queues.
-        value: of the key; who queues, and since when, if None.
+        value: of the key; if None, session, thread and time.
         execution: how its steps wait.
     """
 
@@ -132,7 +131,9 @@ class Acquisition(Generic[HoldT_co]):
     async def _attempt_alone(self) -> HoldT_co | None:
         """In one atomic step."""
         key = self._ticket.key
-        kv = await self._write_alone(self._client.requests.create_alone(self._prefix, key, self._value, self._lease_id))
+        kv = await self._write_alone(
+            self._client.requests.create_alone(self._prefix, key, self._value, self._session.lease_id)
+        )
         if kv is None:
             self._queue.remove(self._ticket)
             if self._ticket.in_doubt:
@@ -158,8 +159,8 @@ class Acquisition(Generic[HoldT_co]):
             return await self._write(creation, deadline - now())
 
     async def _attempt_together(self) -> HoldT_co | None:
-        """Look before queueing, so that an attempt in vain writes nothing; and after, for another may be faster."""
-        rule, own = self._ticket.rule, KeyValue(self._ticket.key, self._value, 0, 0, self._lease_id)
+        """Look before queueing, for a vain attempt should write nothing; and after, for another may be faster."""
+        rule, own = self._ticket.rule, KeyValue(self._ticket.key, self._value, 0, 0, self._session.lease_id)
         keys = (await self._client.ask(self._execution, self._client.requests.get_prefix(self._prefix))).keys
         conflict = rule.conflict(keys[0]) if keys else None
         if conflict is not None:
@@ -177,12 +178,7 @@ class Acquisition(Generic[HoldT_co]):
             return None
 
     async def join(self, deadline: float) -> None:
-        """Write the key, again and again while etcd does not answer and there is time.
-
-        Raises:
-            EtcdUnavailable: etcd did not confirm it before the deadline.
-            SessionLost: the lease is gone.
-        """
+        """Write the key, again and again while etcd does not answer and there is time; else `EtcdUnavailable`."""
         # While the answer is out it may be lost or cancelled, and even its turn may come.
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             try:
@@ -203,17 +199,11 @@ class Acquisition(Generic[HoldT_co]):
         if self._ticket.turn.is_set():
             return None
         timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
-        return await self._write(self._client.requests.create(self._ticket.key, self._value, self._lease_id), timeout)
+        creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
+        return await self._write(creation, timeout)
 
     async def wait(self, deadline: float) -> HoldT_co:
-        """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it.
-
-        Raises:
-            LockTimeout: the turn had not come at the deadline.
-            LockLost: the key was deleted from elsewhere, or the session is over.
-            LockCancelled: the wait was cancelled.
-            AdmissionConflict: the first key of the queue stands there by other terms.
-        """
+        """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it."""
         turn, call = self._ticket.turn, self._execution.call
         while not await self._execution.wait(turn, max(min(deadline - now(), _SLEEP_S), 0.0)):
             self._session.ensure()
@@ -269,15 +259,8 @@ class Acquisition(Generic[HoldT_co]):
         self._session.ensure()  # a process that was frozen may hear of its turn before it hears that its lease is over
         return self._make(self._session, self._name, self._queue, self._ticket, token)
 
-    @property
-    def _lease_id(self) -> int:
-        return self._session.lease_id
-
     async def timed_out(self) -> LockError:
-        """An error that says who holds the lock, or that etcd has not confirmed our place in the queue all that time.
-
-        Asks etcd briefly for what is left of the holder's lease.
-        """
+        """An error that names the holder, with what is left of its lease; or says that etcd confirmed no place."""
         waited = now() - self._started
         if self._ticket.written_at is None and waited > _FAREWELL_S:
             return EtcdUnavailable(f"lock {self._name!r}: etcd confirmed no place in the queue within {waited:.1f} s")

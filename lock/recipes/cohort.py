@@ -1,14 +1,13 @@
 """A mutex that threads of one process hand to each other without asking etcd.
 
 Between processes a hold passes as with `Mutex`: first come, first served. Inside the process that holds it, it passes
-from thread to thread, first come first served too, for as long as no other process waits; once a stranger waits, for at
-most `batch` turns or `slice` seconds. So a stranger at the head of the queue waits for at most `slice`, one critical
-section and one hand-over, and one hand-over over etcd is paid for many turns.
+from thread to thread, in their order, for as long as no other process waits; then for at most `batch` turns or `slice`
+seconds. So another process at the head of the queue waits for at most `slice`, one critical section and one hand-over.
 
 The idea is that of cohort locks (D. Dice, V. Marathe, N. Shavit, "Lock Cohorting", PPoPP 2012).
 
-Error handling: as `Mutex`. The process queues with one key, and one of its threads, the leader, waits for it. A
-leader that gives up leaves the key to the next one, so the process keeps its place.
+The process queues with one key, and one of its threads, the leader, waits for it. A leader that gives up leaves the key
+to the next one, so the process keeps its place.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from collections import deque
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
 from lock.model import Contender
 from lock.recipes.acquisition import Acquisition
-from lock.recipes.hold import Hold
-from lock.recipes.lockable import Lockable
+from lock.recipes.hold import Hold, Lockable
 from lock.recipes.mutex import Mutex
 from lock.recipes.turn import CohortToken, Turn
 from lock.runtime.clock import check_number, deadline, now
@@ -46,16 +44,14 @@ class CohortMutex(Lockable):
     Args:
         session: the process's session.
         name: as for `Mutex`.
-        batch: turns of one hold after which it goes to a stranger, if one waits.
-        slice: seconds of one hold after which it goes to a stranger, if one waits; a turn that runs is not cut short.
-        together: whether, while a stranger waits, the release of a turn returns only when the hold is given up, or
-            after `slice`. What a thread does after its turn takes the interpreter from the turns that follow, and so
-            keeps the stranger waiting too; a thread that has much to do then, such as an answer to write, had better
-            do it while the stranger has the lock.
+        batch: turns of one hold after which it goes to another process, if one waits.
+        slice: seconds of one hold after which it goes to another process, if one waits; a turn is not cut short.
+        together: whether, while another process waits, the release of a turn returns only when the hold is given up, or
+            after `slice`. What a thread does after its turn takes the interpreter from the turns that follow. A thread
+            that has much to do then, such as an answer to write, had better do it while the other process holds.
 
     Raises:
-        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
-        ValueError: `batch` is less than 1, or `slice` is negative.
+        ValueError: `batch` is less than 1, or `slice` is negative; others as `Mutex`.
     """
 
     def __init__(
@@ -77,7 +73,7 @@ class CohortMutex(Lockable):
         self._hold: Hold | None = None
         self._held_since = 0.0
         self._turns = 0
-        self._given_up = threading.Event()  # set when this hold is over; each has one of its own
+        self._given_up = threading.Event()  # set when this hold is over; a new one for each
 
     def acquire(self, *, timeout: float | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
@@ -99,7 +95,7 @@ class CohortMutex(Lockable):
             raise
 
     def cancel(self) -> None:
-        """Wake all threads that wait in `acquire` of this object just now with `LockCancelled`; a turn goes on."""
+        """As `Mutex.cancel`; a turn goes on."""
         self.session.client.check_process()
         run_uninterrupted(self._cancel)
 
@@ -108,7 +104,7 @@ class CohortMutex(Lockable):
         return self._mutex.locked()
 
     def contenders(self) -> list[Contender]:
-        """Who holds and who waits over all processes; the threads of a process share its one key."""
+        """Holders and waiters over all processes; the threads of a process share its one key."""
         return self._mutex.contenders()
 
     def _cancel(self) -> None:

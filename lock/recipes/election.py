@@ -1,7 +1,7 @@
-"""Who leads: a queue in which the first key names the leader, and all may watch.
+"""An election: a queue in which the first key names the leader, and all may watch.
 
 The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
-So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees who leads here.
+So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees the leaders here.
 
 Error handling: as `lock.recipes.mutex`. An `Observation` outlives broken connections, and ends only by `close`,
 its own or the client's (`EtcdUnavailable`).
@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from lock.errors import EtcdUnavailable, LockCancelled
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.model import KeyValue
 from lock.queue.names import queue_prefix
-from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.cancellation import CancelToken
@@ -28,9 +26,6 @@ from lock.runtime.clock import deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.runtime.interrupts import run_detached
 from lock.session.session import Session
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _POLL_S = 1.0  # how often an observer looks whether an audit is due
 
@@ -47,8 +42,8 @@ class Leader(NamedTuple):
 class Leadership(Hold):
     """An election won; made by `Election.campaign`. Leaving ``with`` resigns."""
 
-    def __init__(self, session: Session, name: str, queue: WaitQueue, ticket: Ticket, token: int) -> None:
-        super().__init__(session, name, queue, ticket, token)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._one_at_a_time = threading.Lock()
 
     def proclaim(self, value: str) -> None:
@@ -75,12 +70,7 @@ class Leadership(Hold):
 class Election:
     """One office, for which any thread of any process may campaign; costs nothing until used and may be shared.
 
-    Args:
-        session: the process's session.
-        name: as for `Mutex`.
-
-    Raises:
-        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
+    Arguments and errors are those of `Mutex`.
     """
 
     def __init__(self, session: Session, name: str) -> None:
@@ -105,7 +95,7 @@ class Election:
         return await acquisition.run(until, cancel)
 
     def leader(self) -> Leader | None:
-        """Who leads at this moment, or None; asks etcd.
+        """The leader of this moment, or None; asks etcd.
 
         Raises:
             EtcdUnavailable: etcd did not answer in time.
@@ -114,7 +104,7 @@ class Election:
         return _leader(candidates[0]) if candidates else None
 
     def observe(self) -> Observation:
-        """Follow who leads; see `Observation`.
+        """Follow the leaders; see `Observation`.
 
         Raises:
             EtcdUnavailable: etcd does not answer now. (Later the observation waits until it does.)
@@ -125,9 +115,9 @@ class Election:
 class Observation:
     """Each leader, and each value a leader proclaims, from the present one on: an iterator that waits for the next.
 
-    Of changes that follow each other faster than they are read, only the latest is seen. A time without any leader is
-    not. It needs no session, and goes on when one is lost; `close`, from any thread, leaving ``with`` or dropping it
-    ends it. When its client is closed, who waits for the next leader gets `EtcdUnavailable`.
+    Of changes that follow each other faster than they are read, only the latest is seen; a time without a leader is
+    passed over. It needs no session, and goes on when one is lost. `close`, from any thread, leaving ``with`` or
+    dropping it ends it; closing its client ends a wait with `EtcdUnavailable`.
     """
 
     def __init__(self, client: Client, prefix: str) -> None:
@@ -137,7 +127,7 @@ class Observation:
         self._closed = False
         self._seen: KeyValue | None = None
 
-    def __iter__(self) -> Self:
+    def __iter__(self) -> Observation:
         return self
 
     def __next__(self) -> Leader:
@@ -154,12 +144,10 @@ class Observation:
                 return _leader(kv)
         raise StopIteration
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Observation:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if not self._client.forked():
             self.close()
 

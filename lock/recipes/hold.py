@@ -8,8 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import NoReturn, TypeVar
 
 from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
@@ -20,12 +19,21 @@ from lock.runtime.clock import deadline, now
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
+ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
 
 logger = logging.getLogger(__name__)
+
+
+class Lockable:
+    """Something with `acquire`; ``with`` takes the result of that."""
+
+    def __enter__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"a {kind} by itself is not a hold: write `with mutex.acquire(timeout=...) as hold:`")
+
+    def __exit__(self, *exc_info: object) -> None:
+        """``with`` asks for it before it enters."""
 
 
 class Releasable(ABC):
@@ -35,16 +43,14 @@ class Releasable(ABC):
     def release(self) -> None:
         """Give it back."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: ReleasableT) -> ReleasableT:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         try:
             self.release()
         except LockError:
-            if exc_type is None:  # the error of the body matters more
+            if exc_info[0] is None:  # the error of the body matters more
                 raise
 
 
@@ -112,7 +118,7 @@ class HeldKey(Releasable):
         """
         self._session.client.check_process()
         self._is_fence = True
-        return self._session.client.created(self.key, self._create_revision)
+        return self._session.client.requests.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server."""
@@ -161,12 +167,7 @@ class HeldKey(Releasable):
             raise LockLost(f"key {self.key!r} was gone before it was released")
 
     async def overwriting(self, execution: Execution, value: bytes) -> None:
-        """For the recipes: the steps of giving the key another value.
-
-        Raises:
-            LockLost: the key is gone.
-            EtcdUnavailable: etcd did not answer in time; it may have been done.
-        """
+        """For the recipes: the steps of giving the key another value; `LockLost` where the key is gone."""
         client, token = self._session.client, self._create_revision
         wanted = (token, value, self._session.lease_id)
         kv = KeyValue(self.key, b"", token, self._written_at, self._session.lease_id)
@@ -177,7 +178,7 @@ class HeldKey(Releasable):
             self._written_at = found.mod_revision
             if (found.create_revision, found.value, found.lease_id) == wanted:
                 return
-            # A stranger has overwritten it, perhaps without our lease, or an earlier answer was lost.
+            # Another client has overwritten it, perhaps without our lease, or an earlier answer was lost.
             kv = found._replace(lease_id=self._session.lease_id)
 
     def _pass_on(self, kind: type[HeldT]) -> HeldT:
@@ -196,7 +197,7 @@ class HeldKey(Releasable):
             self._queue.hand_over(key, token)
             return there
         next_is_ours = self._queue.hand_over(key, token)
-        return await self._session.delete(execution, key, revision, waits_for_company=next_is_ours)
+        return await self._session.delete(execution, key, revision, may_wait=next_is_ours)
 
     def _check_held(self) -> None:
         if self.released:

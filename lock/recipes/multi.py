@@ -10,16 +10,16 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from typing import Any
 
 from lock.errors import InvalidName, LockError, LockLost, NotHeld
 from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold, Releasable
-from lock.recipes.lockable import Lockable
+from lock.recipes.hold import Hold, Lockable, Releasable
 from lock.recipes.mutex import Mutex
 from lock.runtime.clock import deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
@@ -57,51 +57,50 @@ class MultiLock(Lockable):
         return run_blocking(self.attempting, BLOCKING)
 
     def cancel(self) -> None:
-        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        """As `Mutex.cancel`."""
         self._session.client.check_process()
         for waits in list(self._waiting):
             waits.cancel()
 
     def contenders(self) -> dict[str, list[Contender]]:
-        """For each name who holds and who waits, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
+        """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self._mutexes}
 
     # For the recipes
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> MultiHold:
         """The steps of `acquire`."""
-        waits, holds = CancelToken(), list[Hold]()
+        waits = CancelToken()
         self._waiting.add(waits)
         try:
             with contextlib.nullcontext() if cancel is None else cancel.attached(waits.cancel):
-                for mutex in self._mutexes:
-                    holds.append(await mutex.acquiring(execution, until, waits))
-                return self._together(holds)
-        except BaseException:
-            await _release_all(execution, holds)
-            raise
+                hold = await self._all(execution, lambda mutex: mutex.acquiring(execution, until, waits))
+                assert hold is not None
+                return hold
         finally:
             self._waiting.discard(waits)
 
     async def attempting(self, execution: Execution) -> MultiHold | None:
         """The steps of `try_acquire`."""
-        holds = list[Hold]()
+        return await self._all(execution, lambda mutex: mutex.attempting(execution))
+
+    async def _all(
+        self, execution: Execution, acquire: Callable[[Mutex], Coroutine[Any, Any, Hold | None]]
+    ) -> MultiHold | None:
+        holds: list[Hold] = []
         try:
             for mutex in self._mutexes:
-                hold = await mutex.attempting(execution)
+                hold = await acquire(mutex)
                 if hold is None:
                     await _release_all(execution, holds)
                     return None
                 holds.append(hold)
-            return self._together(holds)
+            for hold in holds:
+                hold.ensure()  # the first may be lost since
+            return MultiHold(holds, self._session)
         except BaseException:
             await _release_all(execution, holds)
             raise
-
-    def _together(self, holds: list[Hold]) -> MultiHold:
-        for hold in holds:
-            hold.ensure()  # the first may be lost since
-        return MultiHold(holds, self._session)
 
 
 class MultiHold(Releasable):

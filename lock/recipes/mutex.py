@@ -3,9 +3,8 @@
 Error handling: `acquire` either returns a hold or raises, so the body of ``with`` never runs unlocked. A wait that ends
 early leaves no key behind (see `lock.recipes.acquisition`).
 
-A lock service alone cannot keep a paused holder from writing after its lease has ended, for it cannot be told so in
-time. What can is the resource: let it refuse a token lower than the highest it has seen (M. Kleppmann, "How to do
-distributed locking", 2016), when it is read as well as when it is written.
+A lock alone cannot keep a paused holder from writing after its lease has ended. The resource can: let it refuse a token
+lower than the highest it has seen, in reads and in writes (M. Kleppmann, "How to do distributed locking", 2016).
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from lock.session.session import Session
 class Mutex(QueuedLock[Hold]):
     """One name, to be locked by any thread; costs nothing until used and may be shared.
 
-    Each acquisition queues with a key of its own, so threads of one process compete like strangers. It is not
-    reentrant: a thread that acquires twice waits for itself.
+    Each acquisition queues with its own key, so threads of one process compete as processes do. It is not reentrant: a
+    thread that acquires twice waits for itself.
 
     Args:
         session: the process's session.

@@ -1,9 +1,9 @@
-"""What the locks share that queue with a key for each acquisition; and a lock by a rule of one's own."""
+"""What the locks share that queue with a key for each acquisition; and a lock by a custom rule."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from lock.model import Contender, Declaration
 from lock.queue.admission import Admission
@@ -11,8 +11,7 @@ from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import HeldKey, Hold
-from lock.recipes.lockable import Lockable
+from lock.recipes.hold import HeldKey, Hold, Lockable
 from lock.runtime.clock import check_number, deadline
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session
@@ -23,18 +22,11 @@ HoldT = TypeVar("HoldT", bound=HeldKey)
 class QueuedLock(Lockable, Generic[HoldT]):
     """One name, to be locked by any thread; costs nothing until used and may be shared.
 
-    Each acquisition queues with a key of its own, so threads of one process compete like strangers.
+    Each acquisition queues with its own key, so threads of one process compete as processes do.
     """
 
     def __init__(
-        self,
-        session: Session,
-        name: str,
-        hold: type[HoldT],
-        *,
-        terms: Terms = ALONE,
-        max_hold: float | None = None,
-        **options: Any,
+        self, session: Session, name: str, hold: type[HoldT], *, terms: Terms = ALONE, max_hold: float | None = None
     ) -> None:
         if max_hold is not None:
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
@@ -43,7 +35,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
         self.max_hold = max_hold
         self._prefix = queue_prefix(name)
         self._terms = terms
-        self._make = partial(hold, max_hold=max_hold, **options)
+        self._make = partial(hold, max_hold=max_hold)
         self._waiting: set[Acquisition[HoldT]] = set()
 
     def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> HoldT:
@@ -55,7 +47,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
             cancel: ends this wait when it is cancelled.
 
         Raises:
-            ValueError: `timeout` is negative; TypeError: it is no number.
+            ValueError: `timeout` is negative; TypeError: it is not a number.
             LockTimeout: not acquired in time; the message names holder, key and the TTL left of its lease.
             LockCancelled: the wait was cancelled from another thread.
             LockLost: the key that queued was deleted from elsewhere.
@@ -77,7 +69,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
         return run_blocking(self.attempting, BLOCKING)
 
     def cancel(self) -> None:
-        """Wake all threads that wait in `acquire` of this object at this moment with `LockCancelled`; holds go on."""
+        """End all waits in `acquire` of this object with `LockCancelled`, those of this moment; holds go on."""
         self.session.client.check_process()
         for acquisition in list(self._waiting):
             acquisition.cancel()
@@ -91,7 +83,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
         return self.session.client.has_keys(self._prefix)
 
     def contenders(self) -> list[Contender]:
-        """Who holds and who waits, holders first, with the seconds that their leases have left; asks etcd.
+        """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd.
 
         Raises:
             EtcdUnavailable: etcd did not answer in time.
@@ -119,7 +111,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
 
 
 class RuleLock(QueuedLock[Hold]):
-    """A lock by a rule of your own: which holds go together, the rule says; everything else is as with `Mutex`.
+    """A lock by a custom rule, which says what may hold together; everything else, errors too, is as with `Mutex`.
 
     Args:
         session: the process's session.
@@ -127,10 +119,6 @@ class RuleLock(QueuedLock[Hold]):
         rule: see `Admission`.
         kind: what this object's keys declare themselves to be, for the rule to read; None is exclusive.
         max_hold: as for `Mutex`.
-
-    Raises:
-        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
-        ValueError: `max_hold` is not positive.
     """
 
     def __init__(

@@ -21,8 +21,7 @@ from lock.model import Contender, Declaration, KeyValue, declaration
 from lock.queue.admission import Admission
 from lock.recipes.acquisition import Terms
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold
-from lock.recipes.lockable import Lockable
+from lock.recipes.hold import Hold, Lockable
 from lock.recipes.queued_lock import QueuedLock
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session.session import Session
@@ -55,11 +54,7 @@ class ReadHold(Hold):
     """
 
     def upgrade(self) -> None:
-        """Refused: two readers that want to become writers would wait for each other for ever (kazoo issue 649).
-
-        Raises:
-            UpgradeRefused: always; release, acquire `write`, and read again what was read.
-        """
+        """Raise `UpgradeRefused`: two readers that wanted to write would wait for each other (kazoo issue 649)."""
         raise UpgradeRefused(f"lock {self.name!r}: {_REFUSED}")
 
 
@@ -101,15 +96,15 @@ class ReadLock(QueuedLock[ReadHold]):
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
         """For the recipes: the steps of `acquire`."""
-        hold = await super().acquiring(execution, until, cancel)
-        self._held[execution.owner] = hold
-        return hold
+        return self._remember(await super().acquiring(execution, until, cancel), execution.owner)
 
     async def attempting(self, execution: Execution) -> ReadHold | None:
         """For the recipes: the steps of `try_acquire`."""
         hold = await super().attempting(execution)
-        if hold is not None:
-            self._held[execution.owner] = hold
+        return hold and self._remember(hold, execution.owner)
+
+    def _remember(self, hold: ReadHold, owner: object) -> ReadHold:
+        self._held[owner] = hold
         return hold
 
     def is_held_by(self, owner: object) -> bool:
@@ -136,20 +131,12 @@ class ReadWriteLock(Lockable):
     """One name, locked by many readers or by one writer; costs nothing until used and may be shared.
 
     ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read.acquire(timeout=5) as hold``. A thread
-    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself.
-
-    Args:
-        session: the process's session.
-        name: as for `Mutex`.
-        max_hold: as for `Mutex`, for readers and writers.
+    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself. Arguments and errors are
+    those of `Mutex`.
 
     Attributes:
         read: its holds are `ReadHold`.
         write: its holds are `WriteHold`.
-
-    Raises:
-        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
-        ValueError: `max_hold` is not positive.
     """
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
@@ -157,7 +144,7 @@ class ReadWriteLock(Lockable):
         self.write = WriteLock(session, name, self.read, max_hold=max_hold)
 
     def contenders(self) -> list[Contender]:
-        """Who holds and who waits, holders first; raises as `Mutex.contenders`."""
+        """Holders and waiters, holders first; raises as `Mutex.contenders`."""
         return self.read.contenders()
 
 

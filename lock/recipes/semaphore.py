@@ -5,7 +5,7 @@ queue has another one, an acquisition fails with `AdmissionConflict`; until it k
 more than the limit never hold.
 
 There is no fencing token: of several holders none is the last one, so there is no number that a resource could refuse.
-What to use instead, docs/lock.md says.
+docs/lock-recipes.md says what to use instead.
 """
 
 from __future__ import annotations
@@ -63,13 +63,10 @@ class Semaphore(QueuedLock[Permit]):
         max_hold: as for `Mutex`.
 
     Raises:
-        InvalidName: the name has an empty part, is empty, or is longer than 4096 bytes.
-        ValueError: `limit` is not a whole number of 1 or more, or `max_hold` is not positive; TypeError: no number.
+        ValueError: `limit` is not a whole number of 1 or more; TypeError: not a number; others as `Mutex`.
     """
 
     def __init__(self, session: Session, name: str, limit: int, *, max_hold: float | None = None) -> None:
-        check_number(
-            limit, lambda number: isinstance(number, int) and number >= 1, "limit is a whole number, 1 or more"
-        )
+        check_number(limit, lambda n: isinstance(n, int) and n >= 1, "limit is a whole number, 1 or more")
         self.limit = limit
         super().__init__(session, name, Permit, terms=Terms(UpTo(limit), Declaration(_KIND, limit)), max_hold=max_hold)

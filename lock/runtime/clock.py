@@ -18,12 +18,7 @@ else:
 
 
 def deadline(timeout: float | None) -> float:
-    """The time at which `timeout` seconds from now are over; `math.inf` for None.
-
-    Raises:
-        TypeError: `timeout` is something else than a number.
-        ValueError: it is negative or NaN.
-    """
+    """The time at which `timeout` seconds from now are over, `math.inf` for None; raises as `check_number`."""
     if timeout is None:
         return math.inf
     check_number(timeout, lambda seconds: seconds >= 0, "timeout is seconds, 0 or more, or None")

@@ -49,7 +49,7 @@ class Execution(Protocol):
 
 
 class Blocking:
-    """Blocks the thread."""
+    """Blocks the thread; its methods are those of `Execution`."""
 
     @property
     def owner(self) -> object:
@@ -57,23 +57,18 @@ class Blocking:
         return threading.current_thread()
 
     async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
-        """See `Execution`."""
         return event.wait(timeout)
 
     async def call(self, blocking: Callable[[], T]) -> T:
-        """See `Execution`."""
         return blocking()
 
     async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
-        """See `Execution`."""
         return method(request, **options)
 
     def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
-        """See `Execution`; there are no more writes than threads."""
-        return contextlib.nullcontext()
+        return contextlib.nullcontext()  # there are no more writes than threads
 
     async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """See `Execution`."""
         return run_uninterrupted(lambda: run_blocking(steps))
 
 

@@ -1,9 +1,8 @@
 """Keeps KeyboardInterrupt out of what it would break.
 
-Python raises it in the main thread wherever that happens to be, also between the taking of a lock and the ``with`` that
-would give it back. gRPC is full of such places, and a channel whose lock is lost never answers again, in no thread
-and with no deadline. So what the main thread wants of etcd is done by another one, which no signal interrupts; and so
-is the making of a thread that has to be remembered.
+Python raises it in the main thread at any point, also between the taking of a lock and the ``with`` that would give it
+back. gRPC is full of such points, and a channel whose lock is lost never answers again. So another thread, which no
+signal interrupts, makes the main thread's calls of etcd, and starts the threads that have to be remembered.
 
 The same threads do what ``__del__`` wants done: the garbage collector runs wherever memory is allocated, also inside
 the locks that this would need, and inside those that starting a `threading.Thread` takes.
@@ -31,7 +30,7 @@ _listed: dict[int, object] = getattr(threading, "_active", {})  # by `threading.
 
 
 def run_uninterrupted(call: Callable[[], T]) -> T:
-    """What `call` returns or raises. After a KeyboardInterrupt it goes on to its end, unheard."""
+    """What `call` returns or raises; a KeyboardInterrupt does not stop it."""
     if threading.get_ident() != threading.main_thread().ident or _runs_a_loop():
         return call()
     outcome: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()  # in C: nothing in it can be interrupted halfway
@@ -51,7 +50,7 @@ class InterruptSafeEvent:
         self._listener: Callable[[], object] | None = None
 
     def set(self) -> None:
-        """Wake who waits, now and from now on."""
+        """Wake the waiting thread, now and from now on."""
         self._is_set = True
         self._wakeups.put(None)
         listener = self._listener
@@ -117,5 +116,5 @@ def _run(call: Callable[[], T], outcome: queue.SimpleQueue[Future[T]]) -> None:
 def _do(call: Callable[[], T]) -> T:
     try:
         return call()
-    finally:  # gRPC and logging ask for `current_thread`, which before Python 3.13 lists such a thread for ever
+    finally:  # gRPC and logging ask for `current_thread`, which before Python 3.13 keeps such a thread listed
         _listed.pop(threading.get_ident(), None)

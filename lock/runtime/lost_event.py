@@ -1,21 +1,58 @@
-"""That something is lost: once, for good, and each listener is told."""
+"""That something is lost: once, for good, and each listener is told.
+
+Error handling: whatever a user's callback raises, SystemExit too, is logged, and the next one is called.
+"""
 
 from __future__ import annotations
 
+import logging
+import queue
 import threading
 from collections.abc import Callable
 from functools import partial
 
 from lock.errors import LockError
-from lock.runtime.callbacks import CallbackThread, call
 from lock.runtime.interrupts import run_uninterrupted
+
+logger = logging.getLogger(__name__)
+
+
+class CallbackThread:
+    """Calls the users' callbacks one after the other, in a thread that begins with `start` and ends with `close`."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="lock-callbacks", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def send(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called, after those that were sent before; returns at once."""
+        self._calls.put(callback)
+
+    def close(self, timeout: float) -> None:
+        """End after the last call; wait for that, for `timeout` seconds at most."""
+        self._calls.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _work(self) -> None:
+        for callback in iter(self._calls.get, None):
+            call(callback, BaseException)  # SystemExit would end this thread: no later callback would ever run
+
+
+def call(callback: Callable[[], object], logged: type[BaseException] = Exception) -> None:
+    """Call what a user wrote, and log what it raises of this type."""
+    try:
+        callback()
+    except logged:
+        logger.exception("a callback for a loss failed")
 
 
 class LostEvent:
-    """Whether something is lost, and why. Thread-safe.
-
-    Args:
-        callbacks: calls the users' callbacks.
+    """Whether something is lost, and why; `callbacks` calls the users' callbacks. Thread-safe.
 
     Attributes:
         lost: set when it is lost.
@@ -34,11 +71,7 @@ class LostEvent:
         return run_uninterrupted(partial(self._fail, failure))
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Have a user's `callback` called once when it is lost; at once and from here if it is already.
-
-        Raises:
-            TypeError: `callback` cannot be called.
-        """
+        """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
         if not callable(callback):
             raise TypeError(f"on_lost takes a function without arguments, such as event.set; got {callback!r}")
         if not self._listen(partial(self._callbacks.send, callback)):

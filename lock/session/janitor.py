@@ -1,12 +1,11 @@
 """Deletes the keys that are not needed any more, and those that may still be written.
 
-What has to go comes together: hold after hold is given back, many waits end at once. So while one transaction is under
-way the next keys gather, and go in the next one (group commit). The key of a hold whose successor is a thread of this
-process is in no other's way, and waits a moment for company (as PostgreSQL's ``commit_delay`` lets commits wait).
+While one transaction is under way the next keys gather, and go in the next one (group commit). The key of a hold whose
+successor is a thread of this process blocks no other, and waits a moment for others (as PostgreSQL's ``commit_delay``
+lets commits wait).
 
-The lease is shared and kept alive, so a key that is forgotten blocks all behind it for as long as the session
-lives: the key of a wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that
-was dropped without a release.
+The lease is shared and kept alive, so a forgotten key would block all behind it for as long as the session lives: of a
+wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that was dropped.
 
 An etcd that was restored from a snapshot has keys again that were deleted since. So the janitor asks now and then which
 keys the lease has, and deletes those that belong to no ticket.
@@ -44,7 +43,7 @@ class _PendingDeletion:
     key: str
     create_revision: int | None
     first: Callable[[], object] | None = None
-    waits_for_company: bool = False
+    may_wait: bool = False
     due: float = field(default_factory=now)
     looks: int = _LOOKS
     failures: int = 0
@@ -59,11 +58,9 @@ class _PendingDeletion:
 
 
 class Janitor:
-    """Tries again and again until each key is gone, in a thread of its own.
+    """Tries again and again until each key is gone, in its own thread.
 
-    Args:
-        client: where etcd is.
-        find_strays: asks etcd for keys that were deleted, or are about to be, and are there.
+    `find_strays` asks etcd for keys that were deleted, or are about to be, and are there.
     """
 
     def __init__(self, client: Client, find_strays: Callable[[], set[str]] = set) -> None:
@@ -78,33 +75,23 @@ class Janitor:
         self._thread.start()
 
     def delete_later(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
-        """Have `key` deleted if it was created at `create_revision`.
+        """Have `key` deleted if it was created at `create_revision`; takes no lock, for use in ``__del__``.
 
-        None: a write of it whose answer was lost may be under way, or two, and arrive late: an endpoint that was frozen
-        does what it was asked when it thaws. So it is looked for again and again, for ten minutes.
-
-        `first` is called before, in the janitor's thread. Takes no lock, so that it can be used in ``__del__``.
+        None: a write of it whose answer was lost may arrive late, or two, as from an endpoint that was frozen. So it is
+        looked for again and again, for ten minutes. `first` is called before, in the janitor's thread.
         """
         self._inbox.put(_PendingDeletion(key, create_revision, first))
 
     async def delete(
-        self,
-        execution: Execution,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float,
-        waits_for_company: bool,
+        self, execution: Execution, key: str, create_revision: int | None, *, timeout: float, may_wait: bool
     ) -> bool:
         """Delete a key and wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
 
-        `waits_for_company`: no thread waits for this, so it may take some milliseconds until others go with it.
-
-        Raises:
-            EtcdError: etcd refused it, or has not confirmed it when the time is over; the janitor goes on trying.
+        `may_wait`: it may take some milliseconds longer, to go with others. Raises EtcdError where etcd refused it, or
+        has not confirmed it when the time is over; the janitor goes on trying.
         """
-        deletion = _PendingDeletion(key, create_revision, waits_for_company=waits_for_company)
-        if waits_for_company:
+        deletion = _PendingDeletion(key, create_revision, may_wait=may_wait)
+        if may_wait:
             deletion.due += _COMPANY_S
         self._inbox.put(deletion)
         if self._closed.is_set():  # perhaps the thread has not seen it
@@ -152,7 +139,7 @@ class Janitor:
         """Take out what goes next: what is due, the new before what is looked for again, and what waits for company."""
         moment = now()
         due = sorted((each for each in self._pending if each.due <= moment), key=lambda each: each.looks, reverse=True)
-        waiting = [deletion for deletion in self._pending if deletion.due > moment and deletion.waits_for_company]
+        waiting = [deletion for deletion in self._pending if deletion.due > moment and deletion.may_wait]
         group = (due + waiting)[:_GROUP] if due else []
         taken = set(group)
         self._pending = [deletion for deletion in self._pending if deletion not in taken]
@@ -161,7 +148,10 @@ class Janitor:
     def _delete(self, group: list[_PendingDeletion]) -> None:
         in_doubt = threading.Event()  # an endpoint that did not answer may have deleted them for us
         try:
-            _prepare(group)
+            for deletion in group:
+                if deletion.first is not None:
+                    deletion.first()
+                    deletion.first = None
             there = self._client.delete_several(
                 [(deletion.key, deletion.create_revision) for deletion in group], unanswered=in_doubt.set
             )
@@ -192,29 +182,21 @@ class Janitor:
 
     def _look_for_strays(self) -> None:
         """Delete what is found twice: the first time, its deletion may have been on the way."""
+        found: set[str] = set()
         try:
             found = self._find_strays() - {deletion.key for deletion in self._pending}
         except EtcdError as error:
             logger.debug("keys that have come back were not looked for: %s", error)
-            found = set()
         except Exception:
             logger.exception("keys that have come back were not looked for")
-            found = set()
         for key in found & self._strays:
             logger.warning("key %s was deleted and is there again, as in an etcd that was restored: it goes", key)
             self._pending.append(_PendingDeletion(key, None, looks=0))
         self._strays, self._strays_due = found, now() + _STRAYS_S
 
     def _again(self, deletion: _PendingDeletion, due: float) -> None:
-        deletion.waits_for_company, deletion.due = False, due
+        deletion.may_wait, deletion.due = False, due
         self._pending.append(deletion)
-
-
-def _prepare(group: list[_PendingDeletion]) -> None:
-    for deletion in group:
-        if deletion.first is not None:
-            deletion.first()
-            deletion.first = None
 
 
 def _stopped(key: str) -> EtcdUnavailable:

@@ -1,11 +1,10 @@
 """A lease that is kept alive, and known to be lost in time.
 
 The local deadline is counted from the moment a renewal was *sent*, with the TTL that the server granted: etcd counts
-from a later moment, so a lease that is valid here is valid there. (Go's client counts from the answer, and believes
-in its lease for a network delay too long.)
+from a later moment, so a lease that is valid here is valid there. (Go's client counts from the answer.)
 
-Error handling: a renewal that fails, for whatever reason, is repeated until the deadline. A lease that is lost stays
-lost, even where etcd might still have extended it: holds were told, and others may rely on that.
+Error handling: a renewal that fails is repeated until the deadline. A lease that is lost stays lost, even where etcd
+might still have extended it: holds were told.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import threading
 
 from lock.errors import EtcdError, LeaseNotFound, SessionLost
 from lock.etcd.client import Client
-from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import now
-from lock.runtime.lost_event import LostEvent
+from lock.runtime.lost_event import CallbackThread, LostEvent
 
 logger = logging.getLogger(__name__)
 
@@ -26,21 +24,18 @@ _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that i
 
 
 class KeptLease(LostEvent):
-    """A lease, renewed by a thread of its own until it is lost or `stop` is called. Thread-safe.
+    """A lease, renewed by its own thread until it is lost or `stop` is called. Thread-safe.
 
     Args:
         client: where etcd is.
         ttl: seconds to ask for.
-        taken_over: a lease to keep alive instead of a new one, or None.
-        owner: who is named in the message when it is lost.
+        taken_over: a lease to keep alive instead of a new one, or None; raises LeaseNotFound where it is gone.
+        owner: named in the message when it is lost.
         callbacks: calls the users' callbacks when it is lost.
 
     Attributes:
         id: the lease in etcd.
         ttl: seconds that the server granted.
-
-    Raises:
-        LeaseNotFound: the lease to take over has expired or was revoked.
     """
 
     def __init__(
@@ -73,7 +68,7 @@ class KeptLease(LostEvent):
         """Raise `SessionLost` if it is not surely ours, `ForkedError` in a child process."""
         self._client.check_process()
         if self.remaining() <= 0.0:
-            self._run_out()
+            self._lose(f"could not be kept alive for {self.ttl} s")
         self.check()
 
     def renew_soon(self) -> None:
@@ -90,7 +85,7 @@ class KeptLease(LostEvent):
         except Exception:  # a machine that is out of threads or memory; all that relies on the lease has to be told
             logger.exception("lease %x was not renewed, %.1f s left", self.id, self.remaining())
         if self.remaining() <= 0.0:
-            self._run_out()
+            self._lose(f"could not be kept alive for {self.ttl} s")
         return pause
 
     def gone(self) -> None:
@@ -155,9 +150,6 @@ class KeptLease(LostEvent):
                 logger.debug("lease %x was not revoked: %s", self.id, error)
             except Exception:
                 logger.exception("lease %x was not revoked", self.id)
-
-    def _run_out(self) -> None:
-        self._lose(f"could not be kept alive for {self.ttl} s")
 
     def _lose(self, reason: str) -> None:
         if self.fail(self._failure(reason)):

@@ -1,9 +1,7 @@
 """The queues that a session follows: joined, checked and left.
 
-One thread looks after all of them, at one pace, so that waiting costs next to nothing however many names there are:
-the threads that wait sleep until they are woken.
-
-Error handling: an unexpected error is logged, and the next look follows.
+One thread looks after all of them, at one pace, however many names there are. An unexpected error is logged, and the
+next look follows.
 """
 
 from __future__ import annotations
@@ -31,13 +29,7 @@ _IDLE_QUEUES = 64  # how many such queues are followed at most: each costs two t
 class SessionQueues:
     """Every queue with a ticket of the session, by prefix, and the idle ones for a while. Thread-safe.
 
-    Args:
-        client: where etcd is.
-        lease: of the session.
-        first: the number of its first key; the session before it on this lease had others.
-
-    Attributes:
-        followed: the queues by prefix.
+    `first` is the number of its first key (the session before it on this lease had others), `followed` the queues.
     """
 
     def __init__(self, client: Client, lease: KeptLease, first: int) -> None:

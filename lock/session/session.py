@@ -21,10 +21,10 @@ from lock.model import UNDECLARED, Declaration, identity
 from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
-from lock.runtime.callbacks import CallbackThread
 from lock.runtime.clock import check_number
 from lock.runtime.execution import Execution
 from lock.runtime.interrupts import run_detached, run_uninterrupted
+from lock.runtime.lost_event import CallbackThread
 from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
 from lock.session.lease import KeptLease
@@ -43,7 +43,7 @@ class Session:
     Args:
         client: made by `connect` in this very process.
         ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
-        name: what others read where they see who holds a lock; the program's host and process id if None.
+        name: shown to others as the owner of a lock; the program's host and process id if None.
         lease_id: a lease to take over, for example from a session that was orphaned, instead of granting one with
             `ttl`; from now on this session keeps it alive, and revokes it when it is closed.
 
@@ -54,7 +54,7 @@ class Session:
         draining: whether `cancel_waiters` was called.
 
     Raises:
-        ValueError: `ttl` is not a positive whole number; TypeError: it is no number.
+        ValueError: `ttl` is not a positive whole number; TypeError: it is not a number.
         LeaseNotFound: the lease to take over has expired or was revoked.
         EtcdUnavailable: no endpoint answered in time.
     """
@@ -107,7 +107,7 @@ class Session:
     def cancel_waiters(self) -> None:
         """Cancel every wait, now and from now on, with `LockCancelled`; holds go on. The first step of a clean stop.
 
-        Who waits behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
+        A thread behind a turn of this process (`CohortMutex`) is told when that ends, or by the mutex's own `cancel`.
         """
         self.client.check_process()
         self.draining = True
@@ -121,22 +121,14 @@ class Session:
         """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
         self._end("was orphaned", revokes=False)
 
-    # For the recipes
-
     def new_ticket(self, prefix: str, rule: Admission = EXCLUSIVE) -> Ticket:
-        """For the recipes: a ticket with a key that no other acquisition ever uses, and the rule for its turn.
-
-        Go names the key by the lease alone, so two acquisitions of one session share it and both "hold" (etcd issue
-        10756).
-        """
+        """For the recipes: a ticket with a key that no other acquisition ever uses (unlike Go's: etcd issue 10756)."""
         return Ticket(self.queues.new_key(prefix), self.callbacks, rule)
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """For the recipes: the queue under `prefix`, followed from now on, with `ticket` in it.
 
-        Raises:
-            SessionLost: the lease is gone.
-            LockCancelled: the session is draining.
+        Raises `SessionLost` where the lease is gone, `LockCancelled` where the session is draining.
         """
         self.ensure()
         if self.draining:
@@ -164,17 +156,12 @@ class Session:
         create_revision: int | None,
         *,
         timeout: float | None = None,
-        waits_for_company: bool = False,
+        may_wait: bool = False,
     ) -> bool:
-        """Have the janitor delete a key, and wait for it: see `Janitor.delete`.
-
-        `timeout` is in seconds, and the client's own where it is None.
-        """
+        """Have the janitor delete a key, and wait for it: see `Janitor.delete`; the client's timeout if it is None."""
         self.client.check_process()
         patience = self.client.timeout if timeout is None else timeout
-        return await self._janitor.delete(
-            execution, key, create_revision, timeout=patience, waits_for_company=waits_for_company
-        )
+        return await self._janitor.delete(execution, key, create_revision, timeout=patience, may_wait=may_wait)
 
     def _end(self, reason: str, *, revokes: bool) -> None:
         self.client.check_process()
@@ -182,7 +169,7 @@ class Session:
 
     def _end_once(self, reason: str, revokes: bool) -> None:
         self._closed = True
-        with self._ending:  # who closes it again, after an interrupt or as the interpreter ends, waits for the first
+        with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):
                 self.timers.close()
                 self._janitor.close()

@@ -26,9 +26,7 @@ def blocks(language: str, page: Path = PAGE) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "left"),
-    [(PAGE, ["docs/report/latest"]), (RECIPES, ["docs/gross", "docs/net"])],
-    ids=["lock", "recipes"],
+    ("page", "left"), [(PAGE, ["docs/report/latest"]), (RECIPES, ["docs/gross", "docs/net"])], ids=["lock", "recipes"]
 )
 def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, left: list[str]) -> None:
     """Read from top to bottom, each Python example runs after those before it, and leaves no key of a lock in etcd."""

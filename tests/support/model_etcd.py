@@ -25,7 +25,7 @@ from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.hold import Hold
 from lock.recipes.read_write import WriteHold
-from lock.runtime.callbacks import CallbackThread
+from lock.runtime.lost_event import CallbackThread
 from lock.runtime.execution import Execution
 
 T = TypeVar("T")
@@ -319,10 +319,10 @@ class Process:
         create_revision: int | None,
         *,
         timeout: float | None = None,
-        waits_for_company: bool = False,
+        may_wait: bool = False,
     ) -> bool:
         """Have the janitor delete a key; company comes when it next goes over its list."""
-        if waits_for_company:
+        if may_wait:
             self.pending.append((key, create_revision))
             return True
         try:

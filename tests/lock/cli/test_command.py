@@ -116,10 +116,7 @@ def test_the_child_gets_key_revision_and_token(client: Client, session: Session,
     assert process.wait(WAIT_S) == 0
 
 
-@pytest.mark.parametrize(
-    ("script", "code"),
-    [("exit 255", 255), ("kill -9 $$", 128 + 9), ("kill -TERM $$", 128 + 15)],
-)
+@pytest.mark.parametrize(("script", "code"), [("exit 255", 255), ("kill -9 $$", 128 + 9), ("kill -TERM $$", 128 + 15)])
 def test_the_childs_exit_code_passes_through(client: Client, run: Run, script: str, code: int) -> None:
     """The command's exit code is ours, and 128+N where signal N ended it; the lock is free again (case m)."""
     assert run("command/code", "--", "sh", "-c", script).returncode == code

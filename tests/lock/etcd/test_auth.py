@@ -119,10 +119,7 @@ class JwtEtcd(LoginEtcd):
 
 def test_a_token_from_before_a_change_of_the_roles_is_renewed(tmp_path: Path) -> None:
     """etcd calls a JSON Web Token too old as soon as anything about users and roles has changed."""
-    with (
-        JwtEtcd(tmp_path) as server,
-        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client,
-    ):
+    with JwtEtcd(tmp_path) as server, connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as client:
         server.require_login()
         client.get_prefix("shop/")
         server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "role", "add", "another")

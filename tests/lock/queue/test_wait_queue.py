@@ -81,11 +81,7 @@ def wait_behind(hold: Hold, client: Client, session: Session) -> Future[Hold]:
 Disturbance = tuple[Callable[[Proxy], object], bool, Callable[[Proxy], object]]
 DISTURBANCES: dict[str, Disturbance] = {
     "a broken connection": (lambda proxy: proxy.reset(), False, lambda proxy: None),
-    "a cut, so that only a list tells": (
-        lambda proxy: proxy.refuse(),
-        False,
-        lambda proxy: proxy.start(),
-    ),
+    "a cut, so that only a list tells": (lambda proxy: proxy.refuse(), False, lambda proxy: proxy.start()),
     "a cut and a compaction": (lambda proxy: proxy.refuse(), True, lambda proxy: proxy.start()),
     "a pause": (lambda proxy: proxy.stall(), False, lambda proxy: proxy.resume()),
     "a compaction": (lambda proxy: None, True, lambda proxy: None),

@@ -12,7 +12,7 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session, connect
-from lock.etcd.transport import rpc
+from lock.etcd.transport import Call, rpc
 from tests.support.lock import WAIT_S, assert_raises, await_keys, keys, queue_up
 from tests.support.waiting import wait_until
 
@@ -181,7 +181,8 @@ def test_the_proof_fails_when_the_key_was_deleted_by_hand(
 def test_the_proof_serves_a_raw_transaction(client: Client, hold: Hold) -> None:
     """build_message is etcd's own Compare, for a client that speaks the protocol itself; it carries the namespace."""
     compare = hold.is_owner().build_message()
-    assert client._transport.call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), None).succeeded
-    compare.create_revision += 1
-    assert not client._transport.call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), None).succeeded
+    for expected in (True, False):
+        call = Call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), lambda told: bool(told.succeeded))
+        assert client.answer(call) is expected
+        compare.create_revision += 1
     hold.release()

@@ -18,18 +18,7 @@ from typing import Any
 import pytest
 
 import lock
-from lock import (
-    Client,
-    CohortMutex,
-    Hold,
-    LockCancelled,
-    MultiLock,
-    Mutex,
-    NotHeld,
-    ReentrantMutex,
-    Session,
-    Turn,
-)
+from lock import Client, CohortMutex, Hold, LockCancelled, MultiLock, Mutex, NotHeld, ReentrantMutex, Session, Turn
 from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent

@@ -18,7 +18,7 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, Hold, LockCancelled, Mutex, NotHeld, Session, SessionLost, connect
-from lock.etcd.requests import Call
+from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
 from lock.runtime import clock
@@ -394,7 +394,7 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
     waiting = in_thread(
-        lambda: run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, waits_for_company=True)
+        lambda: run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, may_wait=True)
     )
     wait_until(lambda: session._janitor._pending)
     session.close()

@@ -398,10 +398,7 @@ def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str]
         assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
 
 
-@pytest.mark.parametrize(
-    ("begin", "error"),
-    [("lost", SessionLost), ("cancelled", LockCancelled)],
-)
+@pytest.mark.parametrize(("begin", "error"), [("lost", SessionLost), ("cancelled", LockCancelled)])
 def test_a_wait_that_begins_while_the_session_ends(
     client: Client, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, begin: str, error: type[LockError]
 ) -> None:

@@ -16,7 +16,7 @@ from loadtest.bench.clients import Unanswered
 from loadtest.bench.costs import measure_costs
 from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
-from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
+from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
@@ -130,8 +130,8 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
-    console = Console(width=max(Console().width, 100))
+    """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
+    console = Console(width=max(Console().width, 110))
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs(candidates, directory, console)
@@ -151,10 +151,12 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
     programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
-    if GO in programs:
+    of_go = [candidate for candidate in OF_GO if candidate in programs]
+    if of_go:
         try:
-            programs[GO] = [str(compiled(directory))]
+            program = str(compiled(directory))
+            programs.update({candidate: [program] for candidate in of_go})
         except GoMissing as error:
-            console.print(f"{GO}: skipped, for {error}", soft_wrap=True)
-            del programs[GO]
+            console.print(f"{of_go[0]}: skipped, for {error}", soft_wrap=True)
+            return {candidate: program for candidate, program in programs.items() if candidate not in OF_GO}
     return programs

@@ -26,9 +26,10 @@ import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 PROCESSES = 2
 _WARM_UP_S = 2.0
 _PATIENCE_S = 60.0
-GO = "go"
-_QUEUE_IN_ETCD = ("strict", GO, "history", "asyncio", "semaphore", "read-write", "lock-rpc")
-CANDIDATES = ("strict", GO, "history", "asyncio", "cohort", "semaphore", "read-write", "lock-rpc", "redis-lock")
+OF_GO = ("go", "go-burst")
+_BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
+_QUEUE_IN_ETCD = ("strict", "go", "history", "asyncio", "semaphore", "read-write", "lock-rpc")
+CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock", *_BURSTS)
 _DELETED_KEYS = 200_000
 _KEYS_AT_ONCE = 100
 PYTHON = (sys.executable, "-m", "loadtest.bench.locks.worker")
@@ -147,7 +148,7 @@ def _name(candidate: str, waiters: int) -> str:
 def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
     """Wait until nearly all waiters are in etcd's queue (the last holder is about to come back), and it moves."""
     if candidate not in _QUEUE_IN_ETCD:
-        time.sleep(_WARM_UP_S)
+        time.sleep(0 if candidate in _BURSTS else _WARM_UP_S)
         return
     deadline, first = time.monotonic() + _PATIENCE_S, None
     with connect(etcd.endpoint, timeout=10) as client:
@@ -173,14 +174,27 @@ def _forget(etcd: Etcd, name: str) -> None:
 
 def table(results: list[LockResult]) -> Table:
     """The results as people read them; events are watch messages, all figures from "RPCs" on are per hand-over."""
-    rpc = {result.waiters: result.per_s for result in results if result.candidate == "lock-rpc"}
+    rates = {(result.candidate, result.waiters): result.per_s for result in results}
     rows = Table(title=f"Hand-overs of one lock between waiters of {PROCESSES} processes")
-    for heading in ("lock", "waiters", "per s", "x commits", "x lock RPC", "RPCs", "events", "CPU ms", "longest wait"):
+    headings = (
+        "lock",
+        "waiters",
+        "per s",
+        "x commits",
+        "x lock RPC",
+        "x Go",
+        "RPCs",
+        "events",
+        "CPU ms",
+        "longest wait",
+    )
+    for heading in headings:
         rows.add_column(heading, justify="left" if heading == "lock" else "right", no_wrap=True)
     for r in results:
-        to_rpc = f"{r.per_s / rpc[r.waiters]:.1f}" if rpc.get(r.waiters) else "-"
+        others = (rates.get((other, r.waiters)) for other in ("lock-rpc", _BURSTS.get(r.candidate, "go")))
+        to_rpc, to_go = (f"{r.per_s / other:.1f}" if other else "-" for other in others)
         rows.add_row(
-            r.candidate, str(r.waiters), f"{r.per_s:.0f}", f"{r.to_commits:.2f}", to_rpc,
+            r.candidate, str(r.waiters), f"{r.per_s:.0f}", f"{r.to_commits:.2f}", to_rpc, to_go,
             f"{r.rpcs:.1f}", f"{r.watch_messages:.1f}", f"{r.cpu_ms:.2f}", f"{r.longest_wait_s:.1f} s",
         )  # fmt: skip
     return rows

@@ -3,7 +3,8 @@
     python -m loadtest.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
 
 Every thread takes the lock, gives it back, and queues again. Says "queued" once all of them have begun; after a line
-on its standard input it counts for SECONDS, prints what it counted as JSON, and ends.
+on its standard input it counts for SECONDS, prints what it counted as JSON, and ends. In a burst every thread takes the
+lock once, after that line.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ CANDIDATES = {
     "redis-lock": redis_lock,
 }
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
+BURST = "burst"  # one turn each
 
 
 class Contest:
@@ -108,6 +110,27 @@ class Contest:
                 began = time.monotonic()
                 with self._enter():
                     self._note(began)
+
+    def burst(self, threads: int) -> dict[str, float]:
+        """Have each thread take one turn, all at one moment; counted until the last one has released."""
+        start = threading.Event()
+        turns = [threading.Thread(target=self._take_one, args=(start,), daemon=True) for _ in range(threads)]
+        for turn in turns:
+            turn.start()
+        print("queued", flush=True)
+        sys.stdin.readline()
+        began, cpu = time.monotonic(), time.process_time()
+        self._counting.set()
+        start.set()
+        for turn in turns:
+            turn.join()
+        return self._counted(began, cpu)
+
+    def _take_one(self, start: threading.Event) -> None:
+        start.wait()
+        began = time.monotonic()
+        with self._enter():
+            self._note(began)
 
     async def compete_in_tasks(self, etcd: str, name: str, number: int) -> None:
         """Take turns in so many tasks until it is over."""
@@ -135,10 +158,12 @@ class Contest:
         self._over.wait(seconds)
         self._counting.clear()
         self._over.set()
-        spent = time.monotonic() - began
+        return self._counted(began, cpu)
+
+    def _counted(self, began: float, cpu: float) -> dict[str, float]:
         return {
             "turns": self._turns,
-            "seconds": spent,
+            "seconds": time.monotonic() - began,
             "cpu_seconds": time.process_time() - cpu,
             "longest_wait_s": self._longest_s,
         }
@@ -149,6 +174,9 @@ def main() -> None:
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
         contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
+        if candidate == BURST:
+            print(json.dumps(contest.burst(int(threads))), flush=True)
+            return
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
             threading.Thread(target=asyncio.run, args=(tasks,), daemon=True).start()

@@ -259,7 +259,7 @@ def test_contenders_lists_the_queue(client: Client, session: Session, stranger: 
     assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
     hold.release()
     waiting.result(WAIT_S).release()
-    assert "nobody holds" in invoke("contenders", "command/queue").stdout
+    assert "is free" in invoke("contenders", "command/queue").stdout
 
 
 def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -> None:

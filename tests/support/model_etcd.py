@@ -25,8 +25,8 @@ from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.hold import Hold
 from lock.recipes.read_write import WriteHold
-from lock.runtime.lost_event import CallbackThread
 from lock.runtime.execution import Execution
+from lock.runtime.lost_event import CallbackThread
 
 T = TypeVar("T")
 

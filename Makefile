@@ -1,5 +1,5 @@
 # Two commands are enough: make demo, make test. Both set up .venv the first time. Nothing here needs Docker or root.
-# PYTHON=/path/to/python3.13 chooses the interpreter; without it, it is the newest on PATH. ARGS=... reaches the command.
+# PYTHON=/path/to/python3.13 chooses the interpreter; the default is the newest on PATH. ARGS=... goes to the command.
 
 export PYTHON
 ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
@@ -9,7 +9,7 @@ RUN := .venv/bin/python
 .PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
-# "##1" marks what people need first, "##2" what else they may want, "##3" what maintainers use.
+# "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
 HELP = sed -n "s/^\([a-z-]*\):.*$(1) \(.*\)/\1|\2/p" Makefile | while IFS="|" read -r name text; do printf "  make %-13s %s\n" "$$name" "$$text"; done
 
 help:
@@ -23,7 +23,7 @@ demo: setup-loadtest ##1 Sell under every guard and compare: oversold without a 
 workshop: setup-loadtest ##2 Lead a room through the workshop (ARGS="--language zh")
 	@$(RUN) -m loadtest workshop $(ARGS)
 
-faults: setup-loadtest ##2 Break what the sale relies on, and judge what was sold
+faults: setup-loadtest ##2 Break what the sale needs, and judge what was sold
 	@$(RUN) -m loadtest faults $(ARGS)
 
 up: setup-loadtest ##1 Run the sale with board and Locust's page, until Ctrl-C
@@ -38,10 +38,10 @@ bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, r
 test: lint ##3 Run all checks and tests
 	@$(RUN) -m pytest -n 4 --dist loadfile $(ARGS)  # they mostly wait
 
-test-slow: setup-dev ##3 Run the proofs that take minutes
+test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
 
-test-shaken: setup-dev ##3 Run the tests of lock and shop with threads that hesitate
+test-shaken: setup-dev ##3 Run the tests of lock and shop while threads pause at random
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 tests/lock tests/app $(ARGS)
 
 test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
@@ -55,13 +55,13 @@ lint: setup-dev ##3 Run the checks alone: ruff, mypy, prose and JavaScript
 	@$(RUN) scripts/prose.py
 	@.venv/bin/oxlint --deny-warnings app loadtest
 
-coverage: setup-dev ##3 Measure how much of the code the tests reach: build/coverage/html
+coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@mkdir -p build/coverage && $(RUN) -m coverage erase
 	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 $(ARGS)
 	@$(RUN) -m coverage combine --quiet
 	@$(RUN) -m coverage html --quiet && $(RUN) -m coverage report | tail -1
 
-format: setup-dev ##3 Format the code and mend what ruff can mend
+format: setup-dev ##3 Format the code and fix what ruff can fix
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
 
@@ -71,7 +71,7 @@ readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
-show: setup-browser ##3 Photograph board, report and Locust's page (needs Chromium)
+show: setup-browser ##3 Take pictures of board, report, Locust's page (needs Chromium)
 	@$(RUN) -m scripts.show $(ARGS)
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down

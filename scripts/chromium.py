@@ -1,6 +1,6 @@
-"""Finds the browser for `make test-browser` and `make show`: python scripts/chromium.py says which one, or what to do.
+"""Find the browser for `make test-browser` and `make show`: python scripts/chromium.py prints its path, or what to do.
 
-Nothing is downloaded: it is the system's Chromium or Chrome, or the program that CHROMIUM names.
+Nothing is downloaded. CHROMIUM names a program; without it, the system's Chromium or Chrome is used.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ NAMES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-MISSING = "No Chromium here: apt install chromium (Homebrew: brew install --cask chromium), or name one: CHROMIUM=..."
+MISSING = "No Chromium found: apt install chromium (Homebrew: brew install --cask chromium), or name one: CHROMIUM=..."
 
 
 def find_chromium() -> str:
-    """Its path; SystemExit with one line that says what to install if there is none."""
+    """The path of the browser; SystemExit says in one line what to install if there is none."""
     asked = os.environ.get("CHROMIUM")
     for name in [asked] if asked else NAMES:
         path = shutil.which(name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings the Compose stack up, over one etcd and over three, buys an item from each shop, looks at the board, sends the
 # rush, stops it, and takes it down.
-# It is a project of its own, so that volumes of a stack in use are left alone; but it needs the same ports.
+# It has its own Compose project, so the volumes of a running stack are safe; but it needs the same ports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
@@ -17,7 +17,7 @@ has() { # NAME VALUE, in the JSON on standard input
     grep -Eq "\"$1\": ?$2[,}]"
 }
 
-look() { # what the board tells a viewer who comes now
+look() { # what the board tells a new viewer
     curl --silent --no-buffer --max-time 3 http://127.0.0.1:8070/events || true
 }
 

@@ -1,4 +1,4 @@
-"""Links of docs/ that lead to code: on the site, which has no code, they are names."""
+"""Turn links from docs/ to code into plain names, because the site has no code."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by MkDocs for each page: a link that leaves docs/ keeps its text alone."""
+    """Called by MkDocs for each page: of a link out of docs/, only the text stays."""
     return OUTSIDE.sub(r"\1", markdown)

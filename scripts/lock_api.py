@@ -1,4 +1,4 @@
-"""Writes docs/lock-api.md: each public name of `lock` and `lock.aio`, from its docstrings.
+"""Write docs/lock-api.md: each public name of `lock` and `lock.aio`, from its docstrings.
 
 python scripts/lock_api.py           write it
 python scripts/lock_api.py --check   exit 1 if it is not up to date
@@ -64,7 +64,7 @@ def a_class(name: str, thing: type) -> Iterator[str]:
 
 
 def constructor(thing: type) -> str:
-    """What to call it with; nothing where the library makes it, or it is an error or a tuple."""
+    """The parameters of a class that users make; empty for errors, tuples and what the library makes."""
     if issubclass(thing, (BaseException, tuple)):
         return ""
     parameters = inspect.signature(thing).parameters
@@ -74,7 +74,7 @@ def constructor(thing: type) -> str:
 
 
 def mine(thing: type, member: str) -> bool:
-    """Whether a class of `lock` defines it, and not Python."""
+    """Whether a class of `lock` defines the member, and not Python."""
     return any(member in vars(base) for base in thing.__mro__ if base.__module__.startswith("lock"))
 
 
@@ -95,13 +95,13 @@ def signature(thing: Any) -> str:
 
 
 def clean(text: str) -> str:
-    """Types by their own names alone."""
+    """Types without their modules."""
     text = re.sub(r"= (?=[,)])", '= ""', text.replace("''", ""))
     return re.sub(r"\b(?:sync|lock|typing|collections\.abc|asyncio)(?:\.\w+)*\.(?=\w)", "", text).replace("'", "")
 
 
 def indented(text: str) -> str:
-    """As the body of an entry of a list."""
+    """As the body of a list item."""
     return text.replace("\n", "\n  ").replace("\n  \n", "\n\n")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes requirements*.txt from pyproject.toml: exact versions with hashes, for every platform and Python 3.10 or newer.
-# Each file contains the one before it, with the same versions; the browser's is for on top of all.
+# Each file contains the one before it, with the same versions; requirements-browser.txt comes on top.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

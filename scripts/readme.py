@@ -1,4 +1,4 @@
-"""Writes the generated parts of README.md and docs/ anew: python scripts/readme.py (make readme).
+"""Write the generated parts of README.md and docs/ again: python scripts/readme.py (make readme).
 
 A generated part stands between ``<!-- NAME: generated -->`` and ``<!-- end -->``.
 """
@@ -53,7 +53,7 @@ def run(command: str, *arguments: str) -> str:
 
 
 def picture() -> str:
-    """What the terminal shows while a fault is played: two moments of one pause."""
+    """What the terminal shows during a fault: two moments of one pause."""
     before = Snapshot(
         2400.0,
         251,
@@ -101,7 +101,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
 
 
 def translation(document: Path) -> Path:
-    """The Chinese page of a document, whether there is one or not: it shows the same outputs."""
+    """The Chinese page of a document, which may not exist; it shows the same outputs."""
     return document.with_suffix(".zh-CN.md")
 
 

@@ -1,6 +1,6 @@
 """Make .venv and install a requirements file into it: python3 scripts/setup_venv.py loadtest|dev|browser.
 
-Runs on any Python 3.6, so that a Python that is too old gets an answer, and needs the standard library only. Does
+Runs on any Python 3.6, so that a Python that is too old gets an answer, and needs only the standard library. Does
 nothing when the last set-up is still good. PYTHON names the interpreter to use; without it the newest one on PATH is.
 """
 
@@ -40,15 +40,15 @@ def main() -> None:
         return
     if not is_ours():
         create(find_python())
-    print(f"Installing {requirements.name} into .venv (the first time takes about half a minute) ...", flush=True)
+    print(f"Installing {requirements.name} into .venv (the first time takes about a minute) ...", flush=True)
     install(requirements)
     stamp.write_text(fingerprint)
 
 
 @contextmanager
 def alone() -> "Iterator[None]":
-    """Let one set-up at a time in; the second one usually finds everything done."""
-    with Path(__file__).open() as script:  # what stands for the whole checkout, and is there before anything else
+    """Let one set-up run at a time; the second one usually finds everything done."""
+    with Path(__file__).open() as script:  # a file that every checkout has
         try:
             fcntl.flock(script, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -58,7 +58,7 @@ def alone() -> "Iterator[None]":
 
 
 def fingerprint_of(requirements: Path) -> str:
-    """Change with what is to be installed and, as scripts in .venv name its path, with where."""
+    """A hash of what to install and of the path of .venv, which its scripts contain."""
     digest = hashlib.sha256(str(VENV).encode())
     for path in (ROOT / "requirements-build.txt", requirements):
         digest.update(path.read_bytes())
@@ -66,7 +66,7 @@ def fingerprint_of(requirements: Path) -> str:
 
 
 def is_ours() -> bool:
-    """Whether .venv works and was made here: a moved one has scripts that point to its old place."""
+    """Whether .venv works and was made here: the scripts of a moved one point to its old place."""
     made_at = VENV / ".made-at"
     return (VENV / "bin" / "python").exists() and made_at.exists() and made_at.read_text() == str(VENV)
 
@@ -113,7 +113,7 @@ def create(python: str) -> None:
 
 
 def install(requirements: Path) -> None:
-    """Install what is pinned, by hash. What can be spared is left out where it has no wheel for this platform."""
+    """Install what is pinned, by hash. Optional packages without a wheel for this platform are left out."""
     # etcd3 is published as source: setuptools, pinned as well, builds it.
     pip("-r", str(ROOT / "requirements-build.txt"))
     left_out: set[str] = set()
@@ -142,7 +142,7 @@ def without(requirements: Path, names: "set[str]") -> Path:
 
 
 def pip(*arguments: str) -> "str | None":
-    """Install with pip: None when all is well, else the package that has no wheel here; other errors end the set-up."""
+    """Install with pip: None when it worked, else the package without a wheel here; other errors end the set-up."""
     command = [
         str(VENV / "bin" / "python"),
         "-m",
@@ -187,4 +187,4 @@ if __name__ == "__main__":
         with alone():
             main()
     except KeyboardInterrupt:
-        sys.exit("set-up: interrupted, the next one takes it up again")
+        sys.exit("set-up: interrupted, run it again to go on")

@@ -1,4 +1,4 @@
-"""Photographs what there is to see, in real runs, for README.md and docs: python -m scripts.show (make show)."""
+"""Take the pictures of real runs for README.md and docs: python -m scripts.show (make show)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from scripts.show import film
 from scripts.show.camera import PATIENCE_MS, Camera, View
 
 HOLD_MS = 10
-MID_RUSH = 120  # sold when the shutter clicks
+MID_RUSH = 120  # items sold when the picture is taken
 OVER_EVERY_MS = 250
-# How many were sold in a rush that is over, as Locust's page knows it.
+# Items sold in a finished rush, as Locust's page tells.
 OVER = """async (guard) => {
   const ask = async (path) => (await fetch(path)).json();
   const run = (await ask("/comparison.json"))?.runs.find((run) => run.guard === guard);
@@ -55,7 +55,7 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[
 
 
 def rush(page: Page, guard: str, hold_ms: int) -> None:
-    """Send the buyers, as a visitor of the board would."""
+    """Start the rush, as a visitor of the board would."""
     if page.locator("#controls").is_hidden():
         page.click("#toggle-controls")
     page.select_option("#rush-form [name=guards]", guard)
@@ -65,13 +65,13 @@ def rush(page: Page, guard: str, hold_ms: int) -> None:
 
 
 def wait_sold(views: Sequence[View], guard: str, least: int) -> None:
-    """Until all viewers see the rush under this guard, and that so many are sold."""
+    """Wait until all viewers see the rush under this guard and at least so many sold."""
     for view in views:
         view.page.wait_for_function(SOLD_UNDER, arg=[guard, least])
 
 
 def wait_end(views: Sequence[View], locust: Page, guard: str) -> None:
-    """Until Locust is ready for the next rush, and all viewers see the whole of this one."""
+    """Wait until Locust is ready for the next rush and all viewers see all of this one."""
     until = time.monotonic() + PATIENCE_MS / 1000
     while not (sold := locust.evaluate(OVER, guard)):  # wait_for_function takes a promise for true
         if time.monotonic() > until:

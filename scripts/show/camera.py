@@ -1,4 +1,4 @@
-"""Photographs a page as several viewers see it: in every size, dark and light."""
+"""Photograph a page in several sizes, dark and light."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class View:
 
 @dataclass(frozen=True)
 class Camera:
-    """Takes the pictures that the documents show, or all that there are.
+    """Takes the pictures that the documents show, or all.
 
     Attributes:
         browser: opens the pages.
@@ -61,13 +61,13 @@ class Camera:
         return page
 
     def path(self, scene: str, view: View, kind: str) -> Path:
-        """Where the picture of a view belongs."""
+        """The file for the picture of a view."""
         self.directory.mkdir(parents=True, exist_ok=True)
         size = f"-{view.size}" if self.every else ""
         return self.directory / f"{scene}{size}-{view.scheme}.{kind}"
 
     def shoot(self, views: Sequence[View], scene: str, *, shown: bool = True) -> None:
-        """A picture of each view; of a scene that is not `shown` in the documents only if all are wanted."""
+        """Take a picture of each view; a scene that is not `shown` in the documents only if all are wanted."""
         for view in views if self.every or shown else []:
             view.page.mouse.move(0, 0)
             picture = view.page.screenshot(full_page=self.every, animations="disabled")
@@ -75,7 +75,7 @@ class Camera:
 
 
 def smaller(picture: bytes) -> bytes:
-    """The same to the eye, with a palette: it covers rare colours, and meets the frequent ones."""
+    """The same picture with a palette of 256 colours, which cover rare ones too."""
     packed = io.BytesIO()
     colours = Image.open(io.BytesIO(picture)).convert("RGB")
     method = Image.Quantize.MAXCOVERAGE

@@ -1,6 +1,6 @@
 """The moving picture: what the board sent to a viewer during real rushes, drawn frame by frame in dark and light.
 
-Drawn afterwards, so that no camera slows the rushes down and both colour schemes show the same.
+It is drawn afterwards: no camera slows the rushes down, and both colour schemes show the same.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from playwright.sync_api import Page
 from scripts.show.camera import Camera
 
 Event = tuple[float, str, str]  # milliseconds, kind, data
-SHORTEST_MS, LONGEST_MS, RESULT_MS = 40, 1000, 2500  # that a frame stays, and the last one of a rush
-# For a page that keeps what it is sent.
+SHORTEST_MS, LONGEST_MS, RESULT_MS = 40, 1000, 2500  # how long a frame stays, and the last one of a rush
+# A page that keeps the events it gets.
 KEEP = """
 window.kept = [];
 window.EventSource = class extends EventSource {
@@ -28,7 +28,7 @@ window.EventSource = class extends EventSource {
       this.addEventListener(kind, ({ data }) => kept.push([performance.now(), kind, data]));
   }
 };"""
-# For a page that is sent what another one has kept.
+# A page that gets the events that another one kept.
 REPLAY = """
 window.EventSource = class extends EventTarget {
   constructor() {
@@ -46,7 +46,7 @@ SEND = """([at, kind, data]) => {
 
 
 def kept(page: Page) -> list[Event]:
-    """What the page, which was opened with `KEEP`, was sent."""
+    """The events that a page opened with `KEEP` got."""
     return [(at, kind, data) for at, kind, data in page.evaluate("kept")]
 
 
@@ -63,7 +63,7 @@ def draw(camera: Camera, url: str, events: Sequence[Event]) -> None:
 
 
 def moments(events: Sequence[Event]) -> list[list[Event]]:
-    """The events, from each one that changed the sale up to the next one that did."""
+    """The events in groups: one that changed the sale, and those after it that did not."""
     found: list[list[Event]] = []
     for event in events:
         if found and sale(event) == sale(found[-1][0]):
@@ -79,7 +79,7 @@ def sale(event: Event) -> Any:
 
 
 def stays_ms(moment: Sequence[Event], following: Sequence[Event]) -> int:
-    """For how long a moment is shown: as long as it was, without a long pause; a result longer."""
+    """How long a moment is shown: as long as it was, without long pauses; a result longer."""
     (before, after), (now, then) = (sale(moment[0]), sale(following[0])), (moment[0][0], following[0][0])
     if before and before["orders"] and before["generation"] != after["generation"]:
         return RESULT_MS

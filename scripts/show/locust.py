@@ -1,4 +1,4 @@
-"""Locust's page: the tab with the verdicts, after a rush under every guard that its form has started."""
+"""Locust's page: the tab with the verdicts, after a rush under every guard, started from its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real runs that are photographed, each as its command makes it."""
+"""The real runs in the pictures, each made by its command."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def fault(directory: Path, scenario: str, guard: str) -> Path:
-    """The record of a fault that is played now."""
+    """Run a fault; the path of its record."""
     return _run(directory, "faults", scenario, "--guard", guard) / f"records/{scenario}-{guard}.json"
 
 
 def comparison(directory: Path, stack: Stack) -> Path:
-    """The report of a rush under every guard."""
+    """Run a rush under every guard; the path of its report."""
     return _run(directory, "compare", "--hosts", ",".join(stack.urls), **stack.client_environment) / "index.html"
 
 

@@ -22,6 +22,7 @@ GUARDS = (
     "etcd-unfenced",
     "etcd-cohort",
     "etcd-batch",
+    "etcd-sharded",
     "redis-lock",
     "redis-watch",
     "redis-lua",

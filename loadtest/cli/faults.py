@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from loadtest.cli.options import Seconds
+from loadtest.cli.options import Seconds, redis_shards
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
@@ -20,10 +20,20 @@ from loadtest.results.text import counted
 from loadtest.stack.programs import etcd_warning
 from loadtest.terminal.console import console
 
-GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch")  # those with a lock that can be lost
+GUARDS = (
+    "etcd",
+    "etcd-unfenced",
+    "redis-lock",
+    "etcd-cohort",
+    "etcd-batch",
+    "etcd-sharded",
+)  # those with a lock that can be lost
 DEFAULT_GUARDS = GUARDS[:3]
-OPENING = "opening"  # all scenarios about the scheduled opening
-OPENINGS = [name for name in BY_NAME if name.startswith(f"{OPENING}-")]
+# All scenarios about one thing, by the first word of their names.
+GROUPS = {
+    group: [name for name in BY_NAME if name.partition("-")[0] == group]
+    for group in ("opening", "transfer", "failover")
+}
 
 
 def _listed() -> str:
@@ -32,11 +42,16 @@ def _listed() -> str:
         textwrap.fill(each.what, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
         for name, each in BY_NAME.items()
     )
-    return "\b\nScenarios:\n" + "\n".join([*lines, f"  {OPENING:<15}all that begin with this word"])
+    return "\b\nScenarios:\n" + "\n".join([*lines, f"  {', '.join(GROUPS)}: all that begin with this word"])
 
 
 @click.command(epilog=_listed())
-@click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, OPENING]), metavar="[SCENARIO]...")
+@click.argument(
+    "scenarios",
+    nargs=-1,
+    type=click.Choice([*BY_NAME, *GROUPS]),
+    metavar="[SCENARIO]...",
+)
 @click.option(
     "--guard",
     "guards",
@@ -50,8 +65,15 @@ def _listed() -> str:
 @click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
 @click.option("--slow", is_flag=True, help="For the stage: the picture stays until Enter is pressed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
+@redis_shards
 def faults(
-    scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, slow: bool, compose: bool
+    scenarios: Sequence[str],
+    guards: Sequence[str],
+    seconds: float,
+    seed: int | None,
+    slow: bool,
+    compose: bool,
+    redis_shards: int,
 ) -> None:
     """Break what the sale relies on, and judge what was sold.
 
@@ -60,13 +82,15 @@ def faults(
     """
     if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
         raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
-    scenarios = [name for each in scenarios for name in (OPENINGS if each == OPENING else [each])]
+    scenarios = [name for each in scenarios for name in GROUPS.get(each, [each])]
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
         if not compose and (warning := etcd_warning()):
             click.echo(warning, err=True)
-        runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose, slow=slow)
+        runner = ScenarioRunner(
+            screen, report, seconds=seconds, seed=seed, compose=compose, redis_shards=redis_shards, slow=slow
+        )
         _play(runner, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
         draw(report, screen)
         point_latest(report)

@@ -37,14 +37,14 @@ class Monitor:
 
     Attributes:
         samples: what was seen.
-        stock, orders: the counter and the length of the ledger, as last seen.
+        stock, orders, in_transit: items that are left, orders, and items between two shards, as last seen.
     """
 
     def __init__(
         self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
-        self.stock = self.orders = 0
+        self.stock = self.orders = self.in_transit = 0
         self._testbed = testbed
         self._start = start
         self._total = total
@@ -86,7 +86,7 @@ class Monitor:
             found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
-        self.stock, self.orders = found.left, found.orders
+        self.stock, self.orders, self.in_transit = found.left, found.orders, found.in_transit
         return self.stock, self.orders, max(held_ms, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:

@@ -46,6 +46,6 @@ def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:
     if expected is Expected.EXACT:
         sentence = [] if verdict.exact else [verdict.sentence]
         return sentence + found.findings()
-    broke = verdict.oversold or verdict.lost_updates
+    broke = verdict.oversold or verdict.lost_updates or verdict.missing
     unanswered = [f"{counted(len(found.unanswered), 'buyer')} without an answer"] if found.unanswered else []
     return unanswered + ([BREAKS_NOT] if expected is Expected.BREAKS and not broke else [])

@@ -31,7 +31,7 @@ BY_NAME: dict[str, type[Scenario]] = {
     **{scenario.name: scenario for scenario in SCENARIOS},
     RandomSequence.name: RandomSequence,
 }
-WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines]
+WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines and not each.sharded]
 
 
 class ScenarioRunner(TrialListener):
@@ -43,6 +43,7 @@ class ScenarioRunner(TrialListener):
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
         compose: in containers, and not in local processes.
+        redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
         slow: the picture stays, at what a room should see and after each trial, until Enter is pressed.
 
     Attributes:
@@ -50,7 +51,15 @@ class ScenarioRunner(TrialListener):
     """
 
     def __init__(
-        self, console: Console, report: Path, *, seconds: float, seed: int, compose: bool = False, slow: bool = False
+        self,
+        console: Console,
+        report: Path,
+        *,
+        seconds: float,
+        seed: int,
+        compose: bool = False,
+        redis_shards: int = 1,
+        slow: bool = False,
     ) -> None:
         self.results: list[TrialResult] = []
         self._console = console
@@ -58,15 +67,19 @@ class ScenarioRunner(TrialListener):
         self._seconds = seconds
         self._seed = seed
         self._compose = compose
+        self._redis_shards = redis_shards
         self._slow = slow
         self._live: Live | None = None
         self._label = ""
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
-        """Play one scenario under each guard; raises ServerError or SaleError."""
+        """Play one scenario under each guard that suits it; raises ServerError or SaleError."""
         self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
+        if not (suitable := scenario.suitable(guards)):
+            self._console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
+            return
         with scratch_directory() as directory, self._shown_live(), self._testbed(scenario, directory) as testbed:
-            for guard in guards:
+            for guard in suitable:
                 if issubclass(scenario, RandomSequence):
                     result = self._play_random(guard, testbed)
                 else:
@@ -81,6 +94,8 @@ class ScenarioRunner(TrialListener):
         return LocalTestbed(
             directory,
             members=scenario.members,
+            redis_shards=max(scenario.redis_shards, self._redis_shards),
+            redis_settings=scenario.redis_settings,
             lines=scenario.lines,
             ttl_s=scenario.ttl_s,
             settings=scenario.settings,

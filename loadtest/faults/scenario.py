@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import ClassVar
 
-from loadtest.faults.context import ScenarioContext
+from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.testbed.protocols import TTL_S
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
@@ -32,6 +32,9 @@ class Scenario(ABC):
         lines: whether it needs lines that can be cut.
         ttl_s: how long a lease lives.
         settings: of the instances, beyond the usual ones.
+        redis_shards: of how many masters Redis is a cluster at least; 1: none is needed.
+        redis_settings: of their replicas and of them; None: they need no replicas.
+        sharded: whether it needs a guard with shards, or one without; None: any.
         unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
     """
 
@@ -42,6 +45,15 @@ class Scenario(ABC):
     ttl_s: ClassVar[int] = TTL_S
     unfenced: ClassVar[Expected] = Expected.EXACT
     settings: ClassVar[Mapping[str, str]] = {}
+    redis_shards: ClassVar[int] = 1
+    redis_settings: ClassVar[Mapping[str, str] | None] = None
+    sharded: ClassVar[bool | None] = None
+
+    @classmethod
+    def suitable(cls, guards: Sequence[str]) -> Sequence[str]:
+        """Those of the guards under which it can be played, or the one with shards if it needs that."""
+        fit = [guard for guard in guards if cls.sharded in (None, guard == SHARDED)]
+        return fit or ([SHARDED] if cls.sharded else [])
 
     def begin(self, sale: Sale, stock: int) -> None:
         """Open the sale; raises SaleError."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.crc import key_slot
 
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.servers import PROBE_TIMEOUT_S, Cluster, Redis
@@ -109,3 +110,11 @@ class RedisCluster(Cluster[ClusterNode]):
         """As FLASHSALE_REDIS_URL takes it."""
         masters = self.members[: self.masters]
         return f"redis+cluster://{','.join(f'{LOOPBACK}:{node.port}' for node in masters)}"
+
+    def nodes_of(self, key: str) -> list[ClusterNode]:
+        """The master that has `key` just now, and its replica; raises redis.RedisClusterException."""
+        seeds: Any = [redis.cluster.ClusterNode(LOOPBACK, node.port) for node in self.members]  # type: ignore[no-untyped-call]
+        with redis.RedisCluster(startup_nodes=seeds, socket_timeout=PROBE_TIMEOUT_S) as client:
+            owners = client.nodes_manager.slots_cache[key_slot(key.encode())]
+        ports = [owner.port for owner in owners]
+        return sorted((node for node in self.members if node.port in ports), key=lambda node: ports.index(node.port))

@@ -6,6 +6,7 @@ from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios.delayed_write import DelayedWrite
 from loadtest.faults.scenarios.etcd_member import EtcdMember
 from loadtest.faults.scenarios.etcd_outage import EtcdOutage
+from loadtest.faults.scenarios.failover import Failover, LateReplica, LossyFailover
 from loadtest.faults.scenarios.kill_holder import KillHolder
 from loadtest.faults.scenarios.nested_name import NestedName
 from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
@@ -15,6 +16,7 @@ from loadtest.faults.scenarios.restart_etcd import RestartEtcd
 from loadtest.faults.scenarios.restart_redis import RestartRedis
 from loadtest.faults.scenarios.retry_storm import RetryStorm
 from loadtest.faults.scenarios.slow_etcd import SlowEtcd
+from loadtest.faults.scenarios.transfer import KillMover, PauseMover
 
 SCENARIOS: tuple[type[Scenario], ...] = (
     KillHolder,
@@ -33,4 +35,9 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     CutLeader,
     LateOpening,
     OpenedTwice,
+    KillMover,
+    PauseMover,
+    Failover,
+    LateReplica,
+    LossyFailover,
 )

@@ -21,6 +21,7 @@ class DelayedWrite(Scenario):
 
     name = "delayed-write"
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
+    sharded = False
     lines = True
     unfenced = Expected.BREAKS
 

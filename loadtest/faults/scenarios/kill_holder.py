@@ -16,6 +16,7 @@ class KillHolder(Scenario):
 
     name = "kill-holder"
     what = "kill -9 of the instance that holds the lock, in the middle of the rush"
+    sharded = False
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)

@@ -21,6 +21,7 @@ class PauseHolder(Scenario):
 
     name = "pause-holder"
     what = "freeze the holder between its read and its write, let others sell, thaw it"
+    sharded = False
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:

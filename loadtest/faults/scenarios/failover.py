@@ -1,0 +1,67 @@
+"""A master of a Redis Cluster dies, and its replica takes over."""
+
+from __future__ import annotations
+
+import time
+
+from loadtest.faults.context import ScenarioContext
+from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.testbed.protocols import SALE
+from loadtest.stack.redis_cluster import RedisCluster
+from loadtest.target.names import key_prefix, slot_names
+
+SHARD = key_prefix(slot_names(SALE)[1])
+AWAY_S = 4.0
+# A master soon gives up a replica that does not answer ...
+HASTY = {"repl-ping-replica-period": "1", "repl-timeout": "2"}
+# ... and takes no writes without one: whatever was acknowledged is on its way to the replica, at least.
+SAFE = {**HASTY, "min-replicas-to-write": "1", "min-replicas-max-lag": "1"}
+
+
+class Failover(Scenario):
+    """Buyers of its shards are told that Redis is unavailable, until the replica is the master."""
+
+    name = "failover-kill"
+    what = "kill -9 of a Redis master in the middle of the rush; its replica takes over"
+    lines = True
+    sharded = True
+    redis_shards = 3
+    redis_settings = SAFE
+    replica_away_s = 0.0
+
+    def play(self, context: ScenarioContext) -> None:
+        cluster = context.testbed.redis
+        assert isinstance(cluster, RedisCluster)
+        context.wait_for_sales(20)
+        master, replica = cluster.nodes_of(SHARD)
+        if self.replica_away_s:
+            replica.pause()
+            context.announce(f"{replica.name} is frozen, and {master.name} goes on without it")
+            time.sleep(self.replica_away_s)
+        master.kill()
+        context.announce(f"{master.name} is killed")
+        replica.resume()
+        context.wait_for(f"the election of {replica.name}", lambda: cluster.nodes_of(SHARD)[0] is replica)
+        context.announce(f"{replica.name} has taken over")
+        context.wait_for_sales(20)
+        context.testbed.heal()
+        context.announce(f"{master.name} is back, as a replica")
+
+
+class LateReplica(Failover):
+    """While it was away, the master took no writes: their buyers were told so, and nothing is missing now."""
+
+    name = "failover-late"
+    what = "the same with a replica that was frozen before: what it does not have was not sold"
+    replica_away_s = AWAY_S
+
+
+class LossyFailover(LateReplica):
+    """As Redis is set up by default: what was sold meanwhile is for sale once more."""
+
+    name = "failover-lossy"
+    what = "the same without min-replicas-to-write, which has to break: acknowledged orders are lost"
+    redis_settings = HASTY
+
+    def expected(self, promise: str) -> Expected:
+        return Expected.BREAKS

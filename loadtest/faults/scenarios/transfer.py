@@ -1,0 +1,62 @@
+"""An instance fails while it moves items between two shards: they have left one, and not reached the other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from loadtest.faults.context import ScenarioContext
+from loadtest.faults.scenario import Scenario
+from loadtest.faults.testbed.protocols import Shop
+from loadtest.stack.proxy import REQUESTS
+
+CREDITED = b":credited"  # a key of the script that lets items arrive
+
+
+class Transfer(Scenario):
+    """The items are in the journal, and the next holder of the mutex finishes what is pending there."""
+
+    lines = True
+    sharded = True
+
+    def play(self, context: ScenarioContext) -> None:
+        shop = context.shops[0]
+        context.wait_for_sales(20)
+        shop.to_redis.trap(CREDITED)
+        context.wait_for("a transfer", lambda: shop.to_redis.held_back(REQUESTS) and context.monitor.in_transit)
+        self.fail(context, shop, f"{shop.name} has taken {context.monitor.in_transit} items out of a shard")
+        context.wait_for_sales(20)
+        context.testbed.heal()
+        context.announce(f"{shop.name} goes on")
+
+    @abstractmethod
+    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
+        """Let the shop fail between debit and credit."""
+
+
+class KillMover(Transfer):
+    """Its credit never arrives."""
+
+    name = "transfer-kill"
+    what = "kill -9 of the instance that moves items between shards, after the debit and before the credit"
+
+    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
+        shop.instance.kill()
+        shop.to_redis.reset()
+        context.announce(f"{announcement}, and is killed")
+
+
+class PauseMover(Transfer):
+    """Its credit is late: others have long finished the transfer, and Redis lets no item arrive twice."""
+
+    name = "transfer-pause"
+    what = "freeze that instance there for longer than the TTL; its credit arrives when others have sold"
+
+    def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
+        shop.instance.pause()
+        context.announce(f"{announcement}, and is frozen")
+        context.wait_out_lease()
+        context.wait_for_sales(20)
+        context.settle()
+        shop.to_redis.resume()
+        context.announce("the network delivers its credit")
+        context.buyers.go_on()

@@ -30,7 +30,7 @@ def connect(url: str, timeout: float) -> Any:
     if not url.startswith(_CLUSTER):
         return redis.Redis.from_url(url, **limits)
     seeds = [ClusterNode(*node.rsplit(":", 1)) for node in url.removeprefix(_CLUSTER).split(",")]  # type: ignore[no-untyped-call]
-    return redis.RedisCluster(startup_nodes=seeds, retry=Retry(NoBackoff(), 2), **limits)  # two, to follow a failover
+    return redis.RedisCluster(startup_nodes=seeds, retry=Retry(NoBackoff(), 1), **limits)
 
 
 class _Slot(NamedTuple):
@@ -100,13 +100,17 @@ class Ledgers:
         return connect(self._url, self._timeout)
 
     def close(self) -> None:
-        """Close the connections."""
-        if "client" in self.__dict__:
-            self.client.close()
+        """Close the connections; the next reading opens new ones."""
+        if client := self.__dict__.pop("client", None):
+            client.close()
 
     def read(self, *, whole: bool = False) -> Reading:
         """How it stands, with the orders if `whole`; raises one of UNREADABLE."""
-        return Reading.of([self._slot(prefix, whole) for prefix in self._prefixes], whole=whole)
+        try:
+            return Reading.of([self._slot(prefix, whole) for prefix in self._prefixes], whole=whole)
+        except UNREADABLE:
+            self.close()  # another node may have taken over, of which redis-py does not ask in a transaction
+            raise
 
     def _slot(self, prefix: str, whole: bool) -> _Slot:
         with self.client.pipeline(transaction=True) as pipe:

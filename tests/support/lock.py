@@ -21,6 +21,7 @@ from lock.model import KeyValue
 from tests.support.waiting import wait_until
 
 T = TypeVar("T")
+Patch = pytest.MonkeyPatch
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 20.0  # far more than anything here takes
@@ -45,7 +46,7 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
 
 
 def in_thread(call: Callable[..., T], *args: object, **options: object) -> Future[T]:
-    """Call it in a thread of its own; unlike a pool, it does not wait for a thread that a failing test left."""
+    """Call it in its own thread; unlike a pool, it does not wait for a thread that a failing test left."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -76,7 +77,7 @@ def assert_raises(
 
 
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:
-    """A wait in a thread of its own; returns once its key is in etcd, as `observer` sees it."""
+    """A wait in its own thread; returns once its key is in etcd, as `observer` sees it."""
     before = len(keys(observer, mutex.name))
     waiting = in_thread(mutex.acquire, timeout=timeout)
     wait_until(lambda: waiting.done() or len(keys(observer, mutex.name)) > before)
@@ -130,7 +131,7 @@ def metric(etcd: Etcd, name: str) -> float:
 
 
 class Script:
-    """Python code in a process of its own, line by line in conversation with the test; killed at the end.
+    """Python code in its own process, line by line in conversation with the test; killed at the end.
 
     The code starts with `client`, `session` and `mutex` made for the endpoint, TTL and name given; what it prints is
     read by `says`, and `tell` is a line on its standard input.

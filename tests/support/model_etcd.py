@@ -289,7 +289,7 @@ class Process:
     # What `lock.session.session.Session` is for an acquisition and a hold
 
     def new_ticket(self, prefix: str, rule: Admission) -> Ticket:
-        """A ticket with a key of its own."""
+        """A ticket with its own key."""
         self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread(), rule))
         return self.tickets[-1]
 

@@ -315,7 +315,7 @@ def test_elect_listen_prints_leaders(session: Session, start: Start) -> None:
 
 
 def test_help_tells_the_exit_codes() -> None:
-    """--help names every exit code that the command gives of its own."""
+    """--help names every exit code that the command itself gives."""
     text = CliRunner().invoke(main, ["--help"]).stdout
     assert all(str(code.value) in text for code in Exit)
 

@@ -18,7 +18,7 @@ from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import in_thread, keys
+from tests.support.lock import Patch, in_thread, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import freeze, has_ended, wait_until
 
@@ -105,9 +105,7 @@ def test_a_killed_guardian_ends_the_command(client: Client, job: Start, name: st
     assert keys(client, name) == []
 
 
-def test_a_guardian_killed_before_it_has_read_all_is_noticed(
-    session: Session, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guardian_killed_early_is_noticed(session: Session, name: str, monkeypatch: Patch) -> None:
     """The kernel resets its socket then, instead of closing it; the keeper sees that it is alone all the same."""
     monkeypatch.setattr(guardian, "adopt_orphans", lambda: None)
     before = set(psutil.Process().children())
@@ -148,9 +146,7 @@ def test_a_signal_reaches_every_process(job: Start) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["cat <(echo through)", "cat /dev/fd/3 3<input", "sh -c 'cat <&9' 9<input"])
-def test_inherited_descriptors_reach_the_command(
-    name: str, etcdctl_env: dict[str, str], tmp_path: Path, arguments: str
-) -> None:
+def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], tmp_path: Path, arguments: str) -> None:
     """What the shell has opened for the command is open in it, whatever its number."""
     (tmp_path / "input").write_text("through\n")
     line = f"PYTHONPATH={Path.cwd()} {sys.executable} -m lock {name} -- {arguments}"

@@ -64,7 +64,7 @@ def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: d
     assert f"{name}/{leases[0]}-1" in done.stdout
 
 
-def test_it_waits_its_turn_and_says_who_holds(session: Session, client: Client, trace: Trace) -> None:
+def test_it_waits_its_turn_and_names_the_holder(session: Session, client: Client, trace: Trace) -> None:
     """A lock in use is not disturbed: exit 75, a message that names the holder, and nothing left."""
     with Mutex(session, "trace/busy").acquire(timeout=WAIT_S) as hold:
         done = trace("trace/busy", "--timeout", "0.2")

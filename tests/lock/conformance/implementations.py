@@ -1,4 +1,4 @@
-"""What the conformance suite is run against: two commands, each of which queues for a lock in a process of its own.
+"""What the conformance suite is run against: two commands, each of which queues for a lock in its own process.
 
 Both take their endpoints from ETCDCTL_ENDPOINTS, print a line once they hold (or run a command that prints one), and
 release at SIGTERM.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Implementation:
-    """How to have it queue for a lock: as a command line, with options of its own."""
+    """How to have it queue for a lock: as a command line, with its own options."""
 
     name: str
     own: tuple[str, ...] = ()

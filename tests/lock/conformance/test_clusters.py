@@ -96,9 +96,7 @@ def test_j_a_member_restarts_while_five_wait(
     assert keys(observer, name) == []
 
 
-def test_j_the_leader_restarts_while_many_hold_and_wait(
-    cluster: EtcdCluster, observer: Client, name: str, loop: Loop
-) -> None:
+def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, observer: Client, name: str, loop: Loop) -> None:
     """Fifty threads wait for a mutex, and one contender behind a hold of each recipe: no place is lost."""
     order: list[str] = []
     with (

@@ -22,9 +22,7 @@ SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
 
 
 @EVERY_KIND
-def test_m_the_exit_code_passes_through(
-    implementation: Implementation, client: Client, start: Contend, name: str
-) -> None:
+def test_m_the_exit_code_passes(implementation: Implementation, client: Client, start: Contend, name: str) -> None:
     """A command that fails with 7 makes the whole fail with 7."""
     if implementation is ETCDCTL and client.status().startswith("3.4."):
         pytest.xfail("etcdctl 3.4 exits with 1, whatever the command's exit code")

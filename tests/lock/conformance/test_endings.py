@@ -21,9 +21,7 @@ def leases(etcd: Etcd) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout.splitlines()[1:]
 
 
-def test_d_a_waiter_in_the_middle_dies(
-    implementation: Implementation, client: Client, queue: Contend, name: str
-) -> None:
+def test_d_a_middle_waiter_dies(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
     """Killed, its lease over: the waiter behind it goes on waiting for the holder, and follows it within a second."""
     holder, middle, last = [queue(implementation, name) for _ in range(3)]
     assert holder.holds()

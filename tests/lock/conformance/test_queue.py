@@ -33,7 +33,7 @@ def test_b_five_are_served_in_order(
     assert keys(client, name) == []
 
 
-def test_b_five_are_served_in_order_over_three_endpoints(
+def test_b_five_over_three_endpoints_in_order(
     implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
 ) -> None:
     """The same where each has another member of a cluster for its first endpoint."""
@@ -59,7 +59,7 @@ def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, que
 
 
 def test_k_a_name_below_is_named(implementation: Implementation, queue: Contend, name: str) -> None:
-    """A lock on `a` waits for a lock on `a/b`; it does not do so silently for ever, but names the key it waits for."""
+    """A lock on `a` waits for a lock on `a/b`; it does so not in silence, but names the key it waits for."""
     below = queue(OURS, f"{name}/b")
     assert below.holds()
     above = queue(implementation, name, timeout=0.5)
@@ -82,7 +82,7 @@ def test_k_a_sibling_does_not_matter(implementation: Implementation, queue: Cont
     assert queue(implementation, name).holds()
 
 
-def test_l_all_wait_in_one_queue(
+def test_l_one_queue(
     etcd: Etcd, client: Client, session: Session, stranger: Session, queue: Contend, name: str
 ) -> None:
     """Python, the command, etcdctl and the server's lock RPC exclude each other: first come, first served."""

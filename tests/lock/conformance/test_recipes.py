@@ -86,9 +86,7 @@ def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Cl
         assert keys(client, face.name) == before
 
 
-def test_b_as_many_hold_as_may_and_the_others_follow_in_order(
-    make: Make, client: Client, session: Session, stranger: Session, name: str
-) -> None:
+def test_b_others_follow_in_order(make: Make, client: Client, session: Session, stranger: Session, name: str) -> None:
     """Over two sessions; `contenders` tells which keys hold, and the order of those that wait."""
     together, order = make(session).recipe.together, list[int]()
     holds = [make((session, stranger)[place % 2]).acquire() for place in range(min(together, 3))]
@@ -185,9 +183,7 @@ def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: C
             assert_raises(SessionLost, call)
 
 
-def test_g_a_killed_process_blocks_for_its_ttl(
-    etcd: Etcd, client: Client, stranger: Session, name: str, loop: Loop
-) -> None:
+def test_g_a_kill_blocks_for_the_ttl(etcd: Etcd, client: Client, stranger: Session, name: str, loop: Loop) -> None:
     """After kill -9, what waits behind its holds, one of each recipe, holds when the TTL is over, and not before."""
     code = f"""
 from tests.lock.conformance.recipes import Loop, every
@@ -257,9 +253,7 @@ def test_i_a_stalled_etcd_ends_every_wait(far_session: Session, proxy: Proxy, na
     proxy.resume()
 
 
-def test_k_what_stands_below_is_waited_for_and_named(
-    make: Make, face: Face, session: Session, stranger: Session, client: Client
-) -> None:
+def test_k_names_what_stands_below(make: Make, face: Face, session: Session, stranger: Session, client: Client) -> None:
     """A lock on `a` waits for one on `a/b` and for a stray key, and says so; `ab` is another lock, `a//b` is none."""
     stray = put(client, f"{face.name}/1", b"by hand", 0)
     [contender] = face.contenders()
@@ -279,7 +273,7 @@ def test_k_what_stands_below_is_waited_for_and_named(
 # l: one queue for all recipes
 
 
-def test_l_all_wait_in_one_queue(
+def test_l_one_queue(
     client: Client, session: Session, stranger: Session, start: Contend, name: str, loop: Loop
 ) -> None:
     """Locks of all recipes and `etcdctl lock` exclude each other on one name: first come, first served."""
@@ -306,9 +300,7 @@ def test_l_all_wait_in_one_queue(
 # m: cancellation
 
 
-def test_m_one_wait_is_cancelled_and_no_other(
-    make: Make, face: Face, theirs: Face, client: Client, session: Session
-) -> None:
+def test_m_one_wait_is_cancelled(make: Make, face: Face, theirs: Face, client: Client, session: Session) -> None:
     """By its token, or by the cancellation of its task: it leaves no key, and other waits and holds go on."""
     with theirs.acquire() as held:
         other = in_thread(make(session).turn)

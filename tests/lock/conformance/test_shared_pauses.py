@@ -61,9 +61,7 @@ def pair(redis_server: Redis) -> Iterator[Pair]:
     pair.redis.close()
 
 
-def test_o_a_paused_writer_or_reader_does_no_harm(
-    etcd: Etcd, client: Client, session: Session, pair: Pair, name: str
-) -> None:
+def test_o_paused_writers_and_readers(etcd: Etcd, client: Client, session: Session, pair: Pair, name: str) -> None:
     """A writer freezes between two writes, a reader between two reads, until their leases are over.
 
     The plain pair is torn, the fenced one never; a writer comes by, and the second read is refused and mixes nothing.

@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, assert_raises, keys, out_of_threads, put, queue_up
+from tests.support.lock import WAIT_S, Patch, assert_raises, keys, out_of_threads, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import wait_until
 
@@ -56,8 +56,8 @@ def test_what_a_user_may_not_is_denied(shop: Client, root: Client) -> None:
     assert keys(root, "elsewhere/a") == []
 
 
-def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token is good, so there is no reason to log in again: etcd makes checking a password expensive on purpose."""
+def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
+    """The token is good, so the client does not log in again: etcd makes checking a password expensive on purpose."""
     shop.get_prefix("shop/")
     monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
     assert_raises(EtcdDenied, shop.get_prefix, "elsewhere/")
@@ -66,10 +66,8 @@ def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "attempt", [lambda mutex: mutex.acquire(timeout=WAIT_S), Mutex.try_acquire], ids=["acquire", "try_acquire"]
 )
-def test_what_was_refused_leaves_nothing_to_look_for(
-    shop: Client, attempt: Callable[[Mutex], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """etcd has said that it wrote no key: none is deleted, which would be refused as well, for ever."""
+def test_a_refusal_leaves_nothing_behind(shop: Client, attempt: Callable[[Mutex], object], monkeypatch: Patch) -> None:
+    """etcd has said that it wrote no key: none is deleted, which would be refused as well, again and again."""
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))

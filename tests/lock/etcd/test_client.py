@@ -145,7 +145,7 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
 
 
 def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:
-    """A stranger's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
+    """Another client's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
     etcdctl("put", b"client/bytes/\xff\xfe".decode("utf-8", "surrogateescape"), "x")
     (kv,) = client.get_prefix("client/bytes/").keys
     assert client.delete(kv.key, kv.create_revision)

@@ -14,7 +14,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
 from lock.etcd.stream import Watch
-from tests.support.lock import WAIT_S, assert_raises, in_thread, metric
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, metric
 from tests.support.waiting import wait_until
 
 
@@ -57,7 +57,7 @@ def read(watch: Watch, stands: threading.Event) -> None:
 @pytest.mark.parametrize("ends", [lambda watch, _: watch.close(), lambda _, proxy: proxy.reset()], ids=["close", "cut"])
 @pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_watch_goes_with_it(
-    far: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, ends: Callable[[Watch, Proxy], None]
+    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[Watch, Proxy], None]
 ) -> None:
     """Its deletion takes a lock of gRPC's threads, which hangs where it is left for the end of the interpreter."""
     endpoint = far._transport.endpoints[0].watch
@@ -73,7 +73,7 @@ def test_the_call_of_a_watch_goes_with_it(
 
 
 @pytest.mark.usefixtures("no_garbage_collector")
-def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """It is a stream as well, and its own error."""
     endpoint = far._transport.endpoints[0].lease
     calls = Calls(endpoint.LeaseKeepAlive)
@@ -95,19 +95,19 @@ def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
         wait_until(lambda: set(threading.enumerate()) <= before)
 
 
-def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: Patch) -> None:
     """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
     monkeypatch.setattr(client._transport.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
     assert_raises(EtcdUnavailable, list, client.watch("stream/ended/"), match="ended the stream")
 
 
-def test_a_renewal_without_an_answer_is_no_answer(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewal_without_an_answer_is_no_answer(client: Client, monkeypatch: Patch) -> None:
     """A stream that ends before it has answered is EtcdUnavailable, or the thread that renews the lease would die."""
     monkeypatch.setattr(client._transport.endpoints[0].lease, "LeaseKeepAlive", lambda requests, **options: Ended())
     assert_raises(EtcdUnavailable, client.keep_alive, 1, match="without an answer")
 
 
-def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: Patch) -> None:
     """As with any call that an endpoint does not answer."""
     with connect(f"{etcd.endpoint},{etcd.endpoint}") as client:
         first = client._transport.endpoints[0]

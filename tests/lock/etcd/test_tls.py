@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openss
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """An authority of this test's own."""
+    """An authority for this module."""
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
@@ -60,17 +60,13 @@ def test_a_client_without_a_certificate_is_turned_away(server: TlsEtcd, certific
     assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca))
 
 
-def test_a_client_of_another_authority_is_turned_away(
-    server: TlsEtcd, certificates: Certificates, strangers: Certificates
-) -> None:
+def test_a_client_of_another_authority(server: TlsEtcd, certificates: Certificates, strangers: Certificates) -> None:
     """The server trusts its own authority alone."""
     certificate, key = strangers.sign("client")
     assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca, certificate, key))
 
 
-def test_a_server_of_another_authority_is_not_believed(
-    server: TlsEtcd, certificates: Certificates, strangers: Certificates
-) -> None:
+def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificates, strangers: Certificates) -> None:
     """The client does not trust every server that answers; the message says that it is the certificate."""
     certificate, key = certificates.sign("client")
     with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):

@@ -17,7 +17,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import assert_goes_on, assert_raises, in_thread, put
+from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
 SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
@@ -113,7 +113,7 @@ def _can_be_watched(client: Client) -> bool:
 
 
 @pytest.mark.parametrize("works", [_answers, _can_be_watched])
-def test_it_returns_to_the_first_endpoint_when_the_second_fails(etcd: Etcd, works: Callable[[Client], bool]) -> None:
+def test_endpoints_go_round(etcd: Etcd, works: Callable[[Client], bool]) -> None:
     """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
     with ExitStack() as stack:
         one, two = stack.enter_context(Proxy(etcd.endpoint)), stack.enter_context(Proxy(etcd.endpoint))
@@ -135,7 +135,7 @@ def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
 
 
 def test_a_slow_network_is_a_network(proxy: Proxy) -> None:
-    """Half a second for each round trip is no reason not to connect: TLS to another continent takes as long."""
+    """Half a second for each round trip are no obstacle: TLS to another continent takes as long."""
     with connect(proxy.endpoint, timeout=10.0) as client:
         proxy.delay_s = 0.25
         assert client.status()
@@ -197,7 +197,7 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
         (grpc.StatusCode.CANCELLED, "context canceled"),
     ],
 )
-def test_what_does_not_say_that_etcd_refused_leaves_it_in_doubt(
+def test_unclear_errors_leave_it_in_doubt(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str
 ) -> None:
     """Perhaps etcd did what was asked, or will: the caller has to know that, too."""
@@ -249,7 +249,7 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
 
 
 def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> None:
-    """It could keep them open in silence for ever; as we ask for a leader, it says that it has none (pitfall 14).
+    """It could keep them open in silence; as we ask for a leader, it says that it has none (pitfall 14).
 
     Whatever it says to a call, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on.
     """
@@ -341,7 +341,7 @@ def test_where_there_is_no_other_endpoint_a_watch_stays(far: Client, proxy: Prox
     client.delete(kv.key, kv.create_revision)
 
 
-def test_a_proxy_for_the_web_is_not_asked(etcd: Etcd, refused: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) -> None:
     """Where one is in the environment, as on many a company's laptop, gRPC would send everything there."""
     for variable in ("http_proxy", "https_proxy", "grpc_proxy"):
         monkeypatch.setenv(variable, f"http://{refused}")
@@ -362,7 +362,7 @@ def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
         assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 
-def test_a_call_in_a_hurry_does_not_wait_for_another_threads_login(silent: str) -> None:
+def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
     """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)

@@ -1,4 +1,4 @@
-"""A rule of one's own, as docs/lock.md shows it."""
+"""A custom rule, as docs/lock-recipes.md shows it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:
     return KeyValue("shop/abc-1", value, 7, 9, lease_id)
 
 
-def test_a_key_says_who_put_it_there() -> None:
+def test_a_key_names_its_owner() -> None:
     """Session, host, process and thread are told, with the time of queueing."""
     contender = Contender.of(key(identity("shop-8080")), ttl_s=5)
     assert contender.session == "shop-8080"
@@ -53,7 +53,7 @@ def test_text_of_another_client_is_shown() -> None:
 
 @pytest.mark.parametrize("lock_of", ["ours", "another client's"])
 def test_orders_to_a_terminal_are_shown_and_not_given(lock_of: str) -> None:
-    """A stranger's escapes neither paint the log nor set a title; letters of all languages stay as they are."""
+    """Another client's escapes neither paint the log nor set a title; letters of all languages stay as they are."""
     session = "lager-\x1b[31mgrün\x1b]0;title\x07\u202e\udcff"
     ours = json.dumps(json.loads(identity("")) | {"session": session}).encode()
     value = {"ours": ours, "another client's": session.encode("utf-8", "replace")}[lock_of]
@@ -95,7 +95,7 @@ def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:
 @example(b"[" * 100_000)
 @example(b"1" * 5_000)
 def test_no_value_whatsoever_is_an_error(value: bytes) -> None:
-    """A stranger's key cannot break the message of a timeout, nor the JSON that a contender is put into."""
+    """Another client's key cannot break the message of a timeout, nor the JSON that a contender is put into."""
     contender = Contender.of(key(value))
     assert contender.owner
     assert str(contender)
@@ -104,7 +104,7 @@ def test_no_value_whatsoever_is_an_error(value: bytes) -> None:
 
 @pytest.mark.parametrize("size", [1_000, 1_000_000])
 def test_a_long_value_is_cut(size: int) -> None:
-    """A megabyte in a stranger's key is not copied into every message and log line."""
+    """A megabyte in another client's key is not copied into every message and log line."""
     assert len(str(Contender.of(key(b"x" * size)))) < 300
     named = Contender.of(key(identity("x" * size)))
     assert named.session is not None

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator
 from typing import TypeVar
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,6 +28,7 @@ from lock.recipes.semaphore import UpTo
 from lock.runtime.clock import now
 from lock.runtime.execution import run_blocking
 from tests.lock.queue.rules import OneKind
+from tests.support.lock import Patch
 from tests.support.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Process
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ MAY_FAIL = st.sampled_from([Fate.ANSWERED, Fate.ANSWERED, Fate.ANSWERED, Fate.LO
 
 
 class Crowd(RuleBasedStateMachine):
-    """Processes and strangers that queue, hold, leave, crash and expire; a network that loses, delays and repeats."""
+    """Processes and other clients that queue, hold, crash and expire; a network that loses, delays and repeats."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Crowd(RuleBasedStateMachine):
             reader = hold.downgrade()
         except LockLost:
             assert hold.lost.is_set() or not self.etcd.has(hold.key, hold.token)
-            if hold.released:  # it was found lost on the way, and there is no reader
+            if hold.released:  # it was found lost on the way: it has no reader
                 process.given_up.add((hold.key, hold.token))
                 process.holds.remove(hold)
         else:
@@ -142,7 +142,7 @@ class Crowd(RuleBasedStateMachine):
 
     @rule(some=SOME, how=st.sampled_from(["joins", "reads", "leaves", "begins anew", "begins anew", "overwrites"]))
     def stranger(self, some: int, how: str) -> None:
-        """A stranger with another client; begins anew: under the same name, in a later place."""
+        """Another client; begins anew: under the same name, in a later place."""
         strangers = sorted(kv.key for kv in self.etcd.keys.values() if kv.lease_id == STRANGER)
         if how == "joins" or not strangers:
             self.etcd.create(f"{PREFIX}stranger-{next(self.serial)}", b"", STRANGER)
@@ -274,7 +274,7 @@ class Crowd(RuleBasedStateMachine):
 
     @invariant()
     def a_process_that_is_told_everything_knows_everything(self) -> None:
-        """A process that was told everything has called those of its own that hold, and failed those without a key."""
+        """A process that was told everything has called its own tickets that hold, and failed those without a key."""
         for process in self.processes:
             if not process.is_current():
                 continue
@@ -319,7 +319,7 @@ class Crowd(RuleBasedStateMachine):
                 while process.holds:
                     self.let_go(process, process.holds.pop())
         for process in self.processes:
-            assert not process.waits, "a process waits for ever"
+            assert not process.waits, "a process waits without end"
 
     def heal(self, process: Process) -> None:
         """The network works, and an audit has found what was lost."""
@@ -407,8 +407,8 @@ def arrive(process: Process) -> None:
         process.client.late.pop(0)()
 
 
-def test_a_crowd_on_a_bad_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of random steps: never two holders, tokens rise, no wait is for ever, no key is left."""
+def test_a_crowd_on_a_bad_network(monkeypatch: Patch) -> None:
+    """Thousands of random steps: never two holders, tokens rise, every wait ends, no key is left."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", -1.0)
     monkeypatch.setattr(wait_queue, "_RETRY_S", (0.0,))
     monkeypatch.setattr(HeldKey, "__del__", lambda hold: None)

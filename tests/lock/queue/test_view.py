@@ -76,7 +76,7 @@ def test_a_key_knows_its_values_and_its_place(view: QueueView) -> None:
     assert (view.create_revision("c"), view.create_revision("e")) == (8, None)
 
 
-def test_events_told_late_do_not_bring_back_who_has_left(view: QueueView) -> None:
+def test_late_events_bring_back_no_key(view: QueueView) -> None:
     """Also where they are told again after the key's own deletion."""
     for events in ([put("d", 11), gone("a", 12)], [gone("d", 13)], [put("d", 11), gone("a", 12)]):
         view.apply(events)
@@ -94,9 +94,7 @@ def test_events_told_late_do_not_bring_back_who_has_left(view: QueueView) -> Non
         pytest.param(Snapshot(11, []), 0, "", id="empty"),
     ],
 )
-def test_a_list_is_taken_unless_the_view_is_newer(
-    view: QueueView, snapshot: Snapshot, known: int, expected: str | None
-) -> None:
+def test_a_list_replaces_an_older_view(view: QueueView, snapshot: Snapshot, known: int, expected: str | None) -> None:
     """A list is the truth of its revision."""
     assert view.replace(snapshot, known=known) is (expected is not None)
     assert order(view) == ("abc" if expected is None else expected)

@@ -25,6 +25,7 @@ from lock.runtime.clock import now
 from lock.session import queues
 from tests.support.lock import (
     WAIT_S,
+    Patch,
     assert_goes_on,
     assert_raises,
     await_keys,
@@ -53,7 +54,7 @@ def both(etcd: Etcd, proxy: Proxy) -> Iterator[Client]:
 
 
 @pytest.fixture
-def no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_audit(monkeypatch: Patch) -> None:
     """Views are not checked against lists, so that an audit cannot heal what the watch should."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
 
@@ -109,9 +110,7 @@ def test_a_disturbed_watch_costs_no_place(
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_a_connection_that_breaks_again_and_again_costs_no_place(
-    hold: Hold, client: Client, far_session: Session, proxy: Proxy
-) -> None:
+def test_repeated_resets_cost_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
     """After each reset the queue is watched again, while nothing is released."""
     waiting, queue = wait_behind(hold, client, far_session), queue_of(far_session, hold.name)
     before = keys(client, hold.name)
@@ -126,7 +125,7 @@ def test_a_connection_that_breaks_again_and_again_costs_no_place(
 
 @pytest.mark.parametrize("audits", [False, True])
 def test_an_unexpected_error_costs_no_place(
-    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: pytest.MonkeyPatch,
+    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: Patch,
     audits: bool,
 ) -> None:  # fmt: skip
     """A machine that has no thread left for a watch opens it later; until then an audit that succeeds will do."""
@@ -141,9 +140,7 @@ def test_an_unexpected_error_costs_no_place(
     waiting.result(WAIT_S).release()
 
 
-def test_a_watch_that_is_silently_dead_is_found_out(
-    hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
     with Session(both, ttl=600) as session:
@@ -154,9 +151,7 @@ def test_a_watch_that_is_silently_dead_is_found_out(
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_a_waiter_moves_to_another_endpoint_with_the_calls(
-    hold: Hold, client: Client, both: Client, proxy: Proxy
-) -> None:
+def test_a_waiter_moves_with_the_calls(hold: Hold, client: Client, both: Client, proxy: Proxy) -> None:
     """A member hangs: the first call that finds it so, be it a renewal of the lease, takes the watch along."""
     with Session(both, ttl=60) as session:
         waiting = wait_behind(hold, client, session)
@@ -166,8 +161,8 @@ def test_a_waiter_moves_to_another_endpoint_with_the_calls(
         waiting.result(10.0).release()
 
 
-def test_a_watch_that_cannot_be_had_is_asked_for_less_and_less_often(
-    session: Session, client: Client, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
+def test_watches_are_retried_ever_less_often(
+    session: Session, client: Client, mutex: Mutex, monkeypatch: Patch
 ) -> None:
     """At first soon, in a long outage once a second; and soon again once there has been one."""
     with mutex.acquire(timeout=WAIT_S):
@@ -214,9 +209,7 @@ def deaf(etcd: Etcd) -> Iterator[Session]:
             yield session
 
 
-def test_a_lost_deletion_is_found_by_an_audit(
-    hold: Hold, client: Client, deaf: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_finds_a_lost_deletion(hold: Hold, client: Client, deaf: Session, monkeypatch: Patch) -> None:
     """The watch stands but has kept a DELETE to itself: a list, now and then, heals it, and the watch is made anew."""
     assert wait_queue._AUDIT_S <= 5.0, "what a lost DELETE may cost"
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
@@ -266,9 +259,7 @@ def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client:
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_a_holders_key_that_is_deleted_while_it_is_cut_off(
-    client: Client, far_session: Session, proxy: Proxy, name: str
-) -> None:
+def test_a_key_deleted_while_cut_off(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """The deletion is in no event, only in the list after the reconnection."""
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     wait_until(lambda: watches(far_session, name))
@@ -278,7 +269,7 @@ def test_a_holders_key_that_is_deleted_while_it_is_cut_off(
     assert hold.lost.wait(WAIT_S)
 
 
-def test_a_key_that_is_deleted_before_its_write_is_acknowledged(
+def test_a_key_deleted_before_its_acknowledgement(
     client: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:
     """Written, deleted from elsewhere, and only then acknowledged: not a hold that lasts."""
@@ -305,9 +296,7 @@ def test_a_key_that_came_and_went_before_the_list(client: Client, session: Sessi
     assert ticket.lost.is_set()
 
 
-def test_a_holder_whose_write_was_not_acknowledged_learns_that_its_key_is_gone(
-    client: Client, session: Session, name: str
-) -> None:
+def test_an_unacknowledged_holder_learns_of_its_loss(client: Client, session: Session, name: str) -> None:
     """Its turn came by the watch, before any answer; the key's deletion is in no event, only in the next list."""
     ticket = session.new_ticket(f"{name}/")
     queue = session.add_ticket(f"{name}/", ticket)
@@ -373,9 +362,7 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
         kept.release()
 
 
-def test_a_key_that_is_still_to_be_deleted_is_no_news(
-    client: Client, session: Session, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
     """An audit that finds the key of a hold that is over does not take the watch for late."""
 
     async def not_yet(*_: object, **__: object) -> bool:
@@ -405,9 +392,7 @@ def test_threads_of_one_process_share_one_watch(etcd: Etcd, client: Client, sess
         wait.result(WAIT_S).release()
 
 
-def test_waiting_costs_the_same_however_many_names_there_are(
-    etcd: Etcd, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_costs_the_same_for_many_names(etcd: Etcd, stranger: Session, name: str, monkeypatch: Patch) -> None:
     """One thread asks for one list after the other, at one pace for the process, and no waiting thread wakes for it."""
     for module, constant, value in ((queues, "_LOOK_S", 0.0), (queues, "_PACE_S", 0.05), (wait_queue, "_AUDIT_S", 0.0)):
         monkeypatch.setattr(module, constant, value)
@@ -429,7 +414,7 @@ def test_waiting_costs_the_same_however_many_names_there_are(
 
 
 @pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief(monkeypatch: Patch) -> None:
     """Queues that are not used are soon followed no more."""
     monkeypatch.setattr(queues, "_IDLE_S", 0.1)
     monkeypatch.setattr(queues, "_LOOK_S", 0.1)
@@ -455,7 +440,7 @@ def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str) ->
         assert hold.lost.wait(WAIT_S)
 
 
-def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypatch: Patch) -> None:
     """Of many names that were used once, those used last are followed, and those that are held."""
     monkeypatch.setattr(queues, "_IDLE_QUEUES", 3)
     monkeypatch.setattr(queues, "_IDLE_S", WAIT_S)

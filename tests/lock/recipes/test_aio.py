@@ -102,9 +102,7 @@ async def test_a_task_may_be_cancelled_at_any_moment(client: Client, session: Se
 
 
 @in_a_loop
-async def test_a_cancelled_task_leaves_no_key_when_it_ends(
-    client: Client, session: Session, stranger: Session, name: str
-) -> None:
+async def test_a_cancelled_task_leaves_no_key(client: Client, session: Session, stranger: Session, name: str) -> None:
     """As soon as the task is over its key is gone, and the holder is undisturbed."""
     with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
         task = asyncio.create_task(aio.Mutex(session, name).acquire().__aenter__())
@@ -116,7 +114,7 @@ async def test_a_cancelled_task_leaves_no_key_when_it_ends(
 
 
 @in_a_loop
-async def test_a_task_is_cancelled_at_once_while_etcd_does_not_answer(
+async def test_a_task_is_cancelled_during_an_outage(
     client: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:
     """It does not wait for the outage to end; what it has written is deleted afterwards."""

@@ -1,4 +1,4 @@
-"""CohortMutex: threads of one process hand the lock to each other; strangers wait no longer than the bound."""
+"""CohortMutex: threads of one process hand the lock to each other; other processes wait no longer than the bound."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.cohort import _Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, assert_raises, in_thread, in_turn, keys, lock_until, queue_up
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, lock_until, queue_up
 from tests.support.waiting import wait_until
 
 Make = Callable[..., CohortMutex]
@@ -66,7 +66,7 @@ def queue_inside(mutex: CohortMutex, count: int = 1, *, timeout: float = WAIT_S)
 
 
 def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tuple[Turn, Future[Hold]]:
-    """A turn, and a stranger that is known to wait behind it."""
+    """A turn, and another process that is known to wait behind it."""
     turn = mutex.acquire(timeout=WAIT_S)
     waiting = queue_up(client, theirs)
     wait_until(turn._hold.contended)
@@ -106,10 +106,10 @@ def test_without_strangers_turns_share_one_hold_and_wait_for_none(make: Make, bo
 
 
 @pytest.mark.parametrize(("batch", "slice", "more"), [(3, WAIT_S, 2), (1000, 0.0, 0)])
-def test_a_stranger_gets_in_after_batch_turns_or_the_slice(
+def test_the_bounds_let_another_process_in(
     client: Client, make: Make, theirs: Mutex, batch: int, slice: float, more: int
 ) -> None:
-    """With a stranger waiting, a hold ends although more threads of the process wait."""
+    """With another process waiting, a hold ends although more threads of the process wait."""
     mutex, turns = make(batch=batch, slice=slice), list[Turn]()
     first, stranger = held_and_contended(mutex, theirs, client)
 
@@ -127,9 +127,7 @@ def test_a_stranger_gets_in_after_batch_turns_or_the_slice(
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_turns_may_end_together_while_a_stranger_waits(
-    client: Client, make: Make, theirs: Mutex, together: bool
-) -> None:
+def test_turns_may_end_together(client: Client, make: Make, theirs: Mutex, together: bool) -> None:
     """With `together`, a thread that has had a turn goes on only when the hold is given up; without, at once."""
     mutex = make(slice=60 * WAIT_S, together=together)
     for _ in range(2):
@@ -144,7 +142,7 @@ def test_turns_may_end_together_while_a_stranger_waits(
         stranger.result(WAIT_S).release()
 
 
-def test_turns_end_together_at_the_end_of_the_slice_at_the_latest(client: Client, make: Make, theirs: Mutex) -> None:
+def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs: Mutex) -> None:
     """Once the slice is over, a thread that has had a turn does not wait for the turn that still runs."""
     mutex = make(slice=60 * WAIT_S, together=True)
     first, stranger = held_and_contended(mutex, theirs, client)
@@ -156,7 +154,7 @@ def test_turns_end_together_at_the_end_of_the_slice_at_the_latest(client: Client
     stranger.result(WAIT_S).release()
 
 
-def test_a_leader_that_gives_up_leaves_its_place_to_the_next(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
+def test_a_leader_leaves_its_place_to_the_next(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
     """The key of a leader that timed out goes on waiting for the next thread, ahead of those who queued later."""
     with theirs.acquire(timeout=WAIT_S):
         [leader] = queue_inside(mutex, timeout=1.0)
@@ -178,8 +176,8 @@ def test_the_last_one_to_give_up_leaves_no_key(client: Client, mutex: CohortMute
         assert turn.token.turn == 1
 
 
-def test_a_thread_that_comes_while_the_last_one_gives_up_queues_for_itself(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
+def test_a_newcomer_takes_over_no_dying_key(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
 ) -> None:
     """A key that is about to be deleted is not taken over."""
     withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
@@ -233,9 +231,7 @@ def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Sessi
     assert session.lease._listeners.count(mutex._cancel) == 1
 
 
-def test_the_first_thread_that_finds_the_session_lost_is_told(
-    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_finder_of_a_lost_session_is_told(client: Client, name: str, monkeypatch: Patch) -> None:
     """Also a thread on its way into a mutex that has to be told as well, because it had lost a hold before."""
     frozen, thawed = threading.Event(), threading.Event()
     with Session(client, ttl=10) as session:
@@ -272,8 +268,8 @@ def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
     mutex.acquire(timeout=WAIT_S).release()
 
 
-def test_a_thread_that_comes_after_cancel_is_not_cancelled(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
+def test_a_newcomer_after_cancel_is_not_cancelled(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
 ) -> None:
     """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
     awake, proceed = threading.Event(), CohortMutex._proceed
@@ -297,9 +293,7 @@ def test_a_thread_that_comes_after_cancel_is_not_cancelled(
     third.result(WAIT_S).release()
 
 
-def test_interrupts_at_any_moment_cost_no_other_thread_its_turn(
-    make: Make, interrupt: Callable[[], threading.Event]
-) -> None:
+def test_interrupts_cost_no_other_turn(make: Make, interrupt: Callable[[], threading.Event]) -> None:
     """Ctrl-C anywhere in acquire and release, while another thread takes turns or not: others get in afterwards."""
     for _ in range(20):
         lock_until(interrupt, mutex := make())
@@ -313,9 +307,7 @@ def test_interrupts_at_any_moment_cost_no_other_thread_its_turn(
     in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
-def test_an_interrupt_that_comes_with_the_turn_passes_it_on(
-    mutex: CohortMutex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_passes_the_turn_on(mutex: CohortMutex, monkeypatch: Patch) -> None:
     """A thread that is called and interrupted at once does not keep the turn."""
     proceed = mutex._proceed
 
@@ -332,8 +324,8 @@ def test_an_interrupt_that_comes_with_the_turn_passes_it_on(
 
 
 @pytest.mark.parametrize("step", ["_next_turn", "_proceed"])
-def test_an_interrupt_that_comes_with_the_first_turn_passes_it_on(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, step: str
+def test_an_interrupt_passes_the_first_turn_on(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch, step: str
 ) -> None:
     """A thread that got the lock for all and is interrupted at once leaves it to the next one: turn and key."""
     taken = getattr(mutex, step)
@@ -380,8 +372,8 @@ def test_of_two_releases_at_once_one_ends_the_turn(mutex: CohortMutex) -> None:
             second.ensure()
 
 
-def test_a_turn_that_is_dropped_with_its_session_says_nothing(
-    client: Client, session: Session, mutex: CohortMutex, monkeypatch: pytest.MonkeyPatch
+def test_a_turn_dropped_with_its_session(
+    client: Client, session: Session, mutex: CohortMutex, monkeypatch: Patch
 ) -> None:
     """What cannot be passed on any more, because the session is over, is not an error."""
     heard: list[object] = []

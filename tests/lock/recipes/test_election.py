@@ -13,7 +13,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, assert_raises, in_thread, lock_threads
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, lock_threads
 from tests.support.waiting import wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -58,9 +58,7 @@ def values(client: Client, name: str) -> list[str]:
     return [kv.value.decode() for kv in client.get_prefix(f"{name}/").keys]
 
 
-def test_candidates_lead_in_the_order_of_their_campaigns(
-    client: Client, stranger: Session, election: Election, theirs: Election
-) -> None:
+def test_candidates_lead_in_order(client: Client, stranger: Session, election: Election, theirs: Election) -> None:
     """One leads at a time; a campaign that times out names its value; after it the next leads, with a greater token."""
     first = election.campaign("10.0.0.7:8080", timeout=WAIT_S)
     assert_raises(LockTimeout, theirs.campaign, "late", timeout=0.2, match=r"10\.0\.0\.7:8080")
@@ -87,7 +85,7 @@ def test_a_leader_proclaims_another_value(session: Session, election: Election) 
 
 @pytest.mark.parametrize("written", ["theirs", "mine"])
 @pytest.mark.parametrize("leased", [True, False])
-def test_proclaiming_over_a_value_of_another_client(
+def test_proclaiming_over_a_foreign_value(
     client: Client, etcdctl: Callable[..., str], written: str, leased: bool, name: str
 ) -> None:
     """A value that was written by hand is proclaimed over, and the key gets its lease back.
@@ -114,8 +112,8 @@ def test_a_deposed_leader_cannot_proclaim(client: Client, election: Election, th
     assert_raises(LockLost, deposed.resign)
 
 
-def test_a_deposed_leader_leaves_alone_what_has_come_instead(
-    client: Client, session: Session, election: Election, monkeypatch: pytest.MonkeyPatch
+def test_a_deposed_leader_overwrites_nothing(
+    client: Client, session: Session, election: Election, monkeypatch: Patch
 ) -> None:
     """Its key was deleted and made anew by hand, and it has not heard of that: what stands there stays as it is."""
     deposed = election.campaign("old", timeout=WAIT_S)
@@ -151,9 +149,7 @@ def test_etcdctl_observes_our_leaders(election: Election, elect: Elect) -> None:
         assert lines(listening) == (leadership.key, "two")
 
 
-def test_an_observer_sees_leaders_and_proclamations(
-    session: Session, election: Election, theirs: Election, elect: Elect
-) -> None:
+def test_an_observer_sees_all_leaders(session: Session, election: Election, theirs: Election, elect: Elect) -> None:
     """From the present leader on, each leader and value comes once, etcdctl's included; a vacancy is passed over."""
     first = election.campaign("one", timeout=WAIT_S)
     with theirs.observe() as observation:

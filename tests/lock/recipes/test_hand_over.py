@@ -13,7 +13,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, in_thread, keys, queue_up, seconds
+from tests.support.lock import AT_ONCE_S, WAIT_S, Patch, assert_raises, in_thread, keys, queue_up, seconds
 from tests.support.waiting import wait_until
 
 
@@ -55,7 +55,7 @@ def _take_turn(mutex: Mutex) -> None:
 def test_the_next_one_of_this_process_holds_before_etcd_knows(
     client: Client, far_session: Session, stranger: Session, proxy: Proxy, name: str
 ) -> None:
-    """While the first key cannot be deleted, the second thread holds; a stranger waits until both keys are gone."""
+    """While the first key cannot be deleted, the second thread holds; others wait until both keys are gone."""
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
     wait_until(lambda: hold._queue.length() == 3)
@@ -74,9 +74,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
 
 
 @pytest.mark.parametrize("fences", [True, False])
-def test_a_key_that_fences_is_deleted_before_the_next_one_holds(
-    session: Session, name: str, monkeypatch: pytest.MonkeyPatch, fences: bool
-) -> None:
+def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch: Patch, fences: bool) -> None:
     """After `is_owner`, a transaction of this hold that arrives late must fail: no hold begins before that."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
@@ -102,9 +100,7 @@ def test_a_hand_over_asks_etcd_for_nothing(row: Row) -> None:
     assert row.calls["Range"] <= 1  # an audit, if that took longer than expected
 
 
-def test_holds_of_one_process_in_a_row_leave_together(
-    client: Client, row: Row, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_holds_of_one_process_in_a_row_leave_together(client: Client, row: Row, name: str, monkeypatch: Patch) -> None:
     """The keys of holds after each other, with no other process between, are deleted in one transaction."""
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
     row.pass_on()
@@ -112,8 +108,8 @@ def test_holds_of_one_process_in_a_row_leave_together(
     assert keys(client, name) == []
 
 
-def test_a_stranger_who_is_next_waits_for_no_company(
-    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+def test_a_key_in_the_way_of_another_process_goes_at_once(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: Patch
 ) -> None:
     """A key that stands in another process's way is deleted at once, and those that waited for company go with it."""
     monkeypatch.setattr(janitor, "_COMPANY_S", 60 * WAIT_S)
@@ -139,9 +135,7 @@ def test_a_release_waits_only_a_moment_for_company(client: Client, session: Sess
         assert keys(client, name) == [next_hold.key]
 
 
-def test_whose_key_was_deleted_learns_it_in_a_group_as_well(
-    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: str, monkeypatch: Patch) -> None:
     """Of two holds that leave together, the one whose key was gone gets LockLost, and the other does not."""
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
@@ -154,10 +148,8 @@ def test_whose_key_was_deleted_learns_it_in_a_group_as_well(
     assert_raises(LockLost, releasing.result, WAIT_S, match="gone before")
 
 
-def test_many_who_are_cancelled_leave_in_few_transactions(
-    client: Client, stranger: Session, proxy: Proxy, name: str
-) -> None:
-    """A hundred waits that end together while etcd is slow: every key goes, and no key costs a call of its own."""
+def test_many_cancelled_waits_cost_few_transactions(client: Client, stranger: Session, proxy: Proxy, name: str) -> None:
+    """A hundred waits that end together while etcd is slow: every key goes, and no key costs its own call."""
     calls: Counter[str] = Counter()
     with (
         connect(proxy.endpoint, observer=lambda call, *_: calls.update([call])) as counted,

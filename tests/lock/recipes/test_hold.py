@@ -48,7 +48,7 @@ def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold
 
 
 def test_a_release_whose_first_answer_was_lost_is_no_loss(etcd: Etcd, proxy: Proxy, name: str) -> None:
-    """The first endpoint deletes the key and its answer is lost; that the second one finds none is no alarm."""
+    """The first endpoint deletes the key and its answer is lost; that the second one finds none raises no alarm."""
     with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both, Session(both, ttl=600) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         proxy.stall(ANSWERS)
@@ -75,9 +75,7 @@ def test_a_listener_may_release(client: Client, hold: Hold) -> None:
 # max_hold
 
 
-def test_a_hold_that_lasts_too_long_gives_itself_up(
-    client: Client, session: Session, stranger: Session, name: str
-) -> None:
+def test_a_long_hold_gives_itself_up(client: Client, session: Session, stranger: Session, name: str) -> None:
     """`lost` is set, listeners are told, the key is deleted, the next one holds; the session lives on."""
     hold, told = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S), threading.Event()
     hold.on_lost(told.set)
@@ -168,9 +166,7 @@ def test_only_the_owner_writes(hold: Hold, stranger: Session, database: etcd3.Et
     database.delete("ownership/data")
 
 
-def test_the_proof_fails_when_the_key_was_deleted_by_hand(
-    hold: Hold, database: etcd3.Etcd3Client, etcdctl: Callable[..., str]
-) -> None:
+def test_the_proof_fails_without_the_key(hold: Hold, database: etcd3.Etcd3Client, etcdctl: Callable[..., str]) -> None:
     """`etcdctl del` of the holder's key ends the proof at once, and tells the holder (pitfall 8)."""
     etcdctl("del", hold.key)
     assert not put_as(database, hold.is_owner(), "late")

@@ -88,7 +88,7 @@ def test_losing_one_is_losing_all(client: Client, lock: MultiLock, name: str) ->
     assert keys(client, name) == []
 
 
-def test_a_lock_lost_while_waiting_for_the_next_is_noticed(
+def test_a_loss_on_the_way_is_noticed(
     client: Client, session: Session, lock: MultiLock, stranger: Session, name: str
 ) -> None:
     """A thread that loses the first name while it waits for the second gets LockLost, never a body half locked."""
@@ -102,9 +102,7 @@ def test_a_lock_lost_while_waiting_for_the_next_is_noticed(
     await_keys(client, name, 0)
 
 
-def test_cancel_wakes_the_waiters_of_any_of_the_names(
-    client: Client, lock: MultiLock, stranger: Session, name: str
-) -> None:
+def test_cancel_wakes_all_waiters(client: Client, lock: MultiLock, stranger: Session, name: str) -> None:
     """Its waiters get LockCancelled wherever they are on their way, keep nothing, and go for no further name."""
     with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
         waiting = [in_thread(lock.acquire, timeout=WAIT_S) for _ in range(2)]  # one waits for b, the other for a

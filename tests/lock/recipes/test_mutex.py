@@ -36,6 +36,7 @@ from lock.queue.wait_queue import WaitQueue
 from lock.runtime.execution import run_blocking
 from tests.support.lock import (
     WAIT_S,
+    Patch,
     assert_goes_on,
     assert_raises,
     await_keys,
@@ -54,9 +55,7 @@ def test_it_is_not_reentrant(mutex: Mutex) -> None:
         mutex.acquire(timeout=0.2)
 
 
-def test_a_timeout_is_kept_and_names_the_holder(
-    client: Client, stranger: Session, mutex: Mutex, theirs: Mutex, name: str
-) -> None:
+def test_a_timeout_names_the_holder(client: Client, stranger: Session, mutex: Mutex, theirs: Mutex, name: str) -> None:
     """It ends between 0.5 and 0.6 s, says who holds the lock by which key and with what TTL left, and leaves no key."""
     waits: list[float] = []
     with theirs.acquire(timeout=WAIT_S) as hold:
@@ -119,7 +118,7 @@ def test_a_try_does_not_overtake_waiters(client: Client, mutex: Mutex, theirs: M
     mine.release()
 
 
-def test_contenders_are_told_within_one_deadline(
+def test_contenders_within_one_deadline(
     client: Client, far: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:
     """Over a slow network the TTLs of the first ones are told, and the call does not wait for those of a long queue."""
@@ -137,7 +136,7 @@ def test_contenders_are_told_within_one_deadline(
 
 
 def test_contenders_are_listed_holder_first(
-    client: Client, session: Session, stranger: Session, mutex: Mutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch
+    client: Client, session: Session, stranger: Session, mutex: Mutex, theirs: Mutex, monkeypatch: Patch
 ) -> None:
     """In order, with readable owners, the TTLs of their leases, and since when.
 
@@ -243,9 +242,7 @@ def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, mutex: Mu
     await_keys(client, mutex.name, 0)
 
 
-def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
-    client: Client, session: Session, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
     """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
     ask = session.client.ask
 
@@ -260,7 +257,7 @@ def test_an_attempt_that_was_cancelled_meanwhile_is_no_hold(
 
 @pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "remove")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
-    client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, place: type, step: str
+    client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
     step_of, calls = getattr(place, step), itertools.count(1)
@@ -287,8 +284,8 @@ def test_an_interrupt_while_waiting_leaves_no_key(client: Client, mutex: Mutex, 
         hold.ensure()
 
 
-def test_an_interrupt_while_releasing_leaves_no_key(
-    client: Client, session: Session, mutex: Mutex, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_release_leaves_no_key(
+    client: Client, session: Session, mutex: Mutex, monkeypatch: Patch
 ) -> None:
     """KeyboardInterrupt in the middle of a release reaches the caller, and the janitor deletes the key (pitfall 18)."""
     hold = mutex.acquire(timeout=WAIT_S)

@@ -44,9 +44,7 @@ def theirs(stranger: Session, name: str) -> ReadWriteLock:
     return ReadWriteLock(stranger, name)
 
 
-def test_readers_behind_a_waiting_writer_wait_for_it(
-    client: Client, lock: ReadWriteLock, theirs: ReadWriteLock
-) -> None:
+def test_readers_wait_for_a_waiting_writer(client: Client, lock: ReadWriteLock, theirs: ReadWriteLock) -> None:
     """Fair by arrival, so that no writer starves behind a stream of readers (kazoo issue 649)."""
     first, second = lock.read.acquire(timeout=WAIT_S), theirs.read.acquire(timeout=WAIT_S)
     writer = in_thread(lock.write.acquire, timeout=WAIT_S)
@@ -63,9 +61,7 @@ def test_readers_behind_a_waiting_writer_wait_for_it(
     late.result(WAIT_S).release()
 
 
-def test_a_downgrade_keeps_the_place_and_lets_readers_in(
-    client: Client, lock: ReadWriteLock, theirs: ReadWriteLock
-) -> None:
+def test_a_downgrade_lets_readers_in(client: Client, lock: ReadWriteLock, theirs: ReadWriteLock) -> None:
     """The reader that was a writer has the same key and token; a writer behind goes on waiting, a reader comes in."""
     writer = lock.write.acquire(timeout=WAIT_S)
     reading = [in_thread(each.read.acquire, timeout=WAIT_S) for each in (lock, theirs)]
@@ -83,9 +79,7 @@ def test_a_downgrade_keeps_the_place_and_lets_readers_in(
     assert keys(client, writer.name) == []
 
 
-def test_a_downgrade_without_an_answer_gives_the_hold_up(
-    client: Client, far_session: Session, proxy: Proxy, name: str
-) -> None:
+def test_an_unanswered_downgrade_gives_up(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """Readers may be in by then, so nothing may go on as if it wrote; the key is deleted."""
     hold = ReadWriteLock(far_session, name).write.acquire(timeout=WAIT_S)
     proxy.stall(ANSWERS)
@@ -105,7 +99,7 @@ def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
 
 
 @pytest.mark.parametrize(("folder", "together"), [("read", True), ("write", False)])
-def test_gos_rwmutex_stands_in_the_same_queue(
+def test_gos_rwmutex_shares_the_queue(
     client: Client, session: Session, lock: ReadWriteLock, folder: str, together: bool
 ) -> None:
     """Its readers' keys are readers, its writers' are not; ours stand where its readers look for writers."""
@@ -134,9 +128,7 @@ def test_keys_of_readers_are_not_taken_for_strays(etcd: Etcd, name: str) -> None
             assert session.queues.strays() == set()
 
 
-def test_another_limit_is_an_error_and_overruns_nothing(
-    client: Client, session: Session, stranger: Session, name: str
-) -> None:
+def test_another_limit_is_an_error(client: Client, session: Session, stranger: Session, name: str) -> None:
     """A second caller with another limit is told both limits; the first ones are undisturbed."""
     three, five = Semaphore(session, name, 3), Semaphore(stranger, name, 5)
     hold = three.acquire(timeout=WAIT_S)

@@ -23,7 +23,7 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, assert_raises, in_thread, keys, lock_threads
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads
 from tests.support.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -54,9 +54,9 @@ def test_an_interrupt_at_any_call_leaves_no_key(
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
 def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
-    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: pytest.MonkeyPatch
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
-    """Also where the wait is Python's own and the turn comes: it is no other error, and the next one gets the lock."""
+    """Also where the wait is Python's own and the turn comes: no other error, and the next one gets the lock."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
     for number in itertools.count(1):
         mutex = make(session, f"{name}/{number}")
@@ -71,7 +71,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
 
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
 def test_an_interrupt_at_any_call_of_a_release_keeps_no_thread_waiting(
-    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: pytest.MonkeyPatch
+    session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex], monkeypatch: Patch
 ) -> None:
     """However far it has come, the thread of this process that waits behind holds, and needs no audit for that."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)

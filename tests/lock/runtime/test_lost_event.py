@@ -11,7 +11,7 @@ import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, SessionLost, connect
-from tests.support.lock import WAIT_S, assert_raises, in_thread, in_turn, queue_up
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, queue_up
 from tests.support.waiting import wait_until
 
 
@@ -48,9 +48,7 @@ def test_a_slow_callback_delays_no_holder(client: Client, mutex: Mutex, theirs: 
     ours.result(WAIT_S).release()
 
 
-def test_a_watch_that_takes_its_time_to_close_delays_no_loss(
-    client: Client, name: str, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.Event, monkeypatch: Patch) -> None:
     """It may be logging in: the holds of all names know before it is closed."""
     with Session(client, ttl=60) as session:
         holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]

@@ -28,6 +28,7 @@ from lock.session.janitor import Janitor, _PendingDeletion
 from tests.support.lock import (
     AT_ONCE_S,
     WAIT_S,
+    Patch,
     assert_raises,
     in_thread,
     in_turn,
@@ -47,7 +48,7 @@ def is_gone(client: Client, name: str) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: Patch) -> None:
     """A janitor that looks for keys in doubt more often."""
     monkeypatch.setattr(janitor, "_LOOK_S", 0.2)
 
@@ -55,7 +56,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "attempt", [lambda mutex: mutex.acquire(timeout=0.5), Mutex.try_acquire], ids=["acquire", "try_acquire"]
 )
-def test_a_key_whose_acknowledgement_was_lost_is_deleted(
+def test_a_key_without_acknowledgement_is_deleted(
     client: Client, far_session: Session, proxy: Proxy, name: str, attempt: Callable[[Mutex], object]
 ) -> None:
     """The key was written, the answer never came, and then etcd was away: it goes later, and the lease lives on."""
@@ -70,9 +71,7 @@ def test_a_key_whose_acknowledgement_was_lost_is_deleted(
     assert not far_session.lost.is_set()
 
 
-def test_a_write_that_arrives_after_it_was_given_up_is_deleted(
-    client: Client, far_session: Session, proxy: Proxy, name: str
-) -> None:
+def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """The network delivers the request when its call is over: the key is deleted when it appears."""
     proxy.stall(REQUESTS)
     assert_raises(EtcdUnavailable, Mutex(far_session, name).acquire, timeout=0.3)
@@ -91,9 +90,7 @@ def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> b
     return bool(keys(client, name))
 
 
-def test_a_write_that_arrives_however_late_is_soon_deleted(
-    client: Client, session: Session, name: str, quick: None
-) -> None:
+def test_a_very_late_write_is_soon_deleted(client: Client, session: Session, name: str, quick: None) -> None:
     """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
     key = session.new_ticket(f"{name}/").key
     session.delete_later(key)
@@ -102,8 +99,8 @@ def test_a_write_that_arrives_however_late_is_soon_deleted(
         wait_until(is_gone(client, name), timeout=0.2 + AT_ONCE_S)
 
 
-def test_keys_in_doubt_are_looked_for_together(
-    session: Session, client: Client, name: str, monkeypatch: pytest.MonkeyPatch, quick: None
+def test_keys_in_doubt_go_together(
+    session: Session, client: Client, name: str, monkeypatch: Patch, quick: None
 ) -> None:
     """Whenever they came, a look costs etcd one transaction."""
     groups: list[int] = []
@@ -136,12 +133,10 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
         assert stopped._pending == left
 
 
-def test_a_key_that_comes_back_with_a_backup_is_deleted(
-    client: Client, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str, monkeypatch: Patch) -> None:
     """The session lives and renews its lease, so etcd keeps such a key: where it locks, and where it did before.
 
-    What it holds, what another session left on its lease, and a stranger's key with the lease stay.
+    What it holds, what another session left on its lease, and another client's key with the lease stay.
     """
     monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
     before = Session(client, ttl=60)
@@ -167,7 +162,7 @@ def test_a_key_that_comes_back_with_a_backup_is_deleted(
     assert_raises(SessionLost, left.release)
 
 
-def test_a_release_rides_out_a_short_outage(
+def test_a_release_survives_a_short_outage(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A connection that was just reset: when release() returns without a complaint, the key is gone."""
@@ -182,7 +177,7 @@ def test_a_release_rides_out_a_short_outage(
     assert "left to the janitor" not in caplog.text
 
 
-def test_a_deletion_that_was_done_without_an_answer_was_no_loss(
+def test_an_unanswered_deletion_is_not_a_loss(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The next attempt finds nothing to delete, and release() does not take that for a deletion by hand."""
@@ -199,7 +194,7 @@ def test_a_deletion_that_was_done_without_an_answer_was_no_loss(
 
 @pytest.mark.parametrize("stalled", [REQUESTS, ANSWERS])
 def test_an_attempt_rides_out_a_reset_connection(
-    client: Client, far_session: Session, proxy: Proxy, name: str, monkeypatch: pytest.MonkeyPatch, stalled: str
+    client: Client, far_session: Session, proxy: Proxy, name: str, monkeypatch: Patch, stalled: str
 ) -> None:
     """try_acquire() tries once more; a key that it has written without an answer is its own."""
     ask, attempts = far_session.client.ask, list[float]()
@@ -235,7 +230,7 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     wait_until(is_gone(client, name))
 
 
-def test_a_timed_out_wait_without_etcd_is_made_up_for(
+def test_a_wait_that_ends_in_an_outage(
     client: Client, stranger: Session, far_session: Session, proxy: Proxy, name: str
 ) -> None:
     """A wait that ends while etcd is away leaves its key to the janitor."""
@@ -248,9 +243,7 @@ def test_a_timed_out_wait_without_etcd_is_made_up_for(
     wait_until(lambda: keys(client, name) == [hold.key])
 
 
-def test_a_deletion_that_fails_in_an_unexpected_way_is_repeated(
-    client: Client, session: Session, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_failure_is_repeated(client: Client, session: Session, name: str, monkeypatch: Patch) -> None:
     """The janitor outlives unexpected errors; release() leaves the key to it."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     with monkeypatch.context() as patched:
@@ -277,9 +270,7 @@ def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session,
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_hold_whose_write_is_in_doubt_is_looked_after(
-    client: Client, session: Session, name: str, quick: None
-) -> None:
+def test_a_hold_in_doubt_is_looked_after(client: Client, session: Session, name: str, quick: None) -> None:
     """However it ends, writes of its key that arrive after it was deleted leave no key, and not only the first."""
     ends: list[Callable[[Hold], None]] = [Hold.__del__, Hold.release, lambda hold: hold._expire()]
     holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
@@ -293,8 +284,8 @@ def test_a_hold_whose_write_is_in_doubt_is_looked_after(
     wait_until(is_gone(client, name))
 
 
-def test_an_attempt_whose_write_is_in_doubt_is_looked_after(
-    client: Client, session: Session, stranger: Session, name: str, monkeypatch: pytest.MonkeyPatch
+def test_an_attempt_in_doubt_is_looked_after(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: Patch
 ) -> None:
     """It found the lock taken when it was repeated; the write that was not answered may still arrive."""
     attempted: list[str] = []
@@ -359,7 +350,7 @@ def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) 
     return deletions
 
 
-def test_an_outage_costs_a_group_one_deadline(
+def test_an_outage_costs_one_deadline(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where etcd does not answer, the keys of a group are not tried one by one, and all who wait are told in time."""
@@ -374,7 +365,7 @@ def test_an_outage_costs_a_group_one_deadline(
     wait_until(is_gone(client, name))
 
 
-def test_a_group_is_no_larger_than_etcd_takes(
+def test_a_group_fits_into_a_request(
     counted: Client, calls: Counter[str], client: Client, session: Session, name: str
 ) -> None:
     """Three hundred keys with a name as long as names can be go in a few transactions, none of which is refused."""
@@ -388,7 +379,7 @@ def test_a_group_is_no_larger_than_etcd_takes(
     assert calls["Txn"] <= 6
 
 
-def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch: Patch) -> None:
     """A caller that waits for one is told as soon as the session is closed, and so is one that comes too late."""
     monkeypatch.setattr(janitor, "_COMPANY_S", 60.0)
     session = Session(client)
@@ -431,9 +422,7 @@ def test_only_the_key_that_was_meant_is_deleted(client: Client, session: Session
 
 
 @pytest.mark.slow
-def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
-    etcd: Etcd, client: Client, proxy: Proxy, name: str
-) -> None:
+def test_a_frozen_endpoint_leaves_no_key(etcd: Etcd, client: Client, proxy: Proxy, name: str) -> None:
     """The first endpoint freezes with the request, the second one does it, the lock is used and released; and then the
     first one thaws: its write comes second, and the key that it makes is not a hold's.
     """
@@ -446,7 +435,7 @@ def test_a_request_that_a_failed_endpoint_delivers_late_leaves_no_key(
         assert not session.lost.is_set()
 
 
-def test_interrupts_at_any_moment_leave_no_key_and_nothing_hangs(
+def test_interrupts_leave_no_key(
     client: Client, session: Session, name: str, interrupt: Callable[[], threading.Event]
 ) -> None:
     """Ctrl-C two hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""

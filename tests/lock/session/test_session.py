@@ -36,6 +36,7 @@ from lock.session import lease as kept_lease
 from tests.support.lock import (
     AT_ONCE_S,
     WAIT_S,
+    Patch,
     Script,
     assert_goes_on,
     assert_raises,
@@ -109,16 +110,14 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
 
 
 @pytest.fixture
-def busy(counted: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def busy(counted: Client, monkeypatch: Patch) -> Iterator[Session]:
     """A session whose thread wakes much more often than its lease is to be renewed."""
     monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
     with Session(counted, ttl=600) as session:
         yield session
 
 
-def test_it_is_renewed_when_it_is_due_and_not_whenever_its_thread_wakes(
-    busy: Session, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_renewed_only_when_due(busy: Session, calls: Counter[str], monkeypatch: Patch) -> None:
     """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
     runs, wait = list[float](), busy.lease._wake.wait
 
@@ -151,7 +150,7 @@ def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(busy: Session
     wait_until(lambda: calls["LeaseKeepAlive"])
 
 
-def test_a_renewal_that_is_not_answered_is_soon_repeated(
+def test_an_unanswered_renewal_is_repeated(
     proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After the client's timeout, however long the lease; it does not wait for the next third of its TTL."""
@@ -165,7 +164,7 @@ def test_a_renewal_that_is_not_answered_is_soon_repeated(
     wait_until(lambda: lease._deadline > before)
 
 
-def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch) -> None:
     """However long it would have slept."""
     monkeypatch.setattr(kept_lease, "_SLEEP_S", 60.0)
     with Session(client, ttl=600):
@@ -223,9 +222,7 @@ FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
 }
 
 
-def test_it_is_lost_no_later_than_the_deadline_when_etcd_is_unavailable(
-    etcd: Etcd, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over.
 
     A release says so too, and deletes no key: what was written under the hold may have been written unlocked.
@@ -289,7 +286,7 @@ def test_a_lost_lease_is_given_back(
         wait_until(lambda: "lock-lease" not in lock_threads())
 
 
-def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, monkeypatch: Patch) -> None:
     """A lease whose local deadline passed while the answer was out is lost, whatever the answer says."""
     lease = session.lease
 
@@ -304,8 +301,8 @@ def test_a_renewal_that_is_answered_too_late_does_not_count(session: Session, mo
 
 
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
-def test_a_turn_that_comes_after_the_deadline_is_not_a_hold(
-    client: Client, lasting: Session, name: str, monkeypatch: pytest.MonkeyPatch, attempt: Callable[[Mutex], object]
+def test_a_turn_after_the_deadline_is_not_a_hold(
+    client: Client, lasting: Session, name: str, monkeypatch: Patch, attempt: Callable[[Mutex], object]
 ) -> None:
     """The last look before a hold is handed out is at the lease: no body runs under one that is known to be over."""
     ask = lasting.client.ask
@@ -322,9 +319,7 @@ def test_a_turn_that_comes_after_the_deadline_is_not_a_hold(
     await_keys(client, name, 0)
 
 
-def test_an_unexpected_error_ends_neither_lease_nor_audits(
-    counted: Client, calls: Counter[str], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_errors_end_nothing(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:
     """A machine that is out of threads for a moment costs a renewal or an audit, and the next one follows soon."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
     with Session(counted, ttl=60) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
@@ -400,7 +395,7 @@ def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str]
 
 @pytest.mark.parametrize(("begin", "error"), [("lost", SessionLost), ("cancelled", LockCancelled)])
 def test_a_wait_that_begins_while_the_session_ends(
-    client: Client, theirs: Mutex, monkeypatch: pytest.MonkeyPatch, begin: str, error: type[LockError]
+    client: Client, theirs: Mutex, monkeypatch: Patch, begin: str, error: type[LockError]
 ) -> None:
     """Its queue came too late to be told with the others: it is told all the same, and nothing follows it."""
     with Session(client, ttl=60) as session, theirs.acquire(timeout=WAIT_S) as hold:
@@ -516,9 +511,7 @@ def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Clie
         assert keys(client, name) == []
 
 
-def test_a_waiter_that_slept_past_its_lease_does_not_get_the_lock(
-    etcd: Etcd, client: Client, theirs: Mutex, name: str
-) -> None:
+def test_a_frozen_waiter_gets_no_hold(etcd: Etcd, client: Client, theirs: Mutex, name: str) -> None:
     """Frozen while it waits, and thawed when its turn has come and gone: it gets SessionLost, never a hold."""
     code = (
         "say('waiting')\n"

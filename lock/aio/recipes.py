@@ -1,7 +1,7 @@
-"""The recipes of `lock` for tasks, on the same sessions and queues.
+"""The recipes of `lock` for tasks, on the same sessions and queues, with the same errors.
 
-Error handling: errors are those of `lock`. A task may be cancelled at any moment: its key is deleted and a hold that
-came too late is given back, in the background where etcd does not answer at once.
+A task may be cancelled at any moment: its key is deleted and a hold that came too late is given back, in the background
+where etcd does not answer at once.
 """
 
 from __future__ import annotations

@@ -22,11 +22,7 @@ _MODULES = ("kv_pb2", "auth_pb2", "rpc_pb2")  # in the order of their imports
 
 
 def install() -> None:
-    """Register the bridged modules; does nothing where they are registered already.
-
-    Raises:
-        ImportError: etcd3 is not installed, or it is a release whose generated modules look different.
-    """
+    """Register the bridged modules, once; ImportError without etcd3, or where its generated modules look different."""
     pool = descriptor_pool.DescriptorPool()
     for name in _MODULES:
         qualified = f"{_PACKAGE}.{name}"

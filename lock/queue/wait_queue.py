@@ -80,12 +80,10 @@ class WaitQueue:
             self._tell([ticket], [])
 
     def hand_over(self, key: str, create_revision: int) -> bool:
-        """A hold of this process is over: those of ours that may hold now are called before the key is deleted.
+        """A hold of this process is over: tickets of ours that may hold now are called before the key is deleted.
 
         That is safe: while the key is there no other process has its turn; then those that were called have theirs.
-
-        Returns:
-            Whether those that may hold now are ours, so that no other process waits for the deletion.
+        Whether all that may hold now are ours, so no other process waits for the deletion.
         """
         # An interrupt halfway would lose a call: the next ones would wait for an audit.
         return run_uninterrupted(partial(self._hand_over, key, create_revision))

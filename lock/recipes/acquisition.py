@@ -41,13 +41,7 @@ _SLEEP_S = 30.0  # at most: the clock of waits may stand still while the machine
 
 @dataclass(frozen=True)
 class Terms:
-    """How a recipe queues.
-
-    Attributes:
-        rule: says when it is a key's turn.
-        declared: what the key tells other contenders, which go by their own rules.
-        folder: under the prefix, where the key stands; ends with a slash unless it is empty.
-    """
+    """How a recipe queues: its rule, what its keys declare to others, and their folder under the prefix."""
 
     rule: Admission = EXCLUSIVE
     declared: Declaration = UNDECLARED
@@ -62,17 +56,8 @@ HoldT_co = TypeVar("HoldT_co", bound=HeldKey, covariant=True)
 class Acquisition(Generic[HoldT_co]):
     """One key on its way from nothing to a hold, by a thread or task at a time.
 
-    The caller of `begin` either gets a `hold` from it or calls `withdraw`, so that no key is left behind.
-    Deadlines are times of `lock.runtime.clock`, `math.inf` for none.
-
-    Args:
-        session: the process's session.
-        name: of the lock, for messages.
-        prefix: of its queue.
-        make: makes the hold: `Hold`, or what a recipe makes of it.
-        terms: how it queues.
-        value: of the key; if None, session, thread and time.
-        execution: how its steps wait.
+    Its user either gets a hold from it or calls `withdraw`, so no key is left behind. `make` makes the hold, `value` is
+    the key's (if None: session, thread and time). Deadlines are times of `lock.runtime.clock`, `math.inf` for none.
     """
 
     def __init__(

@@ -3,8 +3,7 @@
 The layout is that of Go's client: candidates queue under ``NAME/`` with a key each, whose value is what they proclaim.
 So ``etcdctl elect NAME VALUE`` campaigns against this, and ``etcdctl elect --listen NAME`` sees the leaders here.
 
-Error handling: as `lock.recipes.mutex`. An `Observation` outlives broken connections, and ends only by `close`,
-its own or the client's (`EtcdUnavailable`).
+An `Observation` outlives broken connections, and ends only by `close`, its own or the client's (`EtcdUnavailable`).
 """
 
 from __future__ import annotations
@@ -95,20 +94,12 @@ class Election:
         return await acquisition.run(until, cancel)
 
     def leader(self) -> Leader | None:
-        """The leader of this moment, or None; asks etcd.
-
-        Raises:
-            EtcdUnavailable: etcd did not answer in time.
-        """
+        """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""
         candidates = self.session.client.get_prefix(self._prefix).keys
         return _leader(candidates[0]) if candidates else None
 
     def observe(self) -> Observation:
-        """Follow the leaders; see `Observation`.
-
-        Raises:
-            EtcdUnavailable: etcd does not answer now. (Later the observation waits until it does.)
-        """
+        """Follow the leaders; raises `EtcdUnavailable` where etcd does not answer now. (Later it waits for etcd.)"""
         return Observation(self.session.client, self._prefix)
 
 

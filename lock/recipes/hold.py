@@ -95,8 +95,7 @@ class HeldKey(Releasable):
         return min(self._session.remaining(), max(self._expires - now(), 0.0))
 
     def ensure(self) -> None:
-        """Return if the lock is ours by all that is known here; that can change at once: hand the token to the
-        resource.
+        """Return if the lock is ours by all that is known here; that can change at once, so use the token.
 
         Raises:
             LockLost: it is not.
@@ -113,8 +112,8 @@ class HeldKey(Releasable):
     def is_owner(self) -> Created:
         """The condition that this hold still owns the lock, for an etcd transaction that writes what it protects.
 
-        That is the strongest fence there is: etcd itself checks it in the same step as the write. So that a transaction
-        that arrives late fails, the next hold begins after its key is deleted, even in this process.
+        etcd checks it in the same step as the write. The next hold begins after the key of this one is deleted, even in
+        this process: a late transaction fails.
         """
         self._session.client.check_process()
         self._is_fence = True
@@ -137,8 +136,7 @@ class HeldKey(Releasable):
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
 
-        Where etcd does not answer, the session's janitor goes on trying. If the next one is of this process, it holds
-        at once, and the deletion may take some milliseconds longer: see `Janitor.delete`.
+        Where etcd does not answer, the session's janitor goes on trying. A next one of this process holds at once.
 
         Raises:
             NotHeld: it was released before.

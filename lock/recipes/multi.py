@@ -152,12 +152,7 @@ class MultiHold(Releasable):
             hold.drop()
 
     def release(self) -> None:
-        """Free all locks, the last first, even where some are lost.
-
-        Raises:
-            NotHeld: they were released before.
-            LockLost: one of them was lost before.
-        """
+        """Free all locks, the last first, even where some are lost; raises as `Hold.release`."""
         run_blocking(self.releasing, BLOCKING)
 
     async def releasing(self, execution: Execution) -> None:

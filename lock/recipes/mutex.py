@@ -1,7 +1,6 @@
 """A fair, fenced mutex: one holder per name over all processes, first come first served.
 
-Error handling: `acquire` either returns a hold or raises, so the body of ``with`` never runs unlocked. A wait that ends
-early leaves no key behind (see `lock.recipes.acquisition`).
+`acquire` either returns a hold or raises, so the body of ``with`` never runs unlocked.
 
 A lock alone cannot keep a paused holder from writing after its lease has ended. The resource can: let it refuse a token
 lower than the highest it has seen, in reads and in writes (M. Kleppmann, "How to do distributed locking", 2016).

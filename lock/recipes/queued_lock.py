@@ -75,19 +75,11 @@ class QueuedLock(Lockable, Generic[HoldT]):
             acquisition.cancel()
 
     def locked(self) -> bool:
-        """Whether it is held at this moment, by any client; asks etcd. For showing: it may be over when you read it.
-
-        Raises:
-            EtcdUnavailable: etcd did not answer in time.
-        """
+        """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
         return self.session.client.has_keys(self._prefix)
 
     def contenders(self) -> list[Contender]:
-        """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd.
-
-        Raises:
-            EtcdUnavailable: etcd did not answer in time.
-        """
+        """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""
         return contenders_of(self.session.client, self._prefix, self._terms.rule)
 
     # For the recipes

@@ -5,8 +5,6 @@ wait for it, and no writer starves. Any key that is not a reader's is exclusive:
 Go's ``concurrency.Mutex`` (a reader that looks only for writers does not see them: etcd issue 6408).
 
 Readers stand under ``NAME/read/``, writers under ``NAME/write/``, where Go's ``recipes.RWMutex`` looks for them.
-
-Error handling: as `lock.recipes.mutex`.
 """
 
 from __future__ import annotations

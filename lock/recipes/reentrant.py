@@ -1,9 +1,7 @@
 """A mutex that a thread may acquire again while it holds it.
 
-Entering again costs nothing in etcd, and the token stays the same: what the outer scope has written, the inner one may
-go on writing, and the other way round. (A new token for each entry would fence off the outer scope, as in Redisson.)
-
-Error handling: as `Mutex`. A thread whose hold is lost gets `LockLost` where it enters again.
+Entering again costs nothing in etcd, and the token stays the same. (A new token for each entry would fence off the
+outer scope, as in Redisson.) A thread whose hold is lost gets `LockLost` where it enters again.
 """
 
 from __future__ import annotations
@@ -30,11 +28,7 @@ class ReentrantHold(Hold):
     _owner: object = None
 
     def enter(self) -> None:
-        """Count another entry of the thread that holds.
-
-        Raises:
-            LockLost: the hold is lost, so its thread has to leave before it can acquire anew.
-        """
+        """Count another entry of the thread that holds; `LockLost` if it has to leave first."""
         self.ensure()
         self.entries += 1
 
@@ -43,11 +37,7 @@ class ReentrantHold(Hold):
         self._owner = owner
 
     async def releasing(self, execution: Execution) -> None:
-        """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`.
-
-        Raises:
-            NotHeld: another thread holds it, or it was released before.
-        """
+        """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`."""
         self._session.client.check_process()
         owner = execution.owner
         if owner is not self._owner:

@@ -58,12 +58,7 @@ class Turn(Releasable):
         self._hold.on_lost(callback)
 
     def release(self) -> None:
-        """End the turn.
-
-        Raises:
-            NotHeld: it was ended before.
-            LockLost: the hold was found lost when it was given back.
-        """
+        """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
         self._client.check_process()
         run_uninterrupted(lambda: self._end(self))
 

@@ -38,11 +38,7 @@ class Execution(Protocol):
         """The response to a gRPC request with one response."""
 
     def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
-        """In it a write may be sent; where there are very many, wait for it, for `timeout` seconds at most.
-
-        Raises:
-            EtcdUnavailable: there was none in that time.
-        """
+        """In it a write may be sent; where there are very many, wait for it; EtcdUnavailable after `timeout` s."""
 
     async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What these steps return; no KeyboardInterrupt stops them halfway."""

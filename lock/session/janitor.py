@@ -10,7 +10,7 @@ wait that was given up while etcd did not answer, of a write whose answer was lo
 An etcd that was restored from a snapshot has keys again that were deleted since. So the janitor asks now and then which
 keys the lease has, and deletes those that belong to no ticket.
 
-Error handling: what etcd did not confirm is tried again and again. Where it refuses a group, each key is tried by itself.
+Error handling: what etcd did not confirm is tried again. Where it refuses a group, each key is tried by itself.
 """
 
 from __future__ import annotations

@@ -60,11 +60,7 @@ class Session:
     """
 
     def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
-        check_number(
-            ttl,
-            lambda s: isinstance(s, int) and 1 <= s <= _LONGEST_TTL_S,
-            "ttl is a whole number of seconds, 1 or more",
-        )
+        check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()

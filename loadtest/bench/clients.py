@@ -134,7 +134,7 @@ class ClientPool:
         """All clicks at once, each on its own connection, which is open before; raises Unanswered."""
         connections = self._connections[: len(clicks)]
         requests = [click.encode(urlsplit(c.url).netloc) for click, c in zip(clicks, connections, strict=True)]
-        with _without_garbage_collection():
+        with without_garbage_collection():
             for click, connection, request in zip(clicks, connections, requests, strict=True):
                 connection.send(request, click.buyer, time.time())
             ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
@@ -194,7 +194,8 @@ def _still_open(free: list[Connection]) -> Iterator[Connection]:
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
+    """For what makes very many objects that all stay, or must not be held up."""
     gc.collect()
     gc.disable()
     try:

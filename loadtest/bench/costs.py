@@ -20,6 +20,9 @@ import redis
 
 from loadtest.bench.locks.bench import PYTHON, measure
 from loadtest.bench.meters import Meter
+from loadtest.bench.result import Case
+from loadtest.bench.runner import Bench
+from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import Client, CohortMutex, EtcdError, connect
@@ -27,6 +30,7 @@ from lock import Client, CohortMutex, EtcdError, connect
 _SECONDS = 0.5
 _ROUNDS = 3
 _CROWD = 64
+_CLICKS = 1000
 _WATCHES = 16
 _FSYNC = re.compile(r"^etcd_disk_wal_fsync_duration_seconds_(sum|count) (\S+)$", re.MULTILINE)
 
@@ -34,6 +38,7 @@ _COHORT = inspect.signature(CohortMutex).parameters
 # The defaults of app/config/settings.py and of the guards; a test compares them.
 SETTINGS = {
     "threads": 256.0,
+    "queue": 2500.0,
     "lock_timeout_s": 10.0,
     "cohort_turns": float(_COHORT["batch"].default),
     "cohort_slice_s": float(_COHORT["slice"].default),
@@ -52,12 +57,13 @@ def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
     - `rpc_ms`, `etcd_rpc_ms`: of the client and of etcd for a shared write; `commits_shared`: writes per second.
     - `event_ms`, `etcd_event_ms`: of the client and of etcd for a watch message.
     - `sync_ms`: until etcd's log is on the disk, as etcd measures it; not CPU time.
+    - `busy_ms`: of an instance for a click that is answered `busy`.
     - `handover_ms`: from one holder of the mutex to the next in another process; not CPU time.
     - `cohort_ms`: the same between threads, and now and then to another process.
     """
     rounds = [{**_redis(stack, meter), **_etcd(stack, meter)} for _ in range(_ROUNDS)]
     medians = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    return {name: round(cost, 4) for name, cost in {**medians, **_locks(stack)}.items()} | SETTINGS
+    return {name: round(cost, 4) for name, cost in {**medians, **_locks(stack), **_busy()}.items()} | SETTINGS
 
 
 def _redis(stack: Stack, meter: Meter) -> dict[str, float]:
@@ -96,6 +102,18 @@ def _locks(stack: Stack) -> dict[str, float]:
         for candidate, waiters in (("strict", 2), ("cohort", 50))
     )
     return {"handover_ms": 1000 / strict.per_s, "cohort_ms": 1000 / cohort.per_s}
+
+
+def _busy() -> dict[str, float]:
+    """An instance with room for one click only."""
+    env = {"FLASHSALE_QUEUE": "1", "FLASHSALE_SECTION_LOG": ""}
+    with (
+        scratch_directory() as directory,
+        Stack(directory, ports="free", instances=1, env=env) as stack,
+        Bench.on(stack) as bench,
+    ):
+        rounds = [bench.run(Case("costs", "redis-lua", _CLICKS, 1)) for _ in range(_ROUNDS)]
+    return {"busy_ms": 1000 * statistics.median(each.count.cpu_s["instances"] for each in rounds) / _CLICKS}
 
 
 def _spent(meter: Meter, step: Callable[[], object]) -> tuple[int, dict[str, float]]:

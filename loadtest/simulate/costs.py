@@ -10,7 +10,7 @@ from loadtest.bench.costs import SETTINGS
 from loadtest.bench.result import BenchResult, Row
 from loadtest.results.kept import KeptError
 
-_STEPS = ("redis_trip_ms", "rpc_ms", "etcd_rpc_ms", "event_ms", "etcd_event_ms", "sync_ms", "handover_ms")
+_STEPS = ("redis_trip_ms", "rpc_ms", "etcd_rpc_ms", "event_ms", "etcd_event_ms", "sync_ms", "busy_ms", "handover_ms")
 _MANY_TRIPS = 4  # for a click: a guard that polls
 
 
@@ -22,6 +22,7 @@ class Costs:
         cpus: of the machine on which this was measured.
         told, sold: of an instance for a click that is told that all is sold, and for one that buys, by guard; without
             its trips, RPCs and watch messages, each of which costs the instance `trip`, `rpc` or `event`.
+        busy: of an instance for a click that it has no room for.
         redis_trip, etcd_rpc, etcd_event: of the servers for each of these.
         buyer: of the buyer for a click and its answer.
         sync: until etcd's log is on the disk; not CPU time.
@@ -32,6 +33,7 @@ class Costs:
     cpus: int
     told: dict[str, float]
     sold: dict[str, float]
+    busy: float
     trip: float
     redis_trip: float
     rpc: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from loadtest.bench.clients import without_garbage_collection
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.rush import SOLD, Setting, SimulatedRush
@@ -40,7 +41,8 @@ class Prediction:
     def of(cls, costs: Costs, setting: Setting, *, seed: int = 1) -> Prediction:
         """Play it; raises KeyError for a guard whose clicks were not measured."""
         rush = SimulatedRush(costs, setting, GUARDS[setting.guard], seed)
-        rush.run()
+        with without_garbage_collection():
+            rush.run()
         outcomes: dict[str, int] = {}
         for _, clicks, outcome in rush.answers:
             outcomes[outcome] = outcomes.get(outcome, 0) + clicks

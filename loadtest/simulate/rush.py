@@ -15,7 +15,7 @@ import simpy
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.machine import CANCELLED, TIMED_OUT, TURN, CommitLog, LockQueue, Program, Steps, Ticket
 
-SOLD, SOLD_OUT, LOCK_TIMEOUT = "sold", "sold_out", "lock_timeout"
+SOLD, SOLD_OUT, LOCK_TIMEOUT, BUSY = "sold", "sold_out", "lock_timeout", "busy"
 _COMPANY_S = 0.005  # for which the deletion of a key waits for others, where the lock has gone on without it
 _MOST_DELETIONS = 64
 _SINGLE = 5_000  # clicks; of more, some that are told the same go through an instance together
@@ -46,7 +46,7 @@ class SimulatedInstance:
     """One Flask server.
 
     Attributes:
-        clicks: that wait for a thread.
+        clicks: that wait for a thread; in_hand: those and the ones that have a thread.
         known: when the look was sent that has found, under the lock, that all is sold.
         state: what the guard keeps here.
     """
@@ -54,7 +54,7 @@ class SimulatedInstance:
     def __init__(self, rush: SimulatedRush, number: int) -> None:
         self.rush, self.number = rush, number
         self.process = Program(rush.env, rush.cpus)
-        self.clicks = 0
+        self.clicks = self.in_hand = 0
         self.idle: list[simpy.Event] = []
         self.known: float | None = None
         self.waiting: list[Ticket] = []
@@ -166,6 +166,7 @@ class SimulatedRush:
         self.instances = [SimulatedInstance(self, number) for number in range(setting.instances)]
         self._buy = buy
         self._left = setting.buyers
+        self._lot = ceil(setting.buyers / _SINGLE)
         self._over = env.event()
 
     def run(self) -> None:
@@ -174,12 +175,13 @@ class SimulatedRush:
         for instance in self.instances:
             for _ in range(min(int(self.costs.settings["threads"]), clicks)):
                 self.env.process(self._thread(instance))
-        for number in range(self.setting.buyers):
-            clicked = partial(self._clicked, self.instances[number % len(self.instances)])
+        lot = self._lot if self.setting.apart else 1
+        for number, first in enumerate(range(0, self.setting.buyers, lot)):
+            instance, clicks = self.instances[number % len(self.instances)], min(lot, self.setting.buyers - first)
             if self.setting.apart:
-                clicked()
+                self._clicked(instance, clicks)
             else:
-                self.buyers.run(self.costs.buyer / 2).callbacks.append(clicked)
+                self.buyers.run(self.costs.buyer / 2).callbacks.append(partial(self._clicked, instance, clicks))
         self.env.process(self._sweep())
         self.env.run(self._over)
 
@@ -216,10 +218,14 @@ class SimulatedRush:
         yield ticket.owner.run(0.0)
         ticket.end(TURN)
 
-    def _clicked(self, instance: SimulatedInstance, _: object = None) -> None:
-        instance.clicks += 1
-        if instance.idle:
+    def _clicked(self, instance: SimulatedInstance, clicks: int, _: object = None) -> None:
+        room = min(clicks, max(int(self.costs.settings["queue"]) - instance.in_hand, 0))
+        instance.in_hand += room
+        instance.clicks += room
+        for _idle in range(min(room, len(instance.idle))):
             instance.idle.pop().succeed()
+        if refused := clicks - room:
+            instance.run(refused * self.costs.busy).callbacks.append(partial(self._answered, refused, BUSY))
 
     def _thread(self, instance: SimulatedInstance) -> Steps:
         told, sold = (cost[self.setting.guard] for cost in (self.costs.told, self.costs.sold))
@@ -227,12 +233,13 @@ class SimulatedRush:
             while not instance.clicks:
                 instance.idle.append(self.env.event())
                 yield instance.idle[-1]
-            clicks = min(instance.clicks, ceil(self.setting.buyers / _SINGLE)) if self._alike(instance) else 1
+            clicks = min(instance.clicks, self._lot) if self._alike(instance) else 1
             instance.clicks -= clicks
             began = self.env.now
             yield instance.run(told * clicks / 2)
             outcome = yield from self._buy(instance, began, clicks)
             yield instance.run(told * clicks / 2 + (sold - told if outcome == SOLD else 0.0))
+            instance.in_hand -= clicks
             answered = partial(self._answered, clicks, outcome)
             if self.setting.apart:
                 answered()

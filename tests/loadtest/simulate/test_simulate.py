@@ -18,7 +18,7 @@ from loadtest.results.kept import KeptError
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
-from loadtest.simulate.rush import LOCK_TIMEOUT, SOLD, SOLD_OUT, Setting
+from loadtest.simulate.rush import BUSY, LOCK_TIMEOUT, SOLD, SOLD_OUT, Setting
 
 FILE = Path(__file__).parents[2] / "data/bench-small.json"
 KEPT = BenchResult.read(FILE)
@@ -97,6 +97,13 @@ def test_waits_end_when_their_time_is_up() -> None:
     assert sum(made.outcomes.values()) == 60
 
 
+def test_an_instance_without_room_says_so_at_once() -> None:
+    """What is in hand is bounded: the other clicks are told `busy`, sooner than the last one in hand is answered."""
+    little = replace(COSTS, settings={**COSTS.settings, "queue": 20.0})
+    made = Prediction.of(little, Setting("redis-lua", 100, 100, 1, apart=True))
+    assert made.outcomes == {SOLD: 20, BUSY: 80}
+
+
 def test_nothing_is_foreseen_beyond_the_horizon() -> None:
     """What is not over by then has no wall time."""
     made = play("etcd", apart=True, rtt_s=0.5, horizon_s=2.0)
@@ -108,6 +115,7 @@ def test_settings_are_those_of_the_shop() -> None:
     assert (SETTINGS["threads"], SETTINGS["lock_timeout_s"]) == (Settings.threads, Settings.lock_timeout)
     assert (SETTINGS["watch_pause_s"], SETTINGS["watch_longest_s"]) == (PAUSE_S, LONGEST_PAUSE_S)
     assert (SETTINGS["group"], SETTINGS["shards"]) == (MOST_AT_ONCE, Settings.shards)
+    assert SETTINGS["queue"] == Settings.queue
 
 
 def test_a_part_that_was_not_measured_is_named() -> None:

@@ -14,7 +14,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
 FOLDERS = [file.parent for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))]
-FILES = [ROOT / "deploy/swarm.yml", *sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))]
+STACKS = sorted(ROOT.glob("deploy/swarm*.yml"))
+OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
 
 
 def resources(folder: Path) -> Iterator[dict[str, Any]]:
@@ -40,13 +41,13 @@ def test_each_file_belongs_to_a_kustomization() -> None:
         for folder in FOLDERS
         for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
     }
-    assert listed == {file for file in FILES[1:] if file.name != "kustomization.yaml"}
+    assert listed == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
 
 
 def test_selectors_find_pods() -> None:
     """Services, budgets and policies speak of labels that pods have, and workloads of their own."""
     apps = {pod["metadata"]["labels"]["app"] for pod in PODS.values()}
-    text = "".join(file.read_text(encoding="utf-8") for file in FILES[1:])
+    text = "".join(file.read_text(encoding="utf-8") for file in OBJECT_FILES)
     spoken = re.findall(r"(?:selector|matchLabels|labels): \{app: (\w+)\}", text)
     listed = [
         app for names in re.findall(r"key: app, operator: In, values: \[([^]]*)\]", text) for app in names.split(", ")
@@ -92,7 +93,7 @@ def test_a_stop_is_long_enough_to_drain() -> None:
     assert int(SWARM["services"]["shop"]["stop_grace_period"].removesuffix("s")) >= int(drains) + 2
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*STACKS, *OBJECT_FILES], ids=lambda file: file.name)
 def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
     """Each variable is one of docs/settings.md; the admin token has no default."""
     text = file.read_text(encoding="utf-8")
@@ -105,5 +106,5 @@ def test_the_servers_are_those_of_compose() -> None:
     """One version of etcd and one of Redis, wherever the sale runs."""
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
     compose = set(re.findall(servers, (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
-    for files in (FILES[:1], FILES[1:]):
+    for files in (STACKS, OBJECT_FILES):
         assert set(re.findall(servers, "".join(file.read_text(encoding="utf-8") for file in files))) == compose

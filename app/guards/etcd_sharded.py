@@ -27,14 +27,16 @@ class EtcdShardedGuard(Guard):
         }
 
     def buy(self, purchase: Purchase) -> Receipt:
-        shard = self.stocks[purchase.item].shard_of(purchase)  # by the idempotency key, or else the buyer
+        stock = self.stocks[purchase.item]
+        shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         purchase.think()
-        receipt = None if shard.line.locked() else self.sell(shard, purchase)
-        if receipt is None:  # the shard is empty, or it was and items are on their way
-            with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
-                while (receipt := self.sell(shard, purchase)) is None:
-                    self.refill(shard, purchase)
-        return receipt
+        if not shard.line.locked() and (receipt := self.sell(shard, purchase)):
+            return receipt
+        # The shard is empty, or it was and items are on their way: one thread brings them, and the others wait behind it.
+        with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
+            while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
+                self.refill(shard, purchase)
+            return receipt
 
     def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
         """The purchase in one script without a lock; None if the shard is empty."""

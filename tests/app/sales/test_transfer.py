@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import redis
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st

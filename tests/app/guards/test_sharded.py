@@ -1,0 +1,141 @@
+"""Stock on several shards: what a buyer sees of it, how rarely the lock is needed; all guards on a Redis Cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app import services
+from app.guards import GUARDS
+from app.sales.redis_client import client_for, connect
+from app.sales.redis_connection import Moved, NotSent
+from app.sales.sale import Sale
+from loadtest.stack.redis_cluster import RedisCluster
+from lock import CohortMutex
+from tests.support.shops import at_once, buy
+from tests.support.waiting import wait_until
+
+Make = Callable[..., Flask]
+
+
+def test_a_retry_meets_its_answer_at_the_other_instance(app: Flask, other: Flask, sale: Sale) -> None:
+    """The shard follows from the key: sold or sold out, the first answer is given again; another buyer gets 422."""
+    first, again = (buy(shop, "etcd-sharded", key="k", buyer="ada") for shop in (app, other))
+    assert (first["order"], first["replayed"]) == (again["order"], None)
+    assert (again["replayed"], sale.snapshot().orders) == ("true", 1)
+    assert buy(other, "etcd-sharded", key="k", buyer="bob")["status"] == 422
+    sale.reset(0)
+    assert [buy(shop, "etcd-sharded", key="k")["outcome"] for shop in (app, other)] == ["sold_out"] * 2
+
+
+def test_few_purchases_need_the_lock(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 items at two instances, at most 0.15 acquisitions of the mutex go to a purchase; all items are sold."""
+    shops, acquire, acquired = [make(), make(instance="shop-b")], CohortMutex.acquire, list[int]()
+
+    def counted(self: CohortMutex, **options: Any) -> Any:
+        acquired.append(1)
+        return acquire(self, **options)
+
+    def click(number: int) -> list[str]:
+        return [
+            buy(shops[number % 2], "etcd-sharded", buyer=f"{number}-{place}")["outcome"] for place in range(35)
+        ]  # together a few more than there are
+
+    monkeypatch.setattr(CohortMutex, "acquire", counted)
+    sale.reset(300)
+    outcomes = Counter(outcome for told in at_once(10, click) for outcome in told)
+    assert outcomes == {"sold": 300, "sold_out": 50}
+    assert sale.snapshot().verdict == "EXACT"
+    assert len(acquired) <= 0.15 * 300
+
+
+def test_another_guard_sells_what_the_treasury_has(app: Flask, sale: Sale) -> None:
+    """Items in a shard are not for the others, which are sold out before; nothing is sold twice, nothing is lost."""
+    assert buy(app, "etcd-sharded")["stock"] == 1
+    assert [buy(app, "etcd")["outcome"] for _ in range(9)] == ["sold"] * 8 + ["sold_out"]
+    now = sale.snapshot()
+    assert (now.orders, now.stock, now.verdict) == (9, 1, "EXACT")
+    assert [buy(app, "etcd-sharded")["outcome"] for _ in range(2)] == ["sold", "sold_out"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """Three masters that have the slots between them."""
+    with RedisCluster(tmp_path_factory.mktemp("cluster"), masters=3) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
+def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard: str) -> None:
+    """Purchase, retry, end of the stock, reset and probes: as on one Redis."""
+    shop = make(redis_url=cluster.url, stock=2)
+    browser = shop.test_client()
+    answers = [buy(shop, guard, key=key) for key in ("a", "a", "b", "c")]
+    assert [(answer["status"], answer["replayed"]) for answer in answers] == [
+        *((200, None), (200, "true"), (200, None), (409, None))
+    ]
+    told = browser.get("/stock").get_json()
+    assert (told["orders"], told["stock"], told["verdict"]) == (2, 0, "EXACT")
+    assert browser.get("/readyz").status_code == 200
+    browser.post("/stock/reset", json={"stock": 1})
+    assert [buy(shop, guard)["status"] for _ in range(2)] == [200, 409]
+
+
+def test_a_rush_on_a_cluster_is_exact(make: Make, cluster: RedisCluster) -> None:
+    """Two instances, shards on three nodes: each item is sold once, and the slots add up."""
+    shops = [make(redis_url=cluster.url, stock=30, instance=name) for name in ("shop-a", "shop-b")]
+    answers = at_once(48, lambda number: buy(shops[number % 2], "etcd-sharded", buyer=f"buyer-{number}"))
+    assert Counter(answer["outcome"] for answer in answers) == {"sold": 30, "sold_out": 18}
+    now = services.of(shops[0]).sale.snapshot()
+    assert (now.orders, now.stock, now.in_transit, now.verdict) == (30, 0, 0, "EXACT")
+
+
+def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
+    """A command that a node refuses for that reason goes to the node that has the slot; a transaction is refused."""
+    with connect(cluster.url, connections=2) as client:
+        mine = client_for(client, "moved")
+        mine.set("{moved}", "here")
+        nodes: Any = client.nodes
+        addresses = sorted({address for *_, address in nodes._owners})
+        owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]  # type: ignore[attr-defined]
+        wrong = next(address for address in addresses if not address.endswith(f":{owner}"))
+        nodes._owners = [(0, 16383, wrong)]
+        with mine.pipeline(transaction=True) as pipe:
+            pipe.get("{moved}")
+            with pytest.raises(Moved):
+                pipe.execute()
+        assert mine.get("{moved}") == "here"
+        assert len(nodes._owners) == 3
+
+
+def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, tmp_path: Path) -> None:
+    """A purchase on a dead master is refused, not in doubt; once it is back with its data, all items are sold once."""
+    with RedisCluster(tmp_path, masters=3, appendonly=True) as cluster:
+        shop = make(redis_url=cluster.url, stock=40)
+        buyers = [f"buyer-{number}" for number in range(16)]
+        assert {buy(shop, "etcd-sharded", buyer=buyer)["outcome"] for buyer in buyers} == {"sold"}
+        sale = services.of(shop).sale
+        away = sale.slots_of["1"][2].client.connection_pool.get_connection()
+        sale.slots_of["1"][2].client.connection_pool.release(away)
+        node = next(node for node in cluster.members if node.port == away.port)
+        node.kill()
+        answers = [buy(shop, "etcd-sharded", buyer=buyer) for buyer in buyers]
+        assert {answer["outcome"] for answer in answers} >= {"unavailable"}
+        assert not any(answer.get("in_doubt") for answer in answers)
+        node.start()
+        wait_until(lambda: buy(shop, "etcd-sharded")["outcome"] == "sold")
+        while buy(shop, "etcd-sharded")["outcome"] != "sold_out":
+            pass
+        now = sale.snapshot()
+        assert (now.orders, now.stock, now.in_transit) == (40, 0, 0)
+
+
+def test_a_cluster_that_does_not_answer_is_no_connection() -> None:
+    """Nothing was sent, so nothing is in doubt."""
+    with connect("redis+cluster://127.0.0.1:1,127.0.0.1:2", connections=1) as client, pytest.raises(NotSent):
+        client_for(client, "sale").get("{sale}")

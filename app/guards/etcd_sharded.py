@@ -32,7 +32,7 @@ class EtcdShardedGuard(Guard):
         purchase.think()
         if not shard.line.locked() and (receipt := self.sell(shard, purchase)):
             return receipt
-        # The shard is empty, or it was and items are on their way: one thread brings them, and the others wait behind it.
+        # The shard is empty, or items are on their way: one thread brings them, and the others wait behind it.
         with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
             while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
                 self.refill(shard, purchase)

@@ -41,7 +41,7 @@ test: lint ##3 Run all checks and tests
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)
 
-test-shaken: setup-dev ##3 Run the tests of lock and shop while threads pause at random
+test-shaken: setup-dev ##3 Run tests of lock and shop while threads pause at random
 	@PYTHONPATH=tests/shaken $(RUN) -m pytest -n 4 --dist loadfile --timeout 600 tests/lock tests/app $(ARGS)
 
 test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
@@ -71,7 +71,7 @@ readme: setup-dev ##3 Run the demo and write the outputs that README.md shows
 docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
-show: setup-browser ##3 Take pictures of board, report, Locust's page (needs Chromium)
+show: setup-browser ##3 Take pictures of the pages (needs Chromium)
 	@$(RUN) -m scripts.show $(ARGS)
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down

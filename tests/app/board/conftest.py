@@ -76,5 +76,5 @@ def watch(board_settings: BoardSettings) -> Iterator[Watch]:
     yield begin
     for sampler in running:
         sampler.close()
-        sampler.join(timeout=5)
+        sampler.join(timeout=30)
         assert not sampler.is_alive()

@@ -30,7 +30,7 @@ def run(page: Path, examples: str, script: str) -> Any:
     """What `script` makes of these examples, which it knows as `examples`."""
     text = (DATA / examples).read_text(encoding="utf-8")
     (page / "test.js").write_text(f"{script}\nconst examples = {text};\nconsole.log(JSON.stringify(told(examples)));")
-    done = subprocess.run([str(NODE), page / "test.js"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([str(NODE), page / "test.js"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

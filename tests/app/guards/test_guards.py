@@ -21,7 +21,7 @@ from app.sales.sale import Sale
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Redis
-from lock import Mutex
+from lock import Hold, Mutex, Turn
 from tests.support.shops import WAIT_S, Answer, at_once, buy
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
@@ -70,7 +70,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     make: Make, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str
 ) -> None:
     """While every lock is held, and every read overtaken, nothing is sold; the answer names the holder in etcd."""
-    app = make(lock_timeout=0.5)
+    app = make(lock_timeout=1.0)
     services.of(app).sessions.session()  # or its making would count
     thread_lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
     sale.client.set(sale.keys.lock, "another", px=20_000)
@@ -81,7 +81,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     assert "Nothing was written" in answer["detail"]
     if guard in UNDER_ETCD:
         assert "stranger" in answer["detail"]
-        assert 500 <= answer["waited_ms"] < 10_000
+        assert answer["waited_ms"] >= 1000
     assert sale.snapshot().orders == 0
 
 
@@ -113,6 +113,17 @@ def test_a_watch_is_not_overtaken_by_the_opening_of_its_own_sale(app: Flask, mon
     assert len(thoughts) == 1
 
 
+def after_the_loss(ensure: Callable[[Any], None], begun: list[str]) -> Callable[[Any], None]:
+    """As `ensure`, once a loss that has begun is known."""
+
+    def wait_and_ensure(hold: Any) -> None:
+        if begun:
+            hold.lost.wait(WAIT_S)
+        ensure(hold)
+
+    return wait_and_ensure
+
+
 @pytest.mark.parametrize(("guard", "loss"), LOSSES)
 def test_a_lost_lock_writes_nothing(
     app: Flask, sale: Sale, stranger: Mutex, monkeypatch: pytest.MonkeyPatch, guard: str, loss: str
@@ -141,7 +152,10 @@ def test_a_lost_lock_writes_nothing(
         original(purchase, *token)
 
     monkeypatch.setattr(Purchase, step, lose_before)
-    answer = buy(app, guard, hold_ms=1000 if loss == "key deleted" else 0)
+    with pytest.MonkeyPatch.context() as patient:
+        for kind in (Hold, Turn) if loss == "key deleted" else ():
+            patient.setattr(kind, "ensure", after_the_loss(kind.ensure, details))
+        answer = buy(app, guard)
     assert (answer["status"], answer["outcome"]) == (503, "lock_lost")
     assert details
     assert all(detail in answer["detail"] for detail in details)

@@ -23,8 +23,8 @@ def process(settings: Settings) -> Iterator[Process]:
     with ExitStack() as closing:
         client = closing.enter_context(connect(settings.redis_url, connections=20))
 
-        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1) -> Sale:
-            etcd = closing.enter_context(connect_etcd(etcd_endpoints, timeout=1.0))
+        def start(etcd_endpoints: str = settings.etcd_endpoints, items: int = 1, timeout: float = 20.0) -> Sale:
+            etcd = closing.enter_context(connect_etcd(etcd_endpoints, timeout=timeout))
             return Sale(client, settings.sale, record=OpeningRecord(etcd, settings.sale), stock=10, items=items)
 
         yield start

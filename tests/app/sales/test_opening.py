@@ -103,7 +103,7 @@ def test_etcd_is_asked_once_and_not_for_every_refusal(process: Process, monkeypa
 
 def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_etcd: Etcd) -> None:
     """While etcd is frozen, known sales go on; a process that does not know the sale gets one error per thread."""
-    sale, newcomer = process(fresh_etcd.endpoint), process(fresh_etcd.endpoint)
+    sale, newcomer = (process(fresh_etcd.endpoint, timeout=1.0) for _ in range(2))
     assert buys(sale) == 9
     fresh_etcd.pause()
     try:

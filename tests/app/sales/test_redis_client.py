@@ -19,7 +19,7 @@ from tests.support.overtaking import answer_lost
 @pytest.fixture
 def client(redis_server: Redis) -> Iterator[redis.Redis]:
     """A client with one connection."""
-    with connect(redis_server.url, connections=1, timeout=0.5) as client:
+    with connect(redis_server.url, connections=1, timeout=2.0) as client:
         client.delete("counted")
         yield client
 
@@ -65,7 +65,7 @@ def test_no_free_connection_means_not_sent(client: redis.Redis) -> None:
 
 def test_a_frozen_or_restarted_redis_is_used_again(fresh_redis: Redis) -> None:
     """A command fails at its timeout; idle connections that broke are replaced in silence."""
-    with connect(fresh_redis.url, connections=3, timeout=0.3) as client:
+    with connect(fresh_redis.url, connections=3, timeout=1.0) as client:
         warm_up(client)
         fresh_redis.pause()
         with pytest.raises(redis.TimeoutError):

@@ -73,14 +73,16 @@ def leases(mutex: Mutex) -> set[int]:
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
     """On SIGTERM waiters are refused while the holder's purchase goes on; the lease is revoked at the end.
 
-    Every guard that waits sells its own item.
+    Every guard that thinks under a lock sells its own item.
     """
-    guards = {str(item): guard.name for item, guard in enumerate(GUARDS, 1) if guard.name not in {"none", "redis-lua"}}
-    env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": "9", "FLASHSALE_THREADS": "32"}
+    names = [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua", "etcd-sharded"}]
+    guards = {str(item): name for item, name in enumerate(names, 1)}
+    env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}
+    env |= {"FLASHSALE_THREADS": "32", "GUNICORN_CMD_ARGS": "--graceful-timeout 20"}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(4 * len(guards)) as threads:
 
         def click(item: str) -> Future[Answer]:
-            return threads.submit(buy, instance, f"guard={guards[item]}&item={item}&hold_ms=4000")
+            return threads.submit(buy, instance, f"guard={guards[item]}&item={item}&hold_ms=6000")
 
         def holders() -> int:
             return sum(path.read_text().count('"enter"') for path in tmp_path.glob("section-log/*.jsonl"))
@@ -171,7 +173,7 @@ def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
             wait_until(lambda: master.num_ctx_switches().voluntary > rounds + 2)  # the master has looked around
         finally:
             worker.resume()
-        assert bought.result(20)[0] == 200
+        assert bought.result(60)[0] == 200
         assert in_progress(instance) == 0
 
 

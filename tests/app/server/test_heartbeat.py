@@ -59,8 +59,8 @@ def test_the_board_sees_what_a_worker_does(directory: Path, pool: CountingPool, 
         wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 2, 100)])
     finally:
         go_on.set()
-    assert all(job.result(10) for job in jobs)
-    assert isinstance(pool.submit(int, "x").exception(10), ValueError)
+    assert all(job.result(30) for job in jobs)
+    assert isinstance(pool.submit(int, "x").exception(30), ValueError)
     wait_until(lambda: seen() == [("shop/a", os.getpid(), 2, 0, 0)])
     wait_until(lambda: seen() and reader.per_second().get("sold", 0) > 0)
 
@@ -80,6 +80,6 @@ def test_a_failed_write_is_logged(tmp_path: Path, pool: CountingPool, caplog: py
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     heartbeat = Heartbeat(tmp_path / "file" / "section-log", "shop-a", pool=pool, outcomes=dict)
     heartbeat.start()
-    heartbeat.join(10)
+    heartbeat.join(30)
     assert not heartbeat.is_alive()
     assert "the board will not see this process" in caplog.text

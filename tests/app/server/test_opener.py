@@ -35,15 +35,15 @@ def instances(tmp_path: Path, env: dict[str, str]) -> Iterator[dict[str, Instanc
 
 def ask(instance: Instance, method: str, path: str) -> Any:
     """The document of an answer that is no error."""
-    with urllib.request.urlopen(urllib.request.Request(instance.url + path, method=method), timeout=20) as response:
+    with urllib.request.urlopen(urllib.request.Request(instance.url + path, method=method), timeout=60) as response:
         return json.load(response)
 
 
 def scheduled(instance: Instance, in_s: int) -> tuple[str, float]:
     """The leader of a sale of 5 that opens in so many seconds, and when, by `time.time`."""
-    ask(instance, "POST", f"/sale/schedule?stock=5&opens_in_s={in_s}")
+    ask(instance, "POST", "/sale/schedule?stock=5&opens_in_s=600")
     wait_until(lambda: ask(instance, "GET", "/sale")["leader"])
-    shown = ask(instance, "GET", "/sale")
+    shown = ask(instance, "POST", f"/sale/schedule?stock=5&opens_in_s={in_s}")
     return shown["leader"], time.time() + shown["opens_in_s"]
 
 

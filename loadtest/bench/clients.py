@@ -91,7 +91,7 @@ class Connection:
 
 
 class ClientPool:
-    """Buyers at `urls`, who take them in turn. Use it as a context manager; one thread drives it."""
+    """Buyers that take `urls` in turn. Use it as a context manager; one thread drives it."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls

@@ -30,7 +30,7 @@ def limits(result: BenchResult, row: Row) -> dict[str, float]:
     # If the CPUs did nothing but what a click costs in instances, etcd, Redis and buyers.
     by_cpus = 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())
     found = {HTTP: result.bounds["http"], CPUS: by_cpus}
-    if row.case.guard in IN_TURN:  # buyers who are told that all is sold may need no turn
+    if row.case.guard in IN_TURN:  # a buyer that is told "sold out" may need no turn
         sold = max(row.outcomes.get("sold", 0) / sum(row.outcomes.values()), 0.01)
         found[TURNS] = result.bounds["trips"] / 2 / sold
     return dict(sorted(found.items(), key=lambda limit: limit[1]))

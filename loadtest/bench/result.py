@@ -186,5 +186,5 @@ class BenchResult:
         """What `write` wrote; raises KeptError."""
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, 1):
-            raise KeptError(f"{path} is no {FORMAT} of version 1")
+            raise KeptError(f"{path} is not a {FORMAT} of version 1")
         return restore(cls, data, path)

@@ -1,4 +1,4 @@
-"""The scenarios one after the other, each in a testbed of its own, as they are shown in the terminal."""
+"""The scenarios one after the other, each in its own testbed, as the terminal shows them."""
 
 from __future__ import annotations
 

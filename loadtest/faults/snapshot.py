@@ -18,7 +18,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Participant:
-    """Who sells, or who stands in the queue of the lock without selling.
+    """A shop, or a session in the queue of the lock that does not sell.
 
     Attributes:
         state: "frozen" or "dead", empty for one that runs.

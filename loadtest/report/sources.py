@@ -84,4 +84,4 @@ def _file(path: Path) -> Source:
     if "runs" in data:
         kept = map(Record.read, sorted((path.parent / RECORDS).glob("*.json")))
         return ComparisonSource(path, Comparison.read(path), {record.guard: record for record in kept})
-    raise ReportError(f"{path} is none of these: the JSON file of a comparison, of a benchmark, or of a record")
+    raise ReportError(f"{path} is not one of these: the JSON file of a comparison, of a benchmark, or of a record")

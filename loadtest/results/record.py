@@ -227,7 +227,7 @@ class Record:
         """The record in a file; raises KeptError where it is none, is damaged, or has another version."""
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
-            raise KeptError(f"{path} is no {FORMAT} of version {VERSION}")
+            raise KeptError(f"{path} is not a {FORMAT} of version {VERSION}")
         record = restore(cls, {**data, "guard": data.get("guard") or NO_GUARD}, path)
         restore(_Judged, record.verdict, path)
         return record

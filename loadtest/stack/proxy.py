@@ -4,7 +4,7 @@
         client = connect(proxy.endpoint)
         proxy.stall()      # a partition: nothing arrives, nothing is refused
         proxy.resume()     # it heals: what was under way arrives late
-        proxy.forget()     # a dropped NAT entry: connections that exist stay silent for ever, new ones are fine
+        proxy.forget()     # a dropped NAT entry: existing connections stay silent, new ones work
         proxy.reset()      # connections that exist are reset, new ones are fine
         proxy.refuse()     # the port is closed
         proxy.trap(b"x")   # a request with these bytes stays here, and all behind it on its connection

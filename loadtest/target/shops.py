@@ -114,7 +114,7 @@ def in_progress(host: str) -> int:
             f"The shop at {host} does not answer ({error}): start it, or leave it out of --host."
         ) from error
     if not found:
-        raise SaleError(f"{host} is no shop, or an old one: its /metrics do not tell of purchases in progress.")
+        raise SaleError(f"{host} is not a shop, or an old one: its /metrics lack the purchases in progress.")
     return int(float(found[1]))
 
 
@@ -152,7 +152,7 @@ def hosts_of(text: str) -> list[str]:
     hosts = [host.strip() for host in text.split(",") if host.strip()]
     urls = [(host if "://" in host else f"http://{host}").rstrip("/") for host in hosts]
     if not urls or not all(map(_is_address, urls)):
-        raise SaleError(f"{text!r} are no addresses of shops: give {_ADDRESSES}.")
+        raise SaleError(f"{text!r} are not addresses of shops: give {_ADDRESSES}.")
     return urls
 
 

@@ -24,7 +24,7 @@ def users_of(directory: Path) -> list[psutil.Process]:
 def _told(process: psutil.Process) -> str:
     try:
         return " ".join([*process.cmdline(), *process.environ().values()])
-    except psutil.Error:  # it has ended, or is somebody else's
+    except psutil.Error:  # it has ended, or belongs to another user
         return ""
 
 

@@ -17,7 +17,7 @@ class NestedName(Scenario):
     """
 
     name = "nested-name"
-    what = "a stranger holds NAME/child; the timeout tells the operator whom to look for"
+    what = "a stranger holds NAME/child; the timeout names the holder to the operator"
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)

@@ -1,6 +1,6 @@
 """The testbed of containers: the stack of docker-compose.yml, in which Docker kills, freezes and starts.
 
-It is a project of its own on ports of its own, so a stack that is in use is left alone.
+It is its own project on its own ports, so a stack that is in use is left alone.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _docker(*words: str, env: dict[str, str] | None = None, timeout: float = _TI
             ["docker", *words], env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=timeout
         )
     except FileNotFoundError:
-        raise ServerError("there is no docker command here; without --compose the faults need none") from None
+        raise ServerError("there is no docker command here; only --compose needs it") from None
     except subprocess.TimeoutExpired:
         raise ServerError(f"docker {words[0]} did not end within {timeout:g} s") from None
     if done.returncode:

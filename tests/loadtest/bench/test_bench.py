@@ -297,7 +297,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
 
 
 def test_a_document_of_something_else_is_refused(tmp_path: Path) -> None:
-    """What is no result is one line that names the file, and no document is written."""
+    """A file that is not a result is named in one line, and no document is written."""
     other, document = tmp_path / "README.md", tmp_path / "performance.md"
     other.write_text("# Not JSON")
     refused = fill(document, other)

@@ -57,8 +57,8 @@ def test_a_disturbed_record_blames_no_guard(tmp_path: Path) -> None:
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
-    """One line says that the file is none."""
+    """One line says that the file is not a record."""
     (tmp_path / "x.json").write_text("{}")
     done = CliRunner().invoke(audit_records, [str(tmp_path / "x.json")])
     assert done.exit_code == 1
-    assert "x.json is no stock-flash-sale/record" in done.output
+    assert "x.json is not a stock-flash-sale/record" in done.output

@@ -1,4 +1,4 @@
-"""The commands that compare guards: `demo` with a stack of its own, `compare` with one that runs."""
+"""The commands that compare guards: `demo` with its own stack, `compare` with one that runs."""
 
 from __future__ import annotations
 

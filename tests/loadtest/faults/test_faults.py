@@ -148,7 +148,7 @@ class Late(Nothing):
     ("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS - 1, MOST_PLAYS, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])]
 )
 def test_an_untimely_fault_is_played_again(testbed: LocalTestbed, late: int, plays: int, found: list[str]) -> None:
-    """A fault that missed its moment shows nothing and is not judged; but not for ever."""
+    """A fault that missed its moment shows nothing and is not judged; the last of several plays is."""
     scenario = Late(late)
     result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=5).run()
     assert (scenario.plays, list(result.problems)) == (plays, found)

@@ -70,7 +70,7 @@ def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_no_docker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has no docker is told so, and that none is needed otherwise."""
+    """Without docker, the error says so, and that only --compose needs it."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ServerError, match="no docker command here"):
         Container("shop", 1, lambda: True).pause()

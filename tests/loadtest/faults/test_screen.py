@@ -55,7 +55,7 @@ def snapshot(**changes: Any) -> Snapshot:
     ],
 )
 def test_the_room_sees_what_happens(seen: Snapshot, words: list[str]) -> None:
-    """Sum, leases, holder and waiters, who is frozen or dead, what is away; in 80 columns."""
+    """Sum, leases, holder, waiters, frozen and dead shops, unavailable servers; in 80 columns."""
     screen = Console(file=io.StringIO(), width=80)
     screen.print(draw("pause-holder, etcd", seen))
     assert isinstance(screen.file, io.StringIO)

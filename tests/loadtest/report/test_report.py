@@ -263,7 +263,7 @@ def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest report gets its page, also where `latest` is no link; the line says where."""
+    """The newest report gets its page, also where `latest` is not a link; the line says where."""
     monkeypatch.chdir(tmp_path)
     directory = kept(new_report(Path("reports")))
     point_latest(directory)
@@ -282,19 +282,19 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         ("{", "cannot be read: "),
         (10**5 * "[", "cannot be read: it is nested too deeply"),
         ("\udcff", "cannot be read: "),
-        ("[]", "is none of these: "),
-        ("7", "is none of these: "),
-        ('{"name": "package"}', "is none of these: "),
+        ("[]", "is not one of these: "),
+        ("7", "is not one of these: "),
+        ('{"name": "package"}', "is not one of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
         ('{"runs": [], "stock": "x", "buyers": 5, "started": 7, "versions": {}}', "is damaged: "),
-        ('{"format": "stock-flash-sale/record", "version": 9}', "is no stock-flash-sale/record of version 1"),
+        ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
         ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
     ],
 )
 def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
-    """What is no result, or no longer whole, is named together with the reason; no page is written."""
+    """A file that is not a result, or damaged, is named with the reason; no page is written."""
     file = tmp_path / "result.json"
     file.write_bytes(content.encode(errors="surrogateescape"))
     done = make(file)

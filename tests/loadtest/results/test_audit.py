@@ -33,7 +33,7 @@ def entry(number: int) -> LedgerRow:
 
 
 def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
-    """The critical section of buyer `number`, who was sold an item in it."""
+    """The critical section in which buyer `number` was sold an item."""
     sold = CriticalSection(
         order=f"order-{number}",
         buyer=f"buyer-{number}",
@@ -174,7 +174,7 @@ tokens = st.one_of(st.none(), st.integers(1, 9), st.lists(st.integers(1, 9), min
 
 @given(st.lists(tokens, max_size=20))
 def test_guards_may_share_a_ledger(written: list[int | list[int] | None]) -> None:
-    """Whole holds, turns of a hold and purchases without a token: a turn comes after its hold, and none is no order."""
+    """Whole holds, turns and purchases without a token: a turn comes after its hold, and no token has no rank."""
     record = sale(len(written), len(written))
     record.ledger = [replace(entry(n), token=token) for n, token in enumerate(written)]
     pairs = [(token, 0) if isinstance(token, int) else tuple(token) for token in written if token is not None]
@@ -189,7 +189,7 @@ def test_times_that_touch_are_joined() -> None:
 
 @pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])
 def test_asking_again_resolves_a_doubt(place: int) -> None:
-    """A buyer whose answer was lost and who learns of the order later is acknowledged; one who does not is in doubt.
+    """A buyer whose answer was lost is in doubt until another answer tells of the order.
 
     What counts is when the buyer asked, not where in the record it stands.
     """
@@ -222,7 +222,7 @@ def test_a_stranger_may_buy_twice() -> None:
 
 
 def test_the_longest_stall() -> None:
-    """The longest time without a sale, from the first request on; what comes after the last sale is none."""
+    """The longest time without a sale, from the first request on; the time after the last sale does not count."""
     answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
     assert longest_stall(answers) == longest_stall(answers[::-1]) == 481.0
     late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]

@@ -71,5 +71,5 @@ def test_what_a_newer_program_adds_is_left_out(tmp_path: Path) -> None:
     file.write_text(json.dumps({**RECORD, "colour": "red"}), encoding="utf-8")
     assert Record.read(file) == Record.read(DATA / "rush-none.json")
     file.write_text(json.dumps({**RECORD, "version": 2}), encoding="utf-8")
-    with pytest.raises(KeptError, match="is no stock-flash-sale/record of version 1"):
+    with pytest.raises(KeptError, match="is not a stock-flash-sale/record of version 1"):
         Record.read(file)

@@ -19,12 +19,12 @@ REFUSED = [Outcome.SOLD_OUT, Outcome.BUSY, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LO
 
 
 def sold(number: int) -> Answer:
-    """The answer to a buyer who got order `number`."""
+    """The answer to the buyer of order `number`."""
     return Answer(f"buyer-{number}", Outcome.SOLD, "shop", f"order-{number}")
 
 
 def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
-    """The answer to a buyer who got nothing; without an answer, that is in doubt."""
+    """The answer to a buyer without an order; an error is in doubt."""
     return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR)
 
 
@@ -69,7 +69,7 @@ def test_a_sale_before_the_opening_is_a_flaw() -> None:
 
 @pytest.mark.parametrize(("opens_at", "verdict"), [(100.0, "EXACT"), (99.0, "UNDERSOLD by 1"), (0.0, "UNDERSOLD by 1")])
 def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str) -> None:
-    """It was rightly told to come back, and did not; once the sale is open, that answer is no excuse."""
+    """It was rightly told to come back, and did not; once the sale is open, that answer does not excuse it."""
     answers = [replace(refused(0, Outcome.NOT_OPEN), sent=99.0)]
     assert judge(stock=1, stock_left=1, ledger=[], answers=answers, opens_at=opens_at).sentence == verdict
 
@@ -82,7 +82,7 @@ def test_a_counter_at_zero_does_not_hide_overselling() -> None:
 
 @pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
 def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
-    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; it names who gave up or was told busy."""
+    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; gave up and busy are counted."""
     why = {Outcome.LOCK_TIMEOUT: ", gave up: 1000", Outcome.BUSY: ", busy: 1000"}.get(outcome, "")
     assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{why}"
     assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
@@ -103,7 +103,7 @@ def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
     ],
 )
 def test_running_out_of_time_is_told_apart(left: int, others: dict[str, int], alone: bool) -> None:
-    """Buyers who gave up explain what was not sold, unless something else is wrong too."""
+    """Buyers that gave up explain what was not sold, unless something else is wrong too."""
     assert rush(stock=10, left=left, orders=8, **others).ran_out_of_time == alone
 
 
@@ -163,7 +163,7 @@ ledgers = st.lists(st.builds(Order, st.sampled_from("abcdef"), st.integers(0, 8)
 
 @given(stock=st.integers(0, 10), left=st.integers(-5, 10), ledger=ledgers, answers=answers_strategy)
 def test_every_order_is_accounted_for(stock: int, left: int, ledger: list[Order], answers: list[Answer]) -> None:
-    """Whatever is thrown at it: no count is negative, only a sale that adds up is EXACT, order is no matter."""
+    """Whatever is thrown at it: no count is negative, only a sale that adds up is EXACT, and order does not matter."""
     verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=answers)
     assert min(vars(verdict).values()) >= 0
     assert verdict.exact == verdict.sentence.startswith("EXACT")

@@ -1,4 +1,4 @@
-"""The pool of one process: who takes part in which round, and what its master is told."""
+"""The pool of one process: the buyers of each round, and the messages to the master."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_all_buyers_are_invited_to_every_round(pool: BuyerPool, runner: Runner) 
 
 
 def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer who comes between announcement and opening is invited to that round, and afterwards to the next one."""
+    """A buyer that comes between announcement and opening is invited to that round, a later one to the next."""
     runner.announce(1)
     early = pool.add(HOSTS)
     runner.hear("open", number=1, opens_at=0.0)
@@ -113,7 +113,7 @@ def test_an_opening_is_for_its_own_round(pool: BuyerPool, runner: Runner) -> Non
 
 
 def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:
-    """Arrivals are told when all who are expected are there; of those who come later, only they are told."""
+    """Arrivals are told when all expected buyers are there; of later buyers, only they are told."""
     pool.add(HOSTS)
     slot = pool.add(HOSTS)
     runner.announce(1)
@@ -128,7 +128,7 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
 
 
 def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:
-    """A new test has buyers of its own, with other names; it is not waited for those of the one before."""
+    """A new test has its own buyers, with other names, and does not wait for those of the last test."""
     before = pool.add(HOSTS)
     runner.announce(1)
     invited(before)

@@ -33,13 +33,13 @@ SMALL = ("--users", str(BUYERS), "--stock", str(STOCK))
 
 
 def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) -> None:
-    """Buyers who click early, too early and on time: all learn when it opens, and the sale is exact."""
+    """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=3")
     (run,) = rush.runs().values()
     assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
     early, failures = rush.requests()["etcd", "not_open"]
     assert early >= BUYERS // 3
-    assert failures <= early - BUYERS // 3, "who clicks early is told the truth; who is on time may find it opening"
+    assert failures <= early - BUYERS // 3, "an early click is told the truth; a click on time may find it opening"
 
 
 @pytest.mark.parametrize("processes", [[], ["--processes", "2"]], ids=["one process", "two processes"])
@@ -70,7 +70,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path, pr
 
 
 def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
-    """Buyers who do not get their turn are failures with a name, UNDERSOLD is told, and the exit code is 1.
+    """Buyers without a turn are failures with a name, UNDERSOLD is told, and the exit code is 1.
 
     Stock, orders and queue are sampled meanwhile; without a section log, answers and ledger are kept alone.
     """
@@ -98,7 +98,7 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(tmp_path: Path) -> None:
 def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) -> None:
     """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger.
 
-    The statistics have a row for each guard and outcome; sold and sold out are no failures.
+    The statistics have a row for each guard and outcome; sold and sold out are not failures.
     """
     shop = stack.instances[1]
     with ThreadPoolExecutor(1) as threads:
@@ -226,7 +226,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("hosts", "options", "advice"),
     [
-        (",", [], "',' are no addresses of shops: give each as http://HOST:PORT, separated by commas."),
+        (",", [], "',' are not addresses of shops: give each as http://HOST:PORT, separated by commas."),
         ("", ["--headful"], "Port {} is in use: stop the Locust that has it, or choose another by --web-port."),
     ],
 )

@@ -61,7 +61,7 @@ def verdicts(shown: Page) -> list[dict[str, str]]:
 
 
 def refused(shown: Page, path: str) -> tuple[int, str]:
-    """Status and text of an answer that is none."""
+    """Status and text of a refusal."""
     with pytest.raises(urllib.error.HTTPError) as raised:
         shown.get(path)
     with raised.value as error:
@@ -139,7 +139,7 @@ def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> N
 def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
     """Nothing starts, and Locust's page is told what to give, as with what Locust refuses itself."""
     for field, why in (
-        ({"host": ","}, "',' are no addresses of shops: give each as http://HOST:PORT"),
+        ({"host": ","}, "',' are not addresses of shops: give each as http://HOST:PORT"),
         ({"stock": "abc"}, "stock is 'abc': give a whole number."),
         ({"hold_ms": "1.5"}, "hold_ms is '1.5': give a whole number."),
     ):

@@ -58,7 +58,7 @@ def test_the_live_line_fits_beside_the_spinner(guard: str, snapshot: SaleSnapsho
 
 
 def test_overselling_is_another_sign_and_not_another_colour_alone() -> None:
-    """The part of the bar beyond the stock has a character of its own; an exact sale has none of it."""
+    """The part of the bar beyond the stock has its own character; an exact sale has none of it."""
     assert "=" * 11 + "#" * 7 in live_line("none", 300, SaleSnapshot(0, 500, 0), 500).plain
     assert "=" * 18 + " " in live_line("etcd", 300, SaleSnapshot(0, 300, 0), 500).plain
     assert "wait" not in live_line("redis-lua", 300, SaleSnapshot(0, 300, 0), 500).plain

@@ -83,7 +83,7 @@ def test_the_token_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 @pytest.mark.parametrize("text", ["", ",", " , ", "http://", "ftp://a", "http://a:b", "http://a:99999", "http://[::1"])
 def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
     """One line has the text and says what to give."""
-    with pytest.raises(SaleError, match=r"are no addresses of shops: give each as http://HOST:PORT, separated by"):
+    with pytest.raises(SaleError, match=r"are not addresses of shops: give each as http://HOST:PORT, separated by"):
         hosts_of(f"http://a:1,{text}" if text.strip(" ,") else text)
 
 

@@ -96,7 +96,7 @@ def post_worker_init(worker: Any) -> None:
         stop(signum, frame)  # type: ignore[operator, misc]
 
     signal.signal(signal.SIGTERM, stop_and_drain)
-    worker.refusal = made.busy(worker.wsgi).answer
+    worker.refusal = made.busy.answer
     worker.queue = settings.queue
     made.warm_up()
     if settings.section_log is not None:

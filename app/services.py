@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 class Services:
     """Everything that the routes need; connects to no server before `warm_up` or the first request."""
 
+    busy: BusyAnswers  # by `init_app`
+
     def __init__(self, settings: Settings) -> None:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
@@ -68,10 +70,6 @@ class Services:
         )
         self.health = Health(settings, self.sessions)
 
-    def busy(self, app: Flask) -> BusyAnswers:
-        """What `app` answers to purchases for which it has no room."""
-        return BusyAnswers(app, self.shop.seller_of, self.metrics)
-
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which retries what fails here; start the opener."""
         try:
@@ -101,6 +99,7 @@ def init_app(app: Flask, settings: Settings | None = None) -> Services:
     settings = settings or Settings.from_environment()
     app.config["INSTANCE"] = settings.instance
     made = app.extensions["services"] = Services(settings)
+    made.busy = BusyAnswers(app, made.shop.seller_of, made.metrics)
     return made
 
 

@@ -1,7 +1,6 @@
-"""gunicorn's threaded worker, with a thread pool that counts, and a bound on what the worker has in hand.
+"""gunicorn's threaded worker, with a thread pool that counts, and a bound on the requests it has in hand.
 
-gunicorn queues every request for which no thread is free, as long as it has connections. A buyer at the end of that
-queue would wait for minutes, so from a set length on the worker answers purchases at once, without a thread.
+gunicorn queues requests for which no thread is free. Beyond a set length, the worker refuses purchases by itself.
 """
 
 from __future__ import annotations
@@ -67,26 +66,22 @@ class CountingWorker(ThreadWorker):  # type: ignore[misc]
 
     Attributes:
         queue: requests in hand, in a thread or waiting for one, from which on it refuses others.
-        refusal: the bytes that refuse a request; None if it has to be served all the same.
+        refusal: makes the bytes that refuse a request; None if it has to be served all the same.
     """
 
     tpool: CountingPool
     queue: float = math.inf
+    refusal: Callable[[bytes], bytes | None]
 
     def get_thread_pool(self) -> CountingPool:
         return CountingPool(self.cfg.threads)
 
-    @staticmethod
-    def refusal(received: bytes) -> bytes | None:
-        return None
-
     def enqueue_req(self, conn: TConn) -> None:
-        """Give the request to the thread pool, or refuse it."""
+        """Give the request to the thread pool, unless it is refused or has not arrived yet."""
         if self.tpool.busy + self.tpool.queued < self.queue or not self._refuse(conn):
             super().enqueue_req(conn)
 
     def _refuse(self, conn: TConn) -> bool:
-        """Whether the request needs no thread: it is refused, or has not arrived yet."""
         if self.cfg.is_ssl or (conn.parser and conn.parser.unreader.buf.getvalue()):
             return False  # what is in the socket is not the beginning of a request
         try:
@@ -95,17 +90,13 @@ class CountingWorker(ThreadWorker):  # type: ignore[misc]
                 return False
             conn.sock.recv(len(received))  # or the client sees a reset connection instead of the answer
             conn.sock.send(refusal)
-        except BlockingIOError:
-            self._await_request(conn)
+        except BlockingIOError:  # wait for the request as gunicorn does where a thread has waited in vain
+            conn.timeout = time.monotonic() + self.cfg.keepalive
+            self.pending_conns.append(conn)
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
             return True
         except OSError:
             pass  # the client has left
         self.nr_conns -= 1
         conn.close()
         return True
-
-    def _await_request(self, conn: TConn) -> None:
-        """As gunicorn does after a thread has waited for the request for some seconds."""
-        conn.timeout = time.monotonic() + self.cfg.keepalive
-        self.pending_conns.append(conn)
-        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))

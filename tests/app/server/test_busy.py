@@ -24,6 +24,8 @@ HEAD = "POST {} HTTP/1.1\r\nHost: localhost\r\n"
 BUY = HEAD.format("/stock/reduce?guard=etcd") + "Connection: close\r\n\r\n"
 BODY = HEAD.format("/stock/reduce") + 'Content-Type: application/json\r\nContent-Length: 18\r\n\r\n{"guard":"thread"}'
 
+NONSENSE = ("{", "5", "[1]", "null", "[" * 5000, "\0")  # bodies that the routes would refuse
+
 
 def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of the only response."""
@@ -81,7 +83,7 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
     """The same headers and members as a purchase that gave up, but for the item, which was not looked at."""
     app = make(lock_timeout=0.5)
     made = services.of(app)
-    busy = made.busy(app).answer(BUY.encode())
+    busy = made.busy.answer(BUY.encode())
     assert busy is not None
     head, _, body = busy.partition(b"\r\n\r\n")
     with made.sessions.mutex("1").acquire(timeout=20):
@@ -100,6 +102,7 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
         (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
         (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
         (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
+        *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
         (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
         (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
         (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
@@ -113,6 +116,6 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
 def test_only_a_whole_purchase_is_refused(app: Flask, request_text: str, guard: str | None) -> None:
     """It is counted under its guard. What the routes have to answer is neither refused nor counted."""
     made = services.of(app)
-    answer = made.busy(app).answer(request_text.encode())
+    answer = made.busy.answer(request_text.encode())
     assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard
     assert made.metrics.outcomes()["busy"] == (guard is not None)

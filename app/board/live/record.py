@@ -34,7 +34,7 @@ def record_of(run: Run, promises: dict[str, str]) -> dict[str, Any]:
         "hold_ms": None,
         "started": datetime.fromtimestamp(run.began_s, timezone.utc).isoformat(),
         "versions": {},
-        "verdict": {**summary, "stock_left": run.snapshot.stock},
+        "verdict": {**summary, "stock_left": run.snapshot.unsold},
         "answers": [],
         "ledger": [ledger_row(run, order) for order in run.orders],
         "sections": [section_row(run, section) for section in run.sections.values()],

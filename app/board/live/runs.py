@@ -87,7 +87,7 @@ class Run:
 
     def add_sample(self, holder: str | None, waiters: int | None, *, known: bool) -> None:
         """Keep the state of the sale, if it has changed; `known` is whether Redis answers."""
-        stock, orders = (self.snapshot.stock, self.snapshot.orders) if known else (None, None)
+        stock, orders = (self.snapshot.unsold, self.snapshot.orders) if known else (None, None)
         sample = Sample(self.ms(now_ns()) or 0.0, stock, orders, holder, waiters)
         if self.samples and replace(self.samples[-1], at_ms=sample.at_ms) == sample:
             return
@@ -161,13 +161,14 @@ class Run:
             "generation": self.generation,
             "guard": self.guard,
             "initial": now.initial,
-            "stock": now.stock,
+            "stock": now.unsold,
+            "slots": _slots(now),
             "orders": now.orders,
             "lost_updates": now.lost_updates,
             "gave_up": self.gave_up,
             "busy": self.busy,
             "verdict": self.verdict,
-            "over": self.over or now.stock <= 0,
+            "over": self.over or now.unsold <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,
             "by_instance": dict(sorted(by_instance.items())),
             "cut": self.cut,
@@ -176,3 +177,11 @@ class Run:
     def ms(self, at_ns: int | None) -> float | None:
         """A time of `app.clock` as milliseconds since the reset."""
         return None if at_ns is None else round((at_ns - self.began_ns) / 1e6, 3)
+
+
+def _slots(now: Snapshot) -> dict[str, Any] | None:
+    """Where the stock lies; None unless items have left the treasury for a shard."""
+    shards = [each.stock for each in now.shards]
+    if not (now.in_transit or any(each.stock or each.orders for each in now.shards)):
+        return None
+    return {"treasury": now.stock - sum(shards), "shards": shards, "in_transit": now.in_transit}

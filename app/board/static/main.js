@@ -3,7 +3,7 @@
 import { Controls } from "./controls.js";
 import { $, count, duration, el, plural, say } from "./dom.js";
 import { Live } from "./live.js";
-import { LiveRegion, showInstances, showQueue, showRuns, showUnavailable, showVerdict } from "./panels.js";
+import { LiveRegion, showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict } from "./panels.js";
 import { Rate } from "./rate.js";
 import { NoRecord, open } from "./record.js";
 import { Stock } from "./stock.js";
@@ -50,6 +50,7 @@ function show(view) {
   showVerdict(view);
   showUnavailable(view.unavailable);
   const each = view.sale ? stock.show(view.sale, view.orders) : 1;
+  showSlots(view.sale);
   say($("stock-note"), view.sale ? stockNote(view.sale, each) : "");
   showRuns(view.runs, openRun);
   $("no-stock").hidden = Boolean(view.sale);

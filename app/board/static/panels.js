@@ -35,6 +35,20 @@ export function showVerdict(view) {
   });
 }
 
+// Where the items that are left lie, if they are divided over shards.
+export function showSlots(sale) {
+  const { slots, initial } = sale ?? {};
+  $("slots").hidden = !slots;
+  if (!slots) return;
+  const share = initial / slots.shards.length; // a full bar; of the treasury it is all items
+  const bars = [["treasury", slots.treasury, initial], ...slots.shards.map((left, number) => [`shard ${number}`, left, share])];
+  if (slots.in_transit) bars.push(["in transit", slots.in_transit, share]);
+  keyed($("slots"), bars, ([name]) => name, () => el("li", {}, el("div", { className: "track" }, el("i", { className: "fill" }), el("b"))), (bar, [name, left, full]) => {
+    bar.firstChild.firstChild.style.width = `${Math.min(100, (100 * left) / (full || 1))}%`;
+    say(bar.firstChild.lastChild, `${name} ${count(left)}`);
+  });
+}
+
 export function showUnavailable(unavailable) {
   const lines = Object.entries(unavailable ?? {}).filter(([, why]) => why).map(([name, why]) => `${name} is unavailable: ${why}`);
   $("unavailable").hidden = !lines.length;

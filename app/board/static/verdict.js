@@ -71,7 +71,8 @@ export function headline(view) {
 export function inWords(view) {
   const { word, lead } = headline(view);
   const parts = [`${word}. ${lead}`];
-  const { queue } = view;
+  const { queue, sale } = view;
+  if (sale?.slots) parts.push(`${count(sale.slots.treasury)} left in the treasury, ${sale.slots.shards.map(count).join(", ")} in the shards, ${count(sale.slots.in_transit)} in transit.`);
   if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
   for (const [name, why] of Object.entries(view.unavailable ?? {})) if (why) parts.push(`${name} is unavailable.`);
   for (const each of view.instances ?? []) if (["frozen", "down", "silent"].includes(each.state)) parts.push(`${each.name} is ${each.state}.`);

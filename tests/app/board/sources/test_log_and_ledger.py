@@ -18,7 +18,9 @@ from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
+from app.sales.shards import ShardedStock
 from app.sales.slots import Snapshot
+from app.sales.transfer import Transfers
 from app.telemetry.section_log import SectionLog
 
 
@@ -171,3 +173,21 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
     leave = {"at": 2, "event": "leave", "read_at": 1, "commit_at": 1, "outcome": "sold", "cause": None}
     append(path, *({**leave, "order": order} for order in "abc"))
     assert [each.order for each in tail.poll()] == ["b", "c"]
+
+
+def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> None:
+    """Orders of all ledgers, each once, and where the items are; also after the reset that ended the sale."""
+    stock, transfers = ShardedStock(sale, "1", instance="shop-a"), Transfers(sale, "1", 1)
+    for number in (0, 1):
+        transfers.refill(number)
+        stock.shards[number].sell(Purchase("ada", "etcd-sharded"))
+    first = read(reader)
+    assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)
+    assert [(each.stock, each.orders) for each in first.snapshot.shards] == [(1, 1), (0, 1), (0, 0), (0, 0)]
+    stock.shards[0].sell(Purchase("bob", "etcd-sharded"))
+    sale.reset(5)
+    after = read(reader)
+    assert after.ended is not None
+    assert [order.buyer for order in after.ended.rest] == ["bob"]
+    assert after.ended.snapshot == Snapshot(initial=10, stock=7, lucky=3, orders=3)
+    assert after.snapshot == Snapshot(initial=5, stock=5, lucky=0, orders=0)

@@ -173,7 +173,7 @@ def host_names(text: str) -> tuple[str, ...]:
 def _split(text: str) -> SplitResult:
     """The parts of a URL with a valid port, or without one."""
     url = urlsplit(text)
-    with suppress(ValueError):  # the port is no number, or too large
+    with suppress(ValueError):  # the port is not a number, or too large
         if url.port != 0:
             return url
     raise ValueError("give a port from 1 to 65535")

@@ -80,7 +80,7 @@ class Guard(ABC):
                     stock.read(purchase)  # raises `NotOpen` if it still is
                 if sold_out := stock.sold_out.answer(purchase):
                     return sold_out
-            with suppress(LockCancelled):  # a cancelled purchase waits again; in a drain there is no session any more
+            with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
 
     def stock(self, item: str) -> Inventory:

@@ -18,7 +18,7 @@ class EtcdGuard(Guard):
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
         with self.locked(mutex, purchase) as hold:  # waits for the mutex; the critical section begins
             reading = stock.read(purchase, fence=hold.token)  # Redis remembers the token and refuses lower ones
-            if reading.receipt is None:  # something is left, and this is no retry
+            if reading.receipt is None:  # something is left, and this is not a retry
                 purchase.think()
                 hold.ensure()  # still ours, by all that is known here
                 return stock.write(purchase, reading, fence=hold.token)

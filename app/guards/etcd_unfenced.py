@@ -18,7 +18,7 @@ class EtcdUnfencedGuard(Guard):
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
         with self.locked(mutex, purchase):  # waits for the mutex; the critical section begins
             reading = stock.read(purchase)
-            if reading.receipt is None:  # something is left, and this is no retry
+            if reading.receipt is None:  # something is left, and this is not a retry
                 purchase.think()
                 return stock.write(purchase, reading)
             return reading.receipt

@@ -17,7 +17,7 @@ class NoGuard(Guard):
         stock = self.stock(purchase.item)
         with purchase.critical_section():  # which nothing keeps others out of
             reading = stock.read(purchase)
-            if reading.receipt is None:  # something is left, and this is no retry
+            if reading.receipt is None:  # something is left, and this is not a retry
                 purchase.think()
                 return stock.write(purchase, reading)
             return reading.receipt

@@ -7,7 +7,7 @@ from app.sales.purchase import Purchase, Receipt
 
 
 class RedisLuaGuard(Guard):
-    """There is no critical section to be in: the think time passes before the script, and delays no other purchase."""
+    """Without a lock, the think time passes before the script, and delays no other purchase."""
 
     name = "redis-lua"
     promise = Promise.EXACT

@@ -24,7 +24,7 @@ class ThreadGuard(Guard):
         stock, lock = self.stock(purchase.item), self._locks[purchase.item]
         with holding_thread_lock(lock, purchase, timeout=self.time_left(purchase), check=self.sessions.check_open):
             reading = stock.read(purchase)
-            if reading.receipt is None:  # something is left, and this is no retry
+            if reading.receipt is None:  # something is left, and this is not a retry
                 purchase.think()
                 return stock.write(purchase, reading)
             return reading.receipt

@@ -95,7 +95,7 @@ class Sale:
             if not stands:
                 self._lost[k.generation] = found
                 raise SaleLost
-            if stands == openings[item].opening.generation:  # its leader may have died before etcd was told
+            if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
                 openings = self.confirm({item: openings[item]})
             self._note(openings)
             if not openings[item].is_open:

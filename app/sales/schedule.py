@@ -6,7 +6,7 @@ Why it is right:
   this one only. A late leader, paused past its lease, finds the sale open, or a higher token.
 - Nothing sold before. A closed sale has no stock that a script could take, and the step that opens it asks Redis's
   clock. The clocks of the instances only say when a leader asks.
-- Nothing acknowledged is forgotten. Redis is opened first, etcd is told next, and only then does a purchase know the
+- Nothing acknowledged is forgotten. Redis is opened first, etcd follows, and only then does a purchase know the
   generation. A crash between the two costs nothing: the next leader, or the first purchase anywhere, tells etcd.
 - Opened in any case. The key of a leader that died or is cut off ends with its lease; the next candidate leads.
 """

@@ -96,7 +96,7 @@ class SlotReading(NamedTuple):
 
     @classmethod
     def of(cls, counters: list[str | None], *found: Any) -> SlotReading:
-        """From Redis's answers; the generation is empty where there is no sale."""
+        """From Redis's answers; the generation is empty if there is no sale."""
         initial, stock, lucky, generation = counters
         none = not stock or not generation
         initial, stock = initial or "0", (initial if stock == "closed" else stock) or "0"

@@ -17,7 +17,7 @@ from flask import Flask, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring uses host names of its own
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})  # monitoring uses its own host names
 
 
 def init_app(app: Flask, *, names: Container[str], setting: str) -> None:

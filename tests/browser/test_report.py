@@ -107,7 +107,7 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
 
 
 def test_the_verdicts_are_not_torn(chromium: Browser, reports: dict[str, Path]) -> None:
-    """On a projector each sentence of the headline and each verdict has a line of its own."""
+    """On a projector each sentence of the headline and each verdict stands on its own line."""
     with opened(chromium, reports["rush"].as_uri(), viewport={"width": 1280, "height": 720}) as (page, _):
         sentences, verdicts = page.locator("h1 span"), page.locator("td .verdict")
         assert [text[-1] for text in sentences.all_inner_texts()] == [".", "."]

@@ -30,7 +30,7 @@ def test_all_pitfalls_are_there() -> None:
 
 @pytest.mark.parametrize("number", range(1, 43))
 def test_a_pitfall_names_tests_that_exist(number: int) -> None:
-    """The last column holds the ids of one test at least; none was renamed away."""
+    """The last column has the id of at least one test, and every test exists."""
     ids = re.findall(r"`(tests/[^`]+)`", PITFALLS[number].rpartition("|")[2])
     assert ids
     for path, _, name in (each.partition("::") for each in ids):

@@ -56,7 +56,7 @@ class Looker:
         dialog.dismiss()
 
     def look_away(self) -> None:
-        """What the console says from here on is about a page of somebody else."""
+        """Ignore the console from now on: it is about another site's page."""
         self.page.remove_listener("console", self._hear)
 
     def open(self, address: str = "/") -> None:

@@ -1,4 +1,4 @@
-"""etcd servers that ask who one is: by certificates, or by user and password."""
+"""etcd servers with authentication: by certificates, or by user and password."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ class TlsEtcd(Etcd):
 
 
 class LoginEtcd(Etcd):
-    """An etcd that can make one log in: `shop` may touch what is below ``shop/``, and a token lives for a second
-    without use.
-    """
+    """An etcd with users: `shop` may use keys below ``shop/``, and an unused token lives for a second."""
 
     def command(self) -> list[str]:
         return [*super().command(), "--auth-token=simple", "--auth-token-ttl=1"]

@@ -16,7 +16,7 @@ WAIT_S = 30.0  # far more than anything here takes
 
 
 class Terminal:
-    """A program with a pseudo-terminal of its own as controlling terminal; its session is killed at the end."""
+    """A program with its own pseudo-terminal as controlling terminal; its session is killed at the end."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._master, slave = os.openpty()

@@ -21,7 +21,7 @@ def wait_until(happened: Callable[[], object], *, timeout: float = 30.0) -> None
 
 
 def freeze(process: Popen[str]) -> None:
-    """Stop it with SIGSTOP, and return when it stands still; SIGCONT lets it go on."""
+    """Stop it with SIGSTOP, and return when all its threads stand still."""
     process.send_signal(signal.SIGSTOP)
     wait_until(lambda: all_stand_still(process.pid))
 

@@ -33,7 +33,7 @@ class EventStream:
     Nothing is encoded under the lock that viewers wait for.
 
     Args:
-        snapshot: what a new viewer is told, and the `number` at that moment.
+        snapshot: returns everything for a new viewer, and the `number` at that moment.
         viewers: most viewers at once.
         lifetime: seconds until a stream ends and its viewer has to reconnect: a proxy may keep one without a viewer.
 

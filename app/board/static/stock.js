@@ -70,7 +70,7 @@ export class Stock {
     setAll(this.label, { y: top * 0.7 });
   }
 
-  // To the right of the end, or where there is no room, to the left of it.
+  // To the right of the end, or to the left of it if there is no room.
   #mark(text, width) {
     say(this.label, text);
     const end = Number(this.end.getAttribute("x1"));

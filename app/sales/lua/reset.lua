@@ -7,7 +7,7 @@
 -- Returns  {generation, initial, stock} of the sale that there is now: the one asked for, unless there was one already or, for
 --          'always', a later reset was faster
 local before = tonumber(redis.call('GET', KEYS[6])) or 0
-local none = redis.call('EXISTS', KEYS[2], KEYS[6]) < 2  -- a stock without a generation is no sale
+local none = redis.call('EXISTS', KEYS[2], KEYS[6]) < 2  -- a stock without a generation is not a sale
 if not none and (ARGV[3] == 'if none' or before >= tonumber(ARGV[2])) then
   return redis.call('MGET', KEYS[6], KEYS[1], KEYS[2])
 end

@@ -116,7 +116,7 @@ def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) ->
 
 
 def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
-    """The board is told as well as the shop."""
+    """The board refuses it as the shop does."""
     with pytest.raises(SettingsError, match=r"FLASHSALE_INSTANCES is .*give a port from 1 to 65535"):
         BoardSettings.from_environment({"FLASHSALE_INSTANCES": "http://a:8080,http://b:99999"})
 

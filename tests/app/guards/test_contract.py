@@ -26,7 +26,7 @@ PAIRS = ("etcd-cohort", "etcd-batch")  # whose tokens are pairs: hold and turn
 
 @pytest.fixture
 def shop(make: Callable[..., Flask], tmp_path: Path) -> Flask:
-    """A shop of three items that logs its critical sections, under a name that is no file name."""
+    """A shop of three items that logs its critical sections, under a name that is not a file name."""
     shop = make(instance="shop/a", section_log=tmp_path / "section-log", items=3)
     services.of(shop).sale.reset()
     return shop

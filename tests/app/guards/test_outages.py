@@ -56,18 +56,18 @@ def test_redis_stopped(app: Flask, fresh_redis: Redis) -> None:
     assert app.test_client().get("/stock").get_json()["orders"] == 1 + len(guards)
 
 
-@pytest.mark.parametrize("away", ["stop", "pause"])
-def test_etcd_unavailable_longer_than_the_lease(app: Flask, fresh_etcd: Etcd, away: str) -> None:
+@pytest.mark.parametrize("outage", ["stop", "pause"])
+def test_etcd_unavailable_longer_than_the_lease(app: Flask, fresh_etcd: Etcd, outage: str) -> None:
     """While etcd is stopped or frozen nothing is sold under the mutex; once it answers, sales go on."""
     browser = app.test_client()
     session = services.of(app).sessions.session()
-    getattr(fresh_etcd, away)()
+    getattr(fresh_etcd, outage)()
     assert refused(app, "etcd")
     wait_until(session.lost.is_set)
     assert refused(app, "etcd")
     assert refused(app, "etcd-unfenced")
     assert browser.get("/stock").get_json()["orders"] == 1
-    fresh_etcd.start() if away == "stop" else fresh_etcd.resume()
+    fresh_etcd.start() if outage == "stop" else fresh_etcd.resume()
     wait_until(lambda: sells(app, "etcd"), timeout=20)
     assert browser.get("/stock").get_json()["verdict"] == "EXACT"
 

@@ -68,7 +68,7 @@ def busy(server: Redis) -> Iterator[str]:
 
 @pytest.fixture
 def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
-    """A shop on a Redis of its own that has sold one item."""
+    """A shop with its own Redis that has sold one item."""
     app = make(redis_url=fresh_redis.url, stock=20)
     assert buy(app, "none")["status"] == 200
     return app
@@ -160,7 +160,7 @@ def orders(app: Flask) -> int:
 
 @pytest.mark.parametrize("guard", WAYS)
 def test_a_lost_write_is_in_doubt_and_the_key_resolves_it(warm: Flask, guard: str) -> None:
-    """The buyer is told that it may have been bought; asking again with the same key gives the one order there is."""
+    """The answer is in doubt; a retry with the same key gets the only order."""
     with answer_lost(SCRIPT[IN_ONE.get(guard, "write")]):
         lost = buy(warm, guard, key="k", buyer="ada")
     assert (lost["status"], lost["retry_after"], lost["outcome"], lost["in_doubt"]) == (503, "1", "unavailable", True)
@@ -172,7 +172,7 @@ def test_a_lost_write_is_in_doubt_and_the_key_resolves_it(warm: Flask, guard: st
 
 @pytest.mark.parametrize("guard", [guard for guard in WAYS if guard not in IN_ONE])
 def test_a_lost_read_is_not_in_doubt(warm: Flask, guard: str) -> None:
-    """Where the answer to the read is lost, nothing was written, and the buyer is told so."""
+    """If the answer to the read is lost, nothing was written, and the answer says so."""
     with answer_lost(SCRIPT["read"]):
         lost = buy(warm, guard)
     assert (lost["status"], lost["outcome"], lost["in_doubt"]) == (503, "unavailable", False)

@@ -92,7 +92,7 @@ def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:
 
 
 def test_a_drain_reaches_waits_for_the_session(sessions: EtcdSessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that is still being made when the instance is told to stop is given to no thread."""
+    """A session that is still being made in a drain reaches no thread."""
     made = threading.Event()
     make = sessions._make_session
 

@@ -227,7 +227,7 @@ def test_old_holder_cannot_write_between_the_new_ones_read_and_write(sale: Sale,
 
 @pytest.mark.parametrize("low", [2**53, 2**63 - 2, 9, 99_999_999_999_999_999])
 def test_tokens_are_compared_exactly(inventory: Inventory, low: int) -> None:
-    """Two tokens that are one apart are told apart even where Lua's numbers could not, and where digits are added."""
+    """Two tokens that differ by one are distinct beyond the precision of Lua's numbers, and where a digit is added."""
     read(inventory, holder(low + 1))
     with pytest.raises(FencedOff):
         read(inventory, holder(low))

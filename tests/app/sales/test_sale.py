@@ -55,7 +55,7 @@ def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int]
 @given(revisions, turns)
 @example(1, 999_999_999)
 def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
-    """Within a hold the turns are told apart, also where a digit is added."""
+    """Within a hold tokens rise from turn to turn, also where a digit is added."""
     assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))
 
 

@@ -34,7 +34,7 @@ def instances(tmp_path: Path, env: dict[str, str]) -> Iterator[dict[str, Instanc
 
 
 def ask(instance: Instance, method: str, path: str) -> Any:
-    """The document of an answer that is no error."""
+    """The document of a successful answer."""
     with urllib.request.urlopen(urllib.request.Request(instance.url + path, method=method), timeout=60) as response:
         return json.load(response)
 

@@ -22,7 +22,7 @@ from tests.support.shops import WAIT_S, buy, queue_behind
 
 @pytest.fixture
 def app(make: Callable[..., Flask], tmp_path: Path) -> Flask:
-    """A shop that records, under a name that is no file name."""
+    """A shop with a section log, under a name that is not a file name."""
     app = make(instance="shop/a", section_log=tmp_path / "section-log")
     app.test_client().post("/stock/reset")
     return app

@@ -1,4 +1,4 @@
-"""Requests that shop and board serve: of known host names, of their own pages, of the administrator."""
+"""Access to shop and board: by known host names, from their own pages, and by the administrator."""
 
 from __future__ import annotations
 

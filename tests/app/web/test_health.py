@@ -78,7 +78,7 @@ def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, status: i
 
 
 def test_a_defect_is_a_problem_too(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected exception is a 500 that gives nothing away, and is logged with its traceback."""
+    """An unexpected exception is a 500 without details, and is logged with its traceback."""
 
     def fail() -> str:
         raise RuntimeError("secret of the house")

@@ -48,7 +48,7 @@ def answering() -> Iterator[str]:
 
 
 def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that answers is up, by its own name; of the others, it is told apart why they do not."""
+    """An instance that answers is up, under its own name; the others are silent, busy or down."""
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
     watched = Instances((answering, silent, away), stack=None)

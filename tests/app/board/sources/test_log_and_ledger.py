@@ -100,7 +100,7 @@ def test_a_long_ledger_comes_in_parts(reader: LedgerReader, sale: Sale, monkeypa
 def test_the_redis_lock_is_seen(reader: LedgerReader, sale: Sale) -> None:
     """While redis-py's lock is held, its remaining life is known."""
     assert read(reader).redis_lock_ms is None
-    sale.client.set(sale.keys.lock, "somebody", px=5000)
+    sale.client.set(sale.keys.lock, "another", px=5000)
     left = read(reader).redis_lock_ms
     assert left is not None
     assert 0 < left <= 5000
@@ -159,13 +159,13 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
 
 
 def test_nothing_is_read_where_nothing_is_recorded(tmp_path: Path) -> None:
-    """No directory, or none yet, is no error."""
+    """A missing directory is not an error."""
     assert SectionTail(None).poll() == []
     assert SectionTail(tmp_path / "later").poll() == []
 
 
 def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What never ends is not kept for ever: the end of one that began long ago is no news any more."""
+    """Sections without an end are forgotten, the oldest first."""
     monkeypatch.setattr(section_tail, "MOST_OPEN", 2)
     tail, path = SectionTail(tmp_path), tmp_path / "shop-a-1.jsonl"
     append(path, *(enter(order) for order in "abc"))

@@ -28,7 +28,7 @@ def guarded(board_settings: BoardSettings) -> BoardSettings:
 
 
 def test_a_reset_needs_no_instance(board: FlaskClient, sale: Sale) -> None:
-    """The sale begins again although every instance is away, with the stock that was asked for, or else the usual."""
+    """The sale is reset although no instance answers, to the given stock or to that of the settings."""
     answer = board.post("/control/reset", json={"stock": 7})
     assert answer.get_json()["done"] == "The sale begins again with a stock of 7."
     assert sale.snapshot().stock == 7
@@ -131,7 +131,7 @@ def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettin
 
 
 def grumble(server: socket.socket) -> None:
-    """Answer every connection with what is no HTTP, until closed."""
+    """Answer every connection with a line that is not HTTP, until closed."""
     with suppress(OSError):
         while True:
             with server.accept()[0] as connection:

@@ -16,7 +16,7 @@ RUN = "2026-01-01_00-00-00"
 
 @pytest.mark.parametrize("damaged", [f"{RUN}/records/\udcff.json", "\udcff/records/etcd.json"])
 def test_a_name_that_is_no_text_is_not_offered(board_settings: BoardSettings, tmp_path: Path, damaged: str) -> None:
-    """A file whose name is not UTF-8 keeps nobody from the other records."""
+    """A file name that is not UTF-8 is left out, and the other records are offered."""
     for name in (f"{RUN}/records/etcd.json", f"{RUN}/records/none.json", damaged):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")

@@ -12,13 +12,13 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
 from lock.etcd.auth import Login
+from lock.queue import wait_queue
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, Patch, assert_raises, keys, out_of_threads, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import wait_until
 
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
-AT_ONCE_S = 3.0  # less than the five seconds after which a waiter asks etcd anyway
 
 
 @pytest.fixture(scope="module")
@@ -136,29 +136,6 @@ def test_without_a_user_one_is_denied(server: LoginEtcd) -> None:
         client.get_prefix("shop/")
 
 
-def test_an_expired_token_is_renewed_for_all_threads(server: LoginEtcd, shop: Client) -> None:
-    """After a long silence, threads that find the token expired at the same moment all get their answers.
-
-    etcd refuses a watch for it in the same words as one that may not be: its token, too, is got anew, although no call
-    ever needs one.
-    """
-    with connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as watching:
-        for client in (shop, watching):
-            client.get_prefix("shop/")
-        time.sleep(TOKEN_S)
-        with ThreadPoolExecutor(20) as pool:
-            answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
-            assert all(answer.result(WAIT_S).revision for answer in answers)
-
-        def stands() -> bool:
-            try:
-                return next(iter(watching.watch("shop/expired/"))) == []
-            except EtcdError:
-                return False
-
-        wait_until(stands)
-
-
 def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
     """A restart ends every token."""
     shop.get_prefix("shop/")
@@ -189,27 +166,46 @@ def session(proxy: Proxy) -> Iterator[Session]:
         yield session
 
 
-def test_a_wait_outlives_its_token(session: Session, server: LoginEtcd, proxy: Proxy, root: Client) -> None:
-    """The token expires while a thread waits, and then the connection breaks: the turn still comes at once.
+def test_expired_tokens_are_renewed(
+    session: Session, server: LoginEtcd, shop: Client, proxy: Proxy, root: Client, monkeypatch: Patch
+) -> None:
+    """After a long silence the tokens are renewed: of threads that call, of a watch, of a wait and of a hold.
 
-    Another process only holds, and calls nothing that would renew its token: its watch tells it that its key is gone.
+    Threads that find a token expired at the same moment all get their answers. etcd refuses a watch for it in the same
+    words as one that may not be. A wait is told of its turn, and a hold of its loss, after the connection breaks too.
     """
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
     with (
         Session(root, ttl=60) as stranger,
+        connect(server.endpoint, user="shop", password=SHOP_PASSWORD) as watching,
         connect(proxy.endpoint, user="shop", password=SHOP_PASSWORD) as other,
         Session(other, ttl=600) as holding,
     ):
         held = Mutex(holding, "shop/hold").acquire(timeout=WAIT_S)
         hold = Mutex(stranger, "shop/wait").acquire(timeout=WAIT_S)
         waiting = queue_up(root, Mutex(session, "shop/wait"))
+        for client in (shop, watching):
+            client.get_prefix("shop/")
         time.sleep(TOKEN_S)
+        with ThreadPoolExecutor(20) as pool:
+            answers = [pool.submit(shop.get_prefix, "shop/") for _ in range(40)]
+            assert all(answer.result(WAIT_S).revision for answer in answers)
+        wait_until(lambda: can_watch(watching))
         proxy.reset()
         hold.release()
         root.delete(held.key, held.token)
-        with waiting.result(AT_ONCE_S) as mine:
+        with waiting.result(WAIT_S) as mine:
             assert keys(root, "shop/wait") == [mine.key]
-        assert held.lost.wait(AT_ONCE_S)
+        assert held.lost.wait(WAIT_S)
         assert_raises(LockLost, held.release, match="deleted")
+
+
+def can_watch(client: Client) -> bool:
+    """Whether a watch stands."""
+    try:
+        return next(iter(client.watch("shop/expired/"))) == []
+    except EtcdError:
+        return False
 
 
 def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> None:

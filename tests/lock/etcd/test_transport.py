@@ -20,7 +20,7 @@ from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, 
 from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
-SLACK_S = 0.5  # what a busy machine may add to a deadline; the next larger deadline is well beyond
+SLACK_S = 1.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
 NO_LEASE = 0
 
 CALLS: dict[str, Callable[[Client], object]] = {
@@ -88,7 +88,7 @@ def test_the_next_endpoint_is_asked_when_one_fails(etcd: Etcd, silent: str, refu
         started = time.monotonic()
         for _ in range(10):
             client.status()
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 4.0  # not half a second each
 
 
 def test_many_threads_fail_over_together(etcd: Etcd, silent: str) -> None:

@@ -49,6 +49,20 @@ def refused() -> str:
     return f"{LOOPBACK}:{free_port()}"
 
 
+@pytest.fixture
+def near(etcd: Etcd) -> Iterator[Proxy]:
+    """A network to the shared etcd, for the first of two endpoints."""
+    with Proxy(etcd.endpoint) as near:
+        yield near
+
+
+@pytest.fixture
+def both(etcd: Etcd, near: Proxy) -> Iterator[Client]:
+    """A client with an endpoint behind that network, and one that always answers."""
+    with connect(f"{near.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        yield both
+
+
 def seconds(call: Callable[[], object]) -> float:
     """How long it took to tell that no endpoint answered."""
     started = time.monotonic()
@@ -189,42 +203,31 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "said", "error", "in_doubt"),
     [
-        (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2"),  # a network's proxy that lost the server
-        (grpc.StatusCode.UNAVAILABLE, "etcdserver: request timed out"),
-        (grpc.StatusCode.UNKNOWN, "context canceled"),
-        (grpc.StatusCode.CANCELLED, "context canceled"),
-    ],
-)
-def test_unclear_errors_leave_it_in_doubt(
-    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str
-) -> None:
-    """Perhaps etcd did what was asked, or will: the caller has to know that, too."""
-    unanswered: list[str] = []
-    with pytest.raises(EtcdError, match=said):
-        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
-    assert unanswered == ["asked"]
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "error"),
-    [
-        (grpc.StatusCode.UNKNOWN, "context deadline exceeded", EtcdUnavailable),
-        (grpc.StatusCode.UNKNOWN, "context canceled", EtcdUnavailable),
-        (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied),
-        (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError),
-        (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError),
-        (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError),
+        (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2", EtcdError, True),  # of a network's proxy
+        (grpc.StatusCode.UNAVAILABLE, "etcdserver: request timed out", EtcdUnavailable, True),
+        (grpc.StatusCode.UNKNOWN, "context deadline exceeded", EtcdUnavailable, True),
+        (grpc.StatusCode.UNKNOWN, "context canceled", EtcdUnavailable, True),
+        (grpc.StatusCode.CANCELLED, "context canceled", EtcdUnavailable, True),
+        (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied, False),
+        (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError, True),
+        (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError, False),
+        (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError, True),
     ],
 )
 def test_what_is_said_has_one_error(
-    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type[EtcdError]
+    failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
 ) -> None:
-    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone."""
+    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone.
+
+    Where etcd did not refuse, perhaps it did what was asked, or will: the caller has to know that, too.
+    """
+    unanswered: list[str] = []
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        failing(code, said).grant(5)
+        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
+    assert unanswered == ["asked"] * in_doubt
 
 
 def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
@@ -273,24 +276,11 @@ def test_a_watch_moves_to_another_endpoint(both: Client, near: Proxy, watched_be
     wait_until(lambda: _can_be_watched(both), timeout=3)
 
 
-@pytest.fixture
-def near(etcd: Etcd) -> Iterator[Proxy]:
-    """A network to the shared etcd, for the first of two endpoints."""
-    with Proxy(etcd.endpoint) as near:
-        yield near
-
-
-@pytest.fixture
-def both(etcd: Etcd, near: Proxy) -> Iterator[Client]:
-    """A client with an endpoint behind that network, and one that always answers."""
-    with connect(f"{near.endpoint},{etcd.endpoint}", timeout=2.0) as both:
-        yield both
-
-
-def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near: Proxy) -> None:
-    """The watch of a member that hangs would be silent, too, until gRPC finds that out for itself 13 s later."""
+@pytest.mark.parametrize("read", [True, False])
+def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near: Proxy, read: bool) -> None:
+    """It would be silent, too, until gRPC finds that out 13 s later; one that was not read yet is not opened there."""
     changes = iter(both.watch("transport/silent/"))
-    assert next(changes) == []
+    assert not read or next(changes) == []
     near.stall()
     both.status()
     assert_raises(EtcdUnavailable, next, changes, match="another endpoint")
@@ -308,34 +298,16 @@ def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, 
     assert_raises(EtcdUnavailable, following.result, 13.0 + 4 * SLACK_S)
 
 
-def test_a_watch_that_was_not_read_yet_moves_as_well(both: Client, near: Proxy) -> None:
-    """It is not opened where there is no answer."""
-    watch = both.watch("transport/unread/")
-    near.stall()
-    both.status()
-    assert_raises(EtcdUnavailable, list, watch, match="another endpoint")
-
-
-def test_a_call_in_a_hurry_moves_no_watch(both: Client, near: Proxy, client: Client) -> None:
-    """That an endpoint does not answer within milliseconds says little about it: calls and watches stay there."""
-    changes = iter(both.watch("transport/hurry/"))
+@pytest.mark.parametrize("hurry", [True, False])
+def test_a_watch_stays(both: Client, near: Proxy, far: Client, proxy: Proxy, client: Client, hurry: bool) -> None:
+    """Where a call gave its endpoint mere milliseconds, which says little; and where there is no other endpoint."""
+    watching, network = (both, near) if hurry else (far, proxy)
+    changes = iter(watching.watch("transport/stays/"))
     assert next(changes) == []
-    near.stall()
+    network.stall()
     with contextlib.suppress(EtcdUnavailable):
-        both.status(timeout=0.05)
-    near.resume()
-    kv = put(client, "transport/hurry/a")
-    assert [event.kv for event in next(changes)] == [kv]
-    client.delete(kv.key, kv.create_revision)
-
-
-def test_where_there_is_no_other_endpoint_a_watch_stays(far: Client, proxy: Proxy, client: Client) -> None:
-    """A call that was not answered does not end it: it would only have to be opened and listed anew."""
-    changes = iter(far.watch("transport/stays/"))
-    assert next(changes) == []
-    proxy.stall()
-    seconds(far.status)
-    proxy.resume()
+        watching.status(timeout=0.05 if hurry else None)
+    network.resume()
     kv = put(client, "transport/stays/a")
     assert [event.kv for event in next(changes)] == [kv]
     client.delete(kv.key, kv.create_revision)

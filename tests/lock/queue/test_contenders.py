@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lock import Contender
@@ -81,6 +81,7 @@ def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:
     assert Contender.of(key(json.dumps(who).encode())).queued_s == 0.0
 
 
+@settings(max_examples=40)
 @given(
     st.binary()
     | st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists).map(

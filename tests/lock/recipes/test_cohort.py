@@ -295,12 +295,12 @@ def test_a_newcomer_after_cancel_is_not_cancelled(
 
 def test_interrupts_cost_no_other_turn(make: Make, interrupt: Callable[[], threading.Event]) -> None:
     """Ctrl-C anywhere in acquire and release, while another thread takes turns or not: others get in afterwards."""
-    for _ in range(20):
+    for _ in range(10):
         lock_until(interrupt, mutex := make())
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
     done = threading.Event()
     other = in_thread(lock_until, lambda: done, mutex)
-    for _ in range(100):
+    for _ in range(50):
         lock_until(interrupt, mutex)
     done.set()
     other.result(WAIT_S)

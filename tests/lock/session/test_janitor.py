@@ -438,8 +438,8 @@ def test_a_frozen_endpoint_leaves_no_key(etcd: Etcd, client: Client, proxy: Prox
 def test_interrupts_leave_no_key(
     client: Client, session: Session, name: str, interrupt: Callable[[], threading.Event]
 ) -> None:
-    """Ctrl-C two hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
-    for number in range(200):
+    """Ctrl-C a hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
+    for number in range(100):
         lock_until(interrupt, Mutex(session, f"{name}/{number}"))
     wait_until(is_gone(client, name))
     with in_thread(Mutex(session, name).acquire).result(WAIT_S):

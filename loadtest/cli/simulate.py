@@ -42,9 +42,9 @@ def simulate(
     document: Path | None,
     chart: Path | None,
 ) -> None:
-    """Foresee rushes from the costs that `bench --part costs --part scale` has measured.
+    """Foresee rushes from measured costs.
 
-    First the rushes that were measured; then one with a machine for each instance, for etcd and for Redis.
+    `bench --part costs --part scale` measures them. First the rushes that were measured; then one with a machine for each instance, for etcd and for Redis.
     """
     console = Console(highlight=False)
     try:

@@ -3,7 +3,8 @@
 Run it on a manager of a swarm of three nodes or more, whose ports 8070 and 8080 are free. The steps, all of them if
 none is named: deploy, leader (the node of etcd's leader dies), instances (a node with instances dies), update (the
 image is replaced), remove. After each rush the sale has to be EXACT, each acknowledged order in the ledger once, and
-the queue in etcd empty; in the end nothing of the stack is left on this node.
+the queue in etcd empty; in the end nothing of the stack is left. (Volumes of the other nodes are out of reach:
+docker volume prune --all removes them there.)
 
     KILL_NODE     ends the machine $NODE at once, such as 'ssh root@$NODE poweroff --force --force'
     REVIVE_NODE   starts it again, such as 'virsh start $NODE'
@@ -20,13 +21,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
-STACK, SECRET, TOKEN = "sale-test", "sale-test-admin-token", secrets.token_hex(16)
+STACKS = "sale-test-"  # and some letters: volumes of an earlier run, which are left on other nodes, have other names
 IMAGES = {"SHOP_IMAGE": "flash-sale:test", "LOCUST_IMAGE": "flash-sale-locust:test"}
 NEXT_IMAGE = "flash-sale:test-next"
 BOARD = "http://127.0.0.1:8070"
@@ -86,14 +87,21 @@ def nodes() -> list[str]:
     return [here, *sorted(row["Hostname"] for row in rows("node", "ls") if row["Hostname"] != here)]
 
 
+@lru_cache
+def stack() -> str:
+    """The name of the stack that was deployed."""
+    return next(row["Name"] for row in rows("stack", "ls") if row["Name"].startswith(STACKS))
+
+
 def container(service: str) -> str:
     """The id of a service's running container on this node."""
-    return docker("ps", "--quiet", "--filter", f"label=com.docker.swarm.service.name={STACK}_{service}").split()[0]
+    return docker("ps", "--quiet", "--filter", f"label=com.docker.swarm.service.name={stack()}_{service}").split()[0]
 
 
 def is_settled() -> bool:
-    """Whether each service has all its tasks, and the board sees all instances, each under its own name."""
-    here, wanted = rows("service", "ls", "--filter", f"label=com.docker.stack.namespace={STACK}"), len(nodes())
+    """Whether each service has all its tasks, etcd its members, and the board sees all instances by their own names."""
+    etcdctl("endpoint", "health", "--cluster")
+    here, wanted = rows("service", "ls", "--filter", f"label=com.docker.stack.namespace={stack()}"), len(nodes())
     ready = [row["Name"] for row in here if row["Replicas"].split()[0].split("/")[0] == row["Replicas"].split("/")[-1]]
     names = {each["name"] for each in look_at_board()["instances"] if each["state"] == "up"}
     workers = locust("/worker-count")["worker_count"]
@@ -164,7 +172,7 @@ def kill(node: str) -> None:
 def tasks_on(node: str) -> list[str]:
     """The stack's tasks that run there."""
     running = rows("node", "ps", node, "--filter", "desired-state=running")
-    return sorted(row["Name"].split(".")[0] for row in running if row["Name"].startswith(f"{STACK}_"))
+    return sorted(row["Name"].split(".")[0] for row in running if row["Name"].startswith(f"{stack()}_"))
 
 
 def state_of(node: str) -> str:
@@ -183,6 +191,8 @@ def revive(node: str) -> None:
 
 def deploy() -> None:
     """Build the images, say where data is kept, make the secret, and deploy."""
+    if any(row["Name"].startswith(STACKS) for row in rows("stack", "ls")):
+        raise SystemExit("swarm-test: an earlier stack is deployed: make swarm-test ARGS=remove")
     docker("build", "--quiet", "--tag", IMAGES["SHOP_IMAGE"], ".")
     docker("build", "--quiet", "--tag", IMAGES["LOCUST_IMAGE"], "--target", "locust", ".")
     changed = f"FROM {IMAGES['SHOP_IMAGE']}\nENV FLASHSALE_UPDATED={secrets.token_hex(4)}\n"
@@ -192,9 +202,15 @@ def deploy() -> None:
     for number, node in enumerate(nodes()[:3], 1):
         docker("node", "update", "--label-add", f"etcd-{number}=yes", node)
     docker("node", "update", "--label-add", "redis=yes", nodes()[0])
-    docker("secret", "create", SECRET, "-", text=TOKEN)
-    settings = {**IMAGES, "TOKEN_SECRET": SECRET, "INSTANCES": str(INSTANCES), "FLASHSALE_LOCK_TIMEOUT": "50"}
-    docker("stack", "deploy", "--resolve-image", "never", "-c", "deploy/swarm.yml", STACK, env=settings)
+    name = STACKS + secrets.token_hex(2)
+    docker("secret", "create", f"{name}-admin-token", "-", text=secrets.token_hex(16))
+    settings = {
+        **IMAGES,
+        "TOKEN_SECRET": f"{name}-admin-token",
+        "INSTANCES": str(INSTANCES),
+        "FLASHSALE_LOCK_TIMEOUT": "50",
+    }
+    docker("stack", "deploy", "--resolve-image", "never", "-c", "deploy/swarm.yml", name, env=settings)
     wait_for("the stack settles", is_settled, timeout=240)
     say(f"deployed on {', '.join(nodes())}: {', '.join(sorted(each['name'] for each in look_at_board()['instances']))}")
 
@@ -221,7 +237,7 @@ def kill_leader() -> None:
 def kill_instances() -> None:
     """The node with the most instances, but this one, dies."""
     wait_for("the stack settles", is_settled, timeout=180)
-    node = max(nodes()[1:], key=lambda each: tasks_on(each).count(f"{STACK}_shop"))
+    node = max(nodes()[1:], key=lambda each: tasks_on(each).count(f"{stack()}_shop"))
     rush(100, partial(kill, node))
     revive(node)
 
@@ -229,15 +245,15 @@ def kill_instances() -> None:
 def update() -> None:
     """The image of the shop is replaced, instance by instance; at least one has ended before all is sold."""
     rush(200, _update)
-    of_shop = "service", "inspect", f"{STACK}_shop", "--format"
+    of_shop = "service", "inspect", f"{stack()}_shop", "--format"
     wait_for("the update ends", lambda: docker(*of_shop, "{{.UpdateStatus.State}}").strip() == "completed", timeout=180)
-    running = rows("service", "ps", f"{STACK}_shop", "--no-trunc", "--filter", "desired-state=running")
+    running = rows("service", "ps", f"{stack()}_shop", "--no-trunc", "--filter", "desired-state=running")
     demand("images that run", {row["Image"] for row in running}, {NEXT_IMAGE})
 
 
 def _update() -> None:
-    docker("service", "update", "--detach", "--no-resolve-image", "--image", NEXT_IMAGE, f"{STACK}_shop")
-    replaced = "service", "ps", f"{STACK}_shop", "--filter", "desired-state=shutdown"
+    docker("service", "update", "--detach", "--no-resolve-image", "--image", NEXT_IMAGE, f"{stack()}_shop")
+    replaced = "service", "ps", f"{stack()}_shop", "--filter", "desired-state=shutdown"
     before = {row["ID"] for row in rows(*replaced)}
     wait_for("an old instance ends", lambda: {row["ID"] for row in rows(*replaced)} - before)
     sold = orders()
@@ -247,13 +263,13 @@ def _update() -> None:
 
 def remove() -> None:
     """Take it down: the instances leave no key and no lease in etcd, and the stack nothing on this node."""
-    docker("service", "scale", "--detach", f"{STACK}_shop=0")
-    wait_for("the instances end", lambda: not [row for row in rows("service", "ps", f"{STACK}_shop") if is_up(row)])
+    docker("service", "scale", "--detach", f"{stack()}_shop=0")
+    wait_for("the instances end", lambda: not [row for row in rows("service", "ps", f"{stack()}_shop") if is_up(row)])
     demand("leases in etcd", etcdctl("lease", "list").split()[:2], ["found", "0"])
     demand("keys of the queue", etcdctl("get", "--prefix", "--keys-only", "flash-sale/").strip(), "")
-    docker("stack", "rm", STACK)
-    docker("secret", "rm", SECRET)
-    mine = "--quiet", "--filter", f"label=com.docker.stack.namespace={STACK}"
+    docker("stack", "rm", stack())
+    docker("secret", "rm", f"{stack()}-admin-token")
+    mine = "--quiet", "--filter", f"label=com.docker.stack.namespace={stack()}"
     wait_for("no service is left", lambda: not docker("service", "ls", *mine).strip())
     wait_for("no container is left", lambda: not docker("container", "ls", "--all", *mine).strip())
     wait_for("no network is left", lambda: not docker("network", "ls", *mine).strip())
@@ -261,7 +277,7 @@ def remove() -> None:
     for number, node in enumerate(nodes()[:3], 1):
         docker("node", "update", "--label-rm", f"etcd-{number}", node)
     docker("node", "update", "--label-rm", "redis", nodes()[0])
-    say("nothing is left: no lease, key, service, container, network, secret, nor volume on this node")
+    say("nothing is left: no lease, key, service, container, network or secret, and no volume on this node")
 
 
 def is_up(task: dict[str, str]) -> bool:

@@ -121,6 +121,16 @@ def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
         BoardSettings.from_environment({"FLASHSALE_INSTANCES": "http://a:8080,http://b:99999"})
 
 
+def test_instances_may_be_those_of_a_service() -> None:
+    """Only for instances, and only over plain HTTP: a certificate has no addresses."""
+    urls = "dns+http://tasks.shop:8080", "http://127.0.0.1:8090"
+    assert BoardSettings.from_environment({"FLASHSALE_INSTANCES": ", ".join(urls)}).instances == urls
+    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=dns+http://shop:0", "LOCUST=dns+http://shop:1"):
+        name, _, value = bad.partition("=")
+        with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give (a port|URLs separated by commas)"):
+            BoardSettings.from_environment({f"FLASHSALE_{name}": value})
+
+
 def test_all_bad_values_are_told_at_once_and_no_secrets() -> None:
     """One error lists all mistakes; neither it nor the settings' repr shows a password or token."""
     with pytest.raises(SettingsError) as caught:

@@ -166,14 +166,20 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
 
 @pytest.mark.parametrize("unlocked", [False, True])
 @each_guard
-def test_a_retry_leaves_the_look_of_others(app: Flask, guard: str, unlocked: bool) -> None:
-    """A replayed answer says nothing about the stock: the last look still counts."""
+def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
+    """A replayed "sold out" says nothing about the stock after a delivery: the last look counts, from its own time."""
     check, before = services.of(app).shop.seller_of["etcd"].stock("1").sold_out, Purchase("cleo", "etcd")
-    first = buy(app, guard, key="k")
+    sale.reset(0)
+    assert buy(app, guard, key="k")["outcome"] == "sold_out"
+    sale.client.set(sale.keys.stock, 5)
+    assert check.answer(Purchase("dan", "etcd")) is None, "the look has ended"
     if unlocked:
         check.seen(time.monotonic(), 0)
-    assert buy(app, guard, key="k")["order"] == first["order"]
+    later = Purchase("eve", "etcd")
+    again = buy(app, guard, key="k")
+    assert (again["outcome"], again["replayed"]) == ("sold_out", "true")
     assert (check.answer(before) is not None) == unlocked
+    assert check.answer(later) is None
 
 
 # Waking those that wait in vain

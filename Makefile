@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo workshop faults up bench bench-lock scaling test test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -34,6 +34,10 @@ bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is s
 
 bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, redis-py's
 	@$(RUN) -m loadtest bench-lock $(ARGS)
+
+scaling: setup-loadtest ##3 Measure for a simulation, and fill docs/scaling.md
+	@$(RUN) -m loadtest bench --part costs --part scale --output reports/scaling.json
+	@$(RUN) -m loadtest simulate reports/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
 
 test: lint ##3 Run all checks and tests
 	@$(RUN) -m pytest -n 4 --dist loadfile $(ARGS)  # they mostly wait

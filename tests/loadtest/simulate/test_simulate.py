@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import BUSY, LOCK_TIMEOUT, SOLD, SOLD_OUT, Setting
 
+DOCUMENT = Path(__file__).parents[3] / "docs/scaling.md"
 FILE = Path(__file__).parents[2] / "data/bench-small.json"
 KEPT = BenchResult.read(FILE)
 MEASURED = Costs.of(KEPT)
@@ -129,14 +131,15 @@ def test_a_part_that_was_not_measured_is_named() -> None:
 
 
 def test_the_command_fills_a_document(tmp_path: Path) -> None:
-    """Tables go into the marked blocks, and the picture into its file."""
+    """Tables go into the marked blocks of docs/scaling.md, and the picture into its file."""
     document, chart = tmp_path / "scaling.md", tmp_path / "scaling.svg"
-    names = ("machine", "steps", "ceilings", "foreseen", "apart")
-    document.write_text("".join(f"# {name}\n<!-- bench:{name} -->\n<!-- /bench -->\n" for name in names))
+    document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
     done = CliRunner().invoke(cli, [*SMALL, "--document", str(document), "--chart", str(chart)])
     assert done.exit_code == 0, done.output
-    _, machine, steps, ceilings, foreseen, apart = document.read_text().split("# ")
-    assert machine.startswith("machine\n<!-- bench:machine -->\nMeasured ")
+    machine, steps, foreseen, ceilings, apart = re.findall(
+        r"<!-- bench:(\w+ -->\n.*?)\n<!-- /bench", document.read_text(), re.DOTALL
+    )
+    assert machine.startswith("machine -->\nMeasured ")
     assert f"| etcd's log reaches the disk | {KEPT.bounds['sync_ms']:.3f} |" in steps
     assert f"| etcd, etcd-unfenced | 1 / hand-over | {1000 / KEPT.bounds['handover_ms']:,.0f} |" in ceilings
     assert foreseen.count("\n| etcd") == sum(row.case.guard.startswith("etcd") for row in KEPT.part("scale"))

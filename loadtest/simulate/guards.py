@@ -78,48 +78,36 @@ def redis_watch(instance: SimulatedInstance, began: float, clicks: int) -> Steps
 
 def etcd(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     """A key in the queue for each purchase."""
-    while not (yield from instance.told(began, clicks)):
-        ticket = instance.ticket(began)
-        how = yield from instance.queue(ticket)
-        if how == TURN:
-            outcome = yield from _inside(instance)
-            yield instance.delete(ticket, urgent=not instance.rush.queue.pass_on(instance))
-            return outcome
-        yield instance.delete(ticket)
-        if how == TIMED_OUT:
-            return LOCK_TIMEOUT
-    return SOLD_OUT
+    return (yield from _locked(instance, Mutex(instance), began, clicks))
 
 
 def etcd_cohort(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     """A key for each instance, which hands the lock along inside."""
-    cohort = instance.state.setdefault("cohort", Cohort(instance))
+    return (yield from _locked(instance, _cohort(instance), began, clicks))
+
+
+def _locked(instance: SimulatedInstance, mutex: Mutex | Cohort, began: float, clicks: int) -> Steps:
+    """Read and write while the lock is held; if nothing is left, wake those who wait."""
     while not (yield from instance.told(began, clicks)):
-        how = yield from cohort.acquire(began)
-        if how == TURN:
-            outcome = yield from _inside(instance)
-            yield from cohort.release()
-            return outcome
+        how = yield from mutex.acquire(began)
         if how == TIMED_OUT:
             return LOCK_TIMEOUT
+        if how == TURN:
+            entered = instance.rush.env.now
+            outcome = yield from none(instance, entered, 1)
+            if outcome == SOLD_OUT:
+                instance.known = entered
+                instance.cancel()
+            yield from mutex.release()
+            return outcome
     return SOLD_OUT
-
-
-def _inside(instance: SimulatedInstance) -> Steps:
-    """Read and write while the lock is held; and if nothing is left, wake those who wait."""
-    entered = instance.rush.env.now
-    outcome = yield from none(instance, entered, 1)
-    if outcome == SOLD_OUT:
-        instance.known = entered
-        instance.cancel()
-    return outcome
 
 
 def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     """The holder of the cohort's turn sells to all that wait in its instance, by one script."""
     if (yield from instance.told(began, clicks)):
         return SOLD_OUT
-    rush, cohort = instance.rush, instance.state.setdefault("cohort", Cohort(instance))
+    rush, cohort = instance.rush, _cohort(instance)
     entries: deque[Ticket] = instance.state.setdefault("entries", deque())
     entry = Ticket(rush.env, instance)
     entries.append(entry)
@@ -146,7 +134,7 @@ def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
 
 def etcd_sharded(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
-    rush, cohort = instance.rush, instance.state.setdefault("cohort", Cohort(instance))
+    rush, cohort = instance.rush, _cohort(instance)
     shard = rush.random.randrange(len(rush.shards))
     line = instance.state.setdefault(f"line {shard}", simpy.Resource(rush.env))
     if instance.known is not None and began < instance.known:
@@ -196,15 +184,40 @@ def _refill(instance: SimulatedInstance, shard: int) -> Steps:
         yield from instance.trip(lambda: None, 1, shard)
 
 
+class Mutex:
+    """One acquisition of the lock."""
+
+    def __init__(self, instance: SimulatedInstance) -> None:
+        self._instance = instance
+
+    def acquire(self, began: float) -> Steps:
+        """Wait for the turn; how the wait ended."""
+        self._key = self._instance.ticket(began)
+        how = yield from self._instance.queue(self._key)
+        if how != TURN:
+            yield self._instance.delete(self._key)
+        return how
+
+    def release(self) -> Steps:
+        """Let the next one in: at once, if it is of this instance."""
+        passed = self._instance.rush.queue.pass_on(self._instance)
+        yield self._instance.delete(self._key, urgent=not passed)
+
+
+def _cohort(instance: SimulatedInstance) -> Cohort:
+    if "cohort" not in instance.state:
+        instance.state["cohort"] = Cohort(instance)
+    cohort: Cohort = instance.state["cohort"]
+    return cohort
+
+
 class Cohort:
     """The lock that an instance hands along inside; see `lock/recipes/cohort.py`."""
 
     def __init__(self, instance: SimulatedInstance) -> None:
         self._instance, self._rush = instance, instance.rush
         self._waiting: deque[Ticket] = deque()
-        self._busy = False
-        self._turns, self._since = 0, 0.0
-        self._key = Ticket(self._rush.env, instance)
+        self._busy, self._turns, self._since = False, 0, 0.0
         self._given_up = self._rush.env.event()
 
     def acquire(self, began: float) -> Steps:
@@ -252,15 +265,5 @@ class Cohort:
         return False
 
 
-GUARDS: dict[str, Buy] = {
-    "none": none,
-    "thread": thread,
-    "etcd": etcd,
-    "etcd-unfenced": etcd,
-    "etcd-cohort": etcd_cohort,
-    "etcd-batch": etcd_batch,
-    "etcd-sharded": etcd_sharded,
-    "redis-lock": redis_lock,
-    "redis-watch": redis_watch,
-    "redis-lua": redis_lua,
-}
+_ALL: list[Buy] = [none, thread, etcd, etcd_cohort, etcd_batch, etcd_sharded, redis_lock, redis_watch, redis_lua]
+GUARDS = {guard.__name__.replace("_", "-"): guard for guard in _ALL} | {"etcd-unfenced": etcd}

@@ -8,12 +8,11 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from itertools import count
 
 import redis
@@ -25,7 +24,7 @@ from loadtest.bench.runner import Bench
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
-from lock import Client, CohortMutex, EtcdError, connect
+from lock import CohortMutex, connect
 
 _SECONDS = 0.5
 _ROUNDS = 3
@@ -82,8 +81,14 @@ def _etcd(stack: Stack, meter: Meter) -> dict[str, float]:
 
         steps, ms = _spent(meter, write)
         synced, syncs = _fsyncs(stack.etcd)[0] - synced, _fsyncs(stack.etcd)[1] - syncs
-        with _watching(client, "bench/cost/"):
+        watches = [client.watch("bench/cost/") for _ in range(_WATCHES)]
+        with ThreadPoolExecutor(_WATCHES) as readers:
+            for watch in map(iter, watches):
+                next(watch)  # it stands
+                readers.submit(deque, watch, 0)
             _, watched = _spent(meter, write)
+            for each in watches:
+                each.close()
         client.revoke(lease.id, timeout=30)
     return {
         "rpc_ms": ms["buyers"],
@@ -132,28 +137,6 @@ def _spent(meter: Meter, step: Callable[[], object]) -> tuple[int, dict[str, flo
         steps = sum(pool.map(repeat, range(_CROWD)))
     spent = meter.read().since(before).cpu_s
     return steps, {name: 1000 * seconds / steps for name, seconds in spent.items()}
-
-
-@contextmanager
-def _watching(client: Client, prefix: str) -> Iterator[None]:
-    """So many watches of a prefix, each read by a thread."""
-    with ExitStack() as stack:
-        for _ in range(_WATCHES):
-            watch, stands = client.watch(prefix), threading.Event()
-
-            def read(watch=watch, stands=stands) -> None:  # type: ignore[no-untyped-def]
-                try:
-                    for _ in watch:
-                        stands.set()
-                except EtcdError:
-                    stands.set()
-
-            reader = threading.Thread(target=read, daemon=True)
-            reader.start()
-            stack.callback(reader.join, 10)
-            stack.callback(watch.close)
-            stands.wait(20)
-        yield
 
 
 def _fsyncs(etcd: Etcd) -> tuple[float, float]:

@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from click.testing import Result as ClickResult
 
 from loadtest.bench import clients as clients_module
+from loadtest.bench import costs as costs_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered
+from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import blocks, filled
 from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
@@ -349,3 +351,16 @@ def test_memory_is_read_from_every_process(bench: Bench) -> None:
     peaks = bench.meter.peak_mib()
     assert peaks["instances"] > 20
     assert min(peaks.values()) > 1
+
+
+def test_every_cost_of_a_simulation_is_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real stack: each step costs something, and the settings are written next to it."""
+    for name, less in (("_SECONDS", 0.2), ("_ROUNDS", 1), ("_CLICKS", 100)):
+        monkeypatch.setattr(costs_module, name, less)
+    costs = measure_costs(bench.stack, bench.meter)
+    steps = costs.keys() - SETTINGS.keys()
+    assert {"trip_ms", "rpc_ms", "event_ms", "sync_ms", "busy_ms", "handover_ms", "commits_shared"} < steps
+    assert {
+        name: costs[name] for name in steps if costs[name] <= 0 and "etcd" not in name and "redis" not in name
+    } == {}
+    assert costs.items() >= SETTINGS.items()

@@ -49,7 +49,7 @@ class Settings:
     lock_timeout: float = variable(env.seconds, 10.0)
     admin_token: str | None = variable(str, None, is_secret=True)
     threads: int = variable(whole(1, 1024), 256)
-    queue: int = variable(whole(1, MOST_ITEMS), 2500)
+    queue: int = variable(whole(1, MOST_ITEMS), 3000)
     workers: int = variable(whole(1, 64), 1)
     items: int = variable(whole(1, MOST_KINDS), 1)
     shards: int = variable(whole(1, MOST_SHARDS), 4)

@@ -1,4 +1,4 @@
-"""Items that move between slots: none is lost, none is doubled, and "sold out" is true, whoever dies or comes late."""
+"""Items that move between slots: none is lost, none is doubled, and "sold out" is true, whatever dies or comes late."""
 
 from __future__ import annotations
 

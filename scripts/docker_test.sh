@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the Compose stack up, over one etcd and over three, buys an item from each shop, looks at the board, sends the
-# rush, stops it, and takes it down.
+# Brings the Compose stack up, alone, over three etcd and over three Redis, buys an item from each shop, looks at the
+# board, sends the rush, stops it, and takes it down. Arguments: the variants to try, cluster or redis-cluster.
 # It has its own Compose project, so the volumes of a running stack are safe; but it needs the same ports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,8 +9,8 @@ export COMPOSE_PROJECT_NAME=stock-flash-sale-test COMPOSE_PROFILES=locust
 say() { printf 'docker-test: %s\n' "$*"; }
 fail() { say "FAILED: $*" >&2; exit 1; }
 
-buy() { # PORT
-    curl --silent --show-error --fail --max-time 20 --request POST "http://127.0.0.1:$1/stock/reduce?guard=etcd"
+buy() { # PORT GUARD
+    curl --silent --show-error --fail --max-time 20 --request POST "http://127.0.0.1:$1/stock/reduce?guard=$2"
 }
 
 has() { # NAME VALUE, in the JSON on standard input
@@ -41,8 +41,9 @@ try_stack() { # COMPOSE_FILE
     trap 'docker compose down --volumes --timeout 1 > /dev/null 2>&1' EXIT
     docker compose up --detach --build --wait --quiet-pull
 
-    for port in 8080 8090; do
-        answer=$(buy "$port") || fail "instance-$port sold nothing"
+    for order in "8080 etcd" "8090 etcd-sharded"; do
+        read -r port guard <<< "$order"
+        answer=$(buy "$port" "$guard") || fail "instance-$port sold nothing under $guard"
         say "$answer"
         has outcome '"sold"' <<< "$answer" && has instance "\"instance-$port\"" <<< "$answer" || fail "unexpected answer"
     done
@@ -65,5 +66,7 @@ try_stack() { # COMPOSE_FILE
     say "$COMPOSE_FILE: healthy, sells, shows it, keeps what was sold, exact under etcd, stops cleanly"
 }
 
-try_stack docker-compose.yml
-try_stack docker-compose.yml:docker-compose.cluster.yml
+[ $# -gt 0 ] || { try_stack docker-compose.yml; set -- cluster redis-cluster; }
+for variant in "$@"; do
+    try_stack "docker-compose.yml:docker-compose.$variant.yml"
+done

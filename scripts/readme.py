@@ -96,6 +96,8 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "picture": picture,
         "pause": partial(run, "faults", "pause-holder", "--guard", "etcd-unfenced", "--guard", "etcd"),
         "atomic": partial(run, "demo", "--guard", "etcd", "--guard", "redis-lua"),
+        "opening": partial(run, "faults", "opening-late", "opening-twice", "--guard", "etcd"),
+        "sharded": partial(run, "demo", "--guard", "redis-lua", "--guard", "etcd-sharded", "--redis-shards", "3"),
     },
 }
 

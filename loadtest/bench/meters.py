@@ -40,15 +40,14 @@ class Meter:
 
     def read(self) -> Count:
         """All counters, now."""
-        calls, events = etcd_served(self._stack.etcd)
+        calls, events, puts = etcd_served(self._stack.etcd)
         stats: list[Any] = [node.info("stats") for node in self._nodes]
+        trips = [each["total_reads_processed"] for each in stats]
         cpu = {
             name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
             for name, families in self._processes.items()
         }
-        return Count(
-            {**cpu, "buyers": time.process_time()}, calls, events, [each["total_reads_processed"] for each in stats]
-        )
+        return Count({**cpu, "buyers": time.process_time()}, calls, events, trips, puts)
 
     def peak_mib(self) -> dict[str, float]:
         """The most memory that one instance, etcd and Redis have had since they began, in MiB."""
@@ -58,13 +57,14 @@ class Meter:
         }
 
 
-def etcd_served(etcd: Etcd) -> tuple[float, float]:
-    """Calls that etcd was asked since its start, and messages that it sent to watches."""
+def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
+    """Calls that etcd was asked since its start, messages that it sent to watches, and keys that it wrote."""
     with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
         text = response.read().decode()
     calls = re.findall(r'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)$', text, re.MULTILINE)
     events = re.findall(r'^grpc_server_msg_sent_total\{.*grpc_method="Watch".*\} (\S+)$', text, re.MULTILINE)
-    return sum(map(float, calls)), sum(map(float, events))
+    puts = re.findall(r"^etcd_mvcc_put_total (\S+)$", text, re.MULTILINE)
+    return sum(map(float, calls)), sum(map(float, events)), sum(map(float, puts))
 
 
 def _family(process: Process) -> list[psutil.Process]:

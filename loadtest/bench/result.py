@@ -27,6 +27,7 @@ class Case:
         buyers: clicks in one run.
         stock: pieces of each item.
         rate: clicks per second of an open load; 0 for one burst.
+        redis_nodes: 1 for a single Redis, else those of a cluster.
     """
 
     part: str
@@ -37,6 +38,7 @@ class Case:
     hold_ms: int = 0
     items: int = 1
     rate: float = 0.0
+    redis_nodes: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Count:
         cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.
+        etcd_puts: keys that were written; an acquisition of a lock is one.
         redis_trips: requests that each node of Redis has read from connections; a pipeline is one.
     """
 
@@ -54,6 +57,7 @@ class Count:
     etcd_calls: float
     etcd_events: float
     redis_trips: list[float]
+    etcd_puts: float = 0.0
 
     def since(self, before: Count) -> Count:
         """What was counted in between; reading the counter of a node costs it one trip."""
@@ -62,6 +66,7 @@ class Count:
             self.etcd_calls - before.etcd_calls,
             self.etcd_events - before.etcd_events,
             [now - then - 1 for now, then in zip(self.redis_trips, before.redis_trips, strict=True)],
+            self.etcd_puts - before.etcd_puts,
         )
 
 
@@ -88,6 +93,7 @@ class Row:
         etcd_calls, etcd_events: RPCs to etcd and its messages to watches.
         redis_trips: requests to Redis.
         node_trips: requests to the node of Redis that has most of them.
+        etcd_puts: keys that etcd wrote; an acquisition of a lock is one.
     """
 
     case: Case
@@ -100,6 +106,7 @@ class Row:
     etcd_events: float
     redis_trips: float
     node_trips: float = 0.0
+    etcd_puts: float = 0.0
 
     @classmethod
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
@@ -121,6 +128,7 @@ class Row:
             round(sum(run.count.etcd_events for run in runs) / clicks, 3),
             round(sum(trips), 3),
             round(max(trips), 3),
+            round(sum(run.count.etcd_puts for run in runs) / clicks, 3),
         )
 
     @property

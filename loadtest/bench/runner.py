@@ -28,9 +28,9 @@ class Bench:
     sale: Sale
 
     @classmethod
-    def on(cls, stack: Stack) -> Bench:
-        """For a stack that is up."""
-        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE)
+    def on(cls, stack: Stack, *, shards: int | None = None) -> Bench:
+        """For a stack that is up, whose sale has so many shards; None: FLASHSALE_SHARDS."""
+        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
         return cls(stack, Meter(stack), sale)
 
     def __enter__(self) -> Bench:

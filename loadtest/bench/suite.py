@@ -18,7 +18,7 @@ class Part:
     """Cases that are compared with each other, so their rounds are interleaved on one stack.
 
     Attributes:
-        instances, items: of the stack.
+        instances, items, redis_nodes, shards: of the stack and its sale.
         rounds: of each case.
         warm_up: whether there is one more round before them, which is not counted.
     """
@@ -28,6 +28,8 @@ class Part:
     rounds: int
     instances: int = 2
     items: int = 1
+    redis_nodes: int = 1
+    shards: int = 4
     warm_up: bool = True
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
@@ -86,6 +88,16 @@ def _scale(guards: Sequence[str]) -> Iterator[Part]:
         yield Part("scale", cases, rounds=2, instances=count, warm_up=False)
 
 
+def _shards(guards: Sequence[str]) -> Iterator[Part]:
+    """3,000 buyers and stock for all on 64 shards; then whole sales of up to 30,000 pieces on 4, at 600 clicks/s."""
+    wanted = [guard for guard in guards if guard in ("etcd-sharded", "redis-lua")]
+    for nodes in (1, 2, 3):
+        cases = [Case("shards", guard, 3000, 30_000, redis_nodes=nodes) for guard in wanted]
+        yield Part("shards", cases, rounds=2, redis_nodes=nodes, shards=64)
+    sizes = [Case("shards", guard, size, size, rate=600.0) for size in (300, 3000, 30_000) for guard in wanted[:1]]
+    yield Part("shards", sizes, rounds=1, warm_up=False)
+
+
 PARTS = {
     "rush": _rush,
     "crowd": _crowd,
@@ -95,6 +107,7 @@ PARTS = {
     "items": _items,
     "costs": _costs,
     "scale": _scale,
+    "shards": _shards,
 }
 
 

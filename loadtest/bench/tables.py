@@ -32,6 +32,7 @@ def setting(case: Case) -> str:
         "hold": f"{case.hold_ms} ms",
         "items": counted(case.items, "item"),
         "costs": f"{case.stock} for sale",
+        "shards": f"{counted(case.redis_nodes, 'node')}, {counted(case.stock, 'item')}",
         "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
     }
     return shown.get(case.part, "")
@@ -58,6 +59,8 @@ P99 = Column("p99 ms", lambda result, row: f"{row.purchase_ms.p99:.0f}")
 CALLS = Column("etcd RPCs", lambda result, row: f"{row.etcd_calls:.2f}")
 EVENTS = Column("etcd events", lambda result, row: f"{row.etcd_events:.2f}")
 TRIPS = Column("Redis trips", lambda result, row: f"{row.redis_trips:.2f}")
+PUTS = Column("locks", lambda result, row: f"{row.etcd_puts:.2f}")
+NODE_TRIPS = Column("busiest node", lambda result, row: f"{row.node_trips:.2f}")
 CPU = [
     Column(f"CPU ms {name}", lambda result, row, name=name: f"{row.cpu_ms[name]:.2f}")  # type: ignore[misc]
     for name in ("instances", "etcd", "redis")
@@ -73,6 +76,7 @@ COLUMNS = {
     "hold": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
     "items": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, *CPU, VERDICT],
     "costs": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
+    "shards": [GUARD, SETTING, RATE, PUTS, TRIPS, NODE_TRIPS, *CPU, VERDICT],
     "scale": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
 }
 

@@ -66,12 +66,12 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items)}
+    env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items), "FLASHSALE_SHARDS": str(part.shards)}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=part.instances, env=env) as stack,
-        Bench.on(stack) as bench,
+        Stack(directory, ports="free", instances=part.instances, env=env, redis_shards=part.redis_nodes) as stack,
+        Bench.on(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:

@@ -88,11 +88,12 @@ class Ledgers:
         url: where its ledgers are.
         sale: its id.
         timeout: seconds that an answer may take.
+        shards: how many it has; None: FLASHSALE_SHARDS.
     """
 
-    def __init__(self, url: str, sale: str, *, timeout: float) -> None:
+    def __init__(self, url: str, sale: str, *, timeout: float, shards: int | None = None) -> None:
         self._url, self._timeout = url, timeout
-        self._prefixes = [key_prefix(name) for name in slot_names(sale)]
+        self._prefixes = [key_prefix(name) for name in slot_names(sale, shards)]
 
     @cached_property
     def client(self) -> Any:

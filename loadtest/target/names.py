@@ -15,9 +15,10 @@ def key_prefix(sale: str) -> str:
     return f"sale:{{{sale}}}:"
 
 
-def slot_names(sale: str) -> list[str]:
-    """What stands in the braces for each part of a sale: the treasury, and the shards of FLASHSALE_SHARDS."""
-    return [sale, *(f"{sale}/{number}" for number in range(int(os.environ.get("FLASHSALE_SHARDS") or 4)))]
+def slot_names(sale: str, shards: int | None = None) -> list[str]:
+    """What stands in the braces for each part of a sale: the treasury, and its shards; None: FLASHSALE_SHARDS."""
+    count = int(os.environ.get("FLASHSALE_SHARDS") or 4) if shards is None else shards
+    return [sale, *(f"{sale}/{number}" for number in range(count))]
 
 
 def queue_name(sale: str) -> str:

@@ -84,12 +84,12 @@ def measure(
         for worker in workers:
             _read_line(worker, candidate)
         _await_queue(candidate, waiters, etcd)
-        calls, events = etcd_served(etcd)
+        calls, events, _ = etcd_served(etcd)
         for worker in workers:
             worker.stdin.write("count\n")  # type: ignore[union-attr]
             worker.stdin.flush()  # type: ignore[union-attr]
         counted = [json.loads(_read_line(worker, candidate)) for worker in workers]
-        calls_then, events_then = etcd_served(etcd)
+        calls_then, events_then, _ = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
     commits = (before + serial_commits(etcd.endpoint)) / 2

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
+from operator import attrgetter
 
-from loadtest.faults.context import ScenarioContext
+from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.protocols import TTL_S, Shop
+from loadtest.faults.testbed.protocols import SALE, TTL_S, Shop
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
+from loadtest.target.names import key_prefix
 from loadtest.target.sale import Sale
 from loadtest.target.shops import get_json
 
 OPENS_IN_S = 4
 BEFORE_S = 0.3
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
-OPENER = b":opener"  # a key of the script that opens the sale
+OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens the treasury, after all shards
 
 
 class Opening(Scenario):
     """Buyers click from the start; the sale opens once, in time, whatever becomes of the leader."""
 
     lines = True  # Docker's healing would take longer than the opening
+    harm: attrgetter[Callable[[], None]]  # what is done to the leader, and what undoes it
+    mend: attrgetter[Callable[[], None]]
+    harmed: str
+    mended: str
 
     def begin(self, sale: Sale, stock: int) -> None:
         self._opens_at = time.monotonic() + OPENS_IN_S
@@ -40,9 +46,14 @@ class Opening(Scenario):
             raise MistimedFault("the leader has resigned already")
         self.fail(context, leader)
 
-    @abstractmethod
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         """Let the leader fail, and return when others have bought."""
+        self.harm(leader)()
+        context.announce(f"{leader.name} leads, and {self.harmed}")
+        context.wait_for_sales(20)
+        self.mend(leader)()
+        context.announce(f"{leader.name} {self.mended}")
+        context.wait_for_sales(20)
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
@@ -53,7 +64,9 @@ class Opening(Scenario):
             late_s <= TTL_S + SLACK_S, f"the first item was sold {late_s:.1f} s late, with a TTL of {TTL_S} s"
         )
         stocks = [sample.stock for sample in record.samples if sample.stock is not None]
-        context.require(all(later <= earlier for earlier, later in pairwise(stocks)), "the sale was opened twice")
+        falls = all(later <= earlier for earlier, later in pairwise(stocks))
+        # Shards are not read at one moment: items that move meanwhile are seen twice, or not at all.
+        context.require(falls or context.guard == SHARDED, "the sale was opened twice")
 
     def _leader(self, context: ScenarioContext) -> Shop | None:
         name = get_json(f"{context.shops[0].url}/sale")["leader"]
@@ -65,13 +78,8 @@ class KillLeader(Opening):
 
     name = "opening-kill"
     what = "kill -9 of the leader that is to open the sale, just before the time"
-
-    def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        leader.instance.kill()
-        context.announce(f"{leader.name} leads, and is killed {BEFORE_S:g} s before the time")
-        context.wait_for_sales(20)
-        context.testbed.heal()
-        context.announce(f"{leader.name} is started again")
+    harm, harmed = attrgetter("instance.kill"), f"is killed {BEFORE_S:g} s before the time"
+    mend, mended = attrgetter("instance.launch"), "is started again"
 
 
 class PauseLeader(Opening):
@@ -79,14 +87,8 @@ class PauseLeader(Opening):
 
     name = "opening-pause"
     what = "freeze the leader just before the time, thaw it when others have sold"
-
-    def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        leader.instance.pause()
-        context.announce(f"{leader.name} leads, and is frozen {BEFORE_S:g} s before the time")
-        context.wait_for_sales(20)
-        leader.instance.resume()
-        context.announce(f"{leader.name} is thawed, and believes that it leads")
-        context.wait_for_sales(20)
+    harm, harmed = attrgetter("instance.pause"), f"is frozen {BEFORE_S:g} s before the time"
+    mend, mended = attrgetter("instance.resume"), "is thawed, and believes that it leads"
 
 
 class CutLeader(Opening):
@@ -94,14 +96,8 @@ class CutLeader(Opening):
 
     name = "opening-cut"
     what = "cut the leader off from etcd, not from Redis, just before its lease would be renewed"
-
-    def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        leader.to_etcd.stall()
-        context.announce(f"{leader.name} leads, and hears nothing from etcd any more")
-        context.wait_for_sales(20)
-        leader.to_etcd.resume()
-        context.announce(f"{leader.name} and etcd hear each other again")
-        context.wait_for_sales(20)
+    harm, harmed = attrgetter("to_etcd.stall"), "hears nothing from etcd any more"
+    mend, mended = attrgetter("to_etcd.resume"), "and etcd hear each other again"
 
 
 class LateOpening(Opening):

@@ -39,8 +39,8 @@ def test_the_page_judges_as_the_shop_does(page: Path) -> None:
     """Each example has its verdict, word by word."""
     script = """
         import { verdictOf } from "./verdict.js";
-        const judge = ({ stock, stock_left, sold, ...more }) =>
-          verdictOf({ initial: stock, stock: stock_left, orders: sold, ...more });
+        const judge = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
+          verdictOf({ initial: stock, stock: stock_left + in_transit, orders: sold, ...more });
         const told = (examples) => examples.map((each) => [each.what, judge(each)]);
     """
     examples = json.loads((DATA / "verdicts.json").read_text(encoding="utf-8"))

@@ -21,7 +21,13 @@ EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_te
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
 def test_the_ledger_decides(example: dict[str, Any]) -> None:
     """The verdict comes from what the ledger says was sold, whatever the counter looks like."""
-    now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
+    now = Snapshot(
+        initial=example["stock"],
+        stock=example["stock_left"],
+        lucky=0,
+        orders=example["sold"],
+        in_transit=example.get("in_transit", 0),
+    )
     verdict = now.judged(gave_up=example["gave_up"], busy=example.get("busy", 0), failed=example["failed"])
     assert (verdict, now.lost_updates) == (example["verdict"], example["lost_updates"])
 

@@ -153,7 +153,7 @@ def test_an_open_load_connects_anew_where_the_server_closes() -> None:
 def run(wall_s: float, verdict: str = "EXACT", *, clicks: int = 4) -> MeasuredRush:
     """One round that took `wall_s`."""
     answers = [Answer(str(n), Outcome.SOLD, "a", sent=0.0, received=wall_s) for n in range(clicks)]
-    return MeasuredRush(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, [3, 1]))
+    return MeasuredRush(wall_s, answers, verdict, Count({"instances": 0.004, "buyers": 0.001}, 8, 16, [3, 1], 2))
 
 
 def result() -> BenchResult:
@@ -179,6 +179,7 @@ def test_figures_are_per_click_and_times_are_medians() -> None:
     assert (row.wall_s, row.per_s) == (0.2, 20.0)
     assert (row.cpu_ms["instances"], row.etcd_calls, row.etcd_events) == (1.0, 2.0, 4.0)
     assert (row.redis_trips, row.node_trips) == (1.0, 0.75), "of both nodes, and of the busier one"
+    assert row.etcd_puts == 0.5
     assert (row.verdicts, row.exact, row.served()) == ({"EXACT": 2, "OVERSOLD by 1": 1}, False, 1.0)
     assert row.purchase_ms.p50 == 200.0
 
@@ -213,10 +214,10 @@ def test_rounds_are_interleaved() -> None:
 
 
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
-    """By default no guard is left out of a part, except where only locks of several items are compared."""
+    """By default no guard is left out of a part, except where locks of several items, or shards, are compared."""
     for name in PARTS:
         guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
-        assert guards == set(GUARDS) or name == "items"
+        assert guards == set(GUARDS) or name in ("items", "shards")
     assert COLUMNS.keys() == PARTS.keys()
 
 
@@ -292,7 +293,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
         replace(result(), rows=result().part(name)).write(file)
     document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
     document.write_text(before, encoding="utf-8")
-    assert "the document shows items, which was not measured" in fill(document, *files[:-1]).output
+    assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output
     assert document.read_text(encoding="utf-8") == before
     assert fill(document, *files).exit_code == 0
     assert document.read_text(encoding="utf-8") == filled(before, result())
@@ -343,7 +344,7 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert done.count.cpu_s.keys() == {"instances", "etcd", "redis", "buyers"}
     assert min(done.count.redis_trips) > 0
     assert done.count.etcd_calls >= 30 or case.guard != "etcd", "each holder has written its own key"
-    assert (done.count.etcd_calls < 2) is (case.guard == "redis-lua")
+    assert (done.count.etcd_calls < 2) is (done.count.etcd_puts == 0) is (case.guard == "redis-lua")
 
 
 def test_memory_is_read_from_every_process(bench: Bench) -> None:

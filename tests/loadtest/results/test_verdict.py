@@ -25,7 +25,8 @@ def sold(number: int) -> Answer:
 
 def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
     """The answer to a buyer without an order; an error is in doubt."""
-    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR)
+    early = -1.0 if outcome is Outcome.NOT_OPEN else 0.0
+    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR, sent=early)
 
 
 def entry(number: int) -> Order:
@@ -49,12 +50,13 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
     """Each shared example has its verdict, word by word."""
     verdict = rush(
         stock=example["stock"],
-        left=example["stock_left"],
+        left=example["stock_left"] + example.get("in_transit", 0),
         orders=example["sold"],
         sold_out=example["sold_out"],
         lock_timeout=example["gave_up"],
         busy=example.get("busy", 0),
         unavailable=example["failed"],
+        not_open=example.get("not_open", 0),
     )
     assert (verdict.sentence, verdict.lost_updates) == (example["verdict"], example["lost_updates"])
     assert verdict.exact == (example["verdict"] == "EXACT")

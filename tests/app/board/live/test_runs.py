@@ -84,9 +84,16 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
 ) -> None:
     """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
     monkeypatch.setattr(module, "QUIET_S", 0.0)
-    now = Snapshot(initial=example["stock"], stock=example["stock_left"], lucky=0, orders=example["sold"])
+    now = Snapshot(
+        initial=example["stock"],
+        stock=example["stock_left"],
+        lucky=0,
+        orders=example["sold"],
+        in_transit=example.get("in_transit", 0),
+    )
     run = Run("1000000000", now)
     given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "busy": "busy", "unavailable": "failed"}
+    given["not_open"] = "not_open"
     outcomes = Counter({outcome: example.get(name, 0) for outcome, name in given.items()})
     run.add_orders(order("etcd") for _ in range(example["sold"]))
     run.answered(Counter(), in_hand=1, lost=0)

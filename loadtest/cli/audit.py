@@ -1,4 +1,4 @@
-"""`audit`: records that were kept, judged again."""
+"""`audit`: kept records, judged again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def audit_records(records: Sequence[Path]) -> None:
 
 
 def lines(found: Audit) -> Iterator[str]:
-    """What was found, in words."""
+    """The findings in words."""
     total = found.sold + found.stock_left
     lost = counted(found.lost_updates, "lost update")
     yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
@@ -62,7 +62,7 @@ def lines(found: Audit) -> Iterator[str]:
 
 
 def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None) -> Iterator[str]:
-    """The first of them, and how many there are; `count` where not all of them are at hand."""
+    """The number of rows and the first of them; `count` if `rows` are not all."""
     every = list(rows)
     count = len(every) if count is None else count
     if every:

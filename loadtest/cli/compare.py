@@ -1,9 +1,9 @@
-"""`compare`: the rush under several guards, on a stack that runs already. Locust is its own process."""
+"""`compare`: the rush under several guards, on a stack that runs already."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -16,6 +16,7 @@ from loadtest.target.shops import SaleError, hosts_of
 from loadtest.terminal.console import console
 
 F = TypeVar("F", bound=Callable[..., Any])
+_GUARDS: dict[str, Any] = {"multiple": True, "type": click.Choice(GUARDS), "default": GUARDS}
 
 
 def rush_options(command: F) -> F:
@@ -27,7 +28,7 @@ def rush_options(command: F) -> F:
         click.option("--hold-ms", default=0, type=click.IntRange(0, 60000), show_default=True, help="Think time, ms."),
         click.option("--stock", default=300, type=click.IntRange(0), show_default=True, help="Items for sale."),
         click.option("--buyers", default=500, type=click.IntRange(1), show_default=True, help="Each clicks once."),
-        click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help="Repeatable; default: all."),
+        click.option("--guard", "guards", **_GUARDS, help="Repeatable; default: all."),
     ):
         command = option(command)
     return command
@@ -36,7 +37,7 @@ def rush_options(command: F) -> F:
 @click.command()
 @rush_options
 @click.option("--hosts", default="http://127.0.0.1:8080,http://127.0.0.1:8090", show_default=True)
-def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, hosts: str) -> None:
+def compare(hosts: str, **options: Any) -> None:
     """Run the rush against a stack that runs already.
 
     Exits with 0 if every guard kept its promise, with 1 if one did not, and with 2 if there is no verdict.
@@ -47,7 +48,6 @@ def compare(guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_
     except SaleError as error:
         raise NoComparison(str(error)) from None
     with report_under_way() as report:
-        options = RushOptions(guards or GUARDS, buyers, stock, hold_ms, opens_in)
-        comparison = run_rush(options, report, hosts=addresses)
+        comparison = run_rush(RushOptions(**options), report, hosts=addresses)
         draw(report, console())
     sys.exit(comparison.exit_code)

@@ -1,12 +1,13 @@
-"""`demo`: the whole story in one command: start everything, rush under every guard, compare, stop everything."""
+"""`demo`: start everything, rush under every guard, compare, stop everything."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import threading
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,7 +15,7 @@ from rich.console import Console
 from loadtest.cli.compare import rush_options
 from loadtest.cli.options import redis_shards
 from loadtest.report.build import draw
-from loadtest.results.comparison import BASELINE, GUARDS
+from loadtest.results.comparison import BASELINE
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import RushOptions, run_rush
 from loadtest.stack.ports import is_occupied
@@ -27,22 +28,19 @@ from loadtest.terminal.console import console
 @rush_options
 @redis_shards
 @click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
-def demo(
-    guards: Sequence[str], buyers: int, stock: int, hold_ms: int, opens_in: int, redis_shards: int, keep: bool
-) -> None:
+def demo(redis_shards: int, keep: bool, **options: Any) -> None:
     """Start a sale, rush under every guard, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
     """
-    screen = console()
-    guards = guards or GUARDS
-    guards = guards if BASELINE in guards else [BASELINE, *guards]
-    options = RushOptions(guards, buyers, stock, hold_ms, opens_in)
+    screen, rush = console(), RushOptions(**options)
+    if BASELINE not in rush.guards:
+        rush = replace(rush, guards=[BASELINE, *rush.guards])
     with report_under_way() as report, scratch_directory() as directory:
         stack = _stack(directory, redis_shards, keep=keep)
         try:
             _start(stack, screen)
-            comparison = run_rush(options, report, hosts=stack.urls, env=stack.client_environment)
+            comparison = run_rush(rush, report, hosts=stack.urls, env=stack.client_environment)
             draw(report, screen)
             if keep:
                 _keep(stack, screen)
@@ -56,18 +54,16 @@ def demo(
 
 
 def _stack(directory: Path, redis_shards: int, *, keep: bool) -> Stack:
-    """On free ports; one that people come to look at is on the usual ones, if all of them are free."""
+    """A stack on free ports; one that is kept has the usual ports, if all of them are free."""
     if not keep:
-        return Stack(
-            directory, ports="free", redis_shards=redis_shards
-        )  # nothing kills this Redis, and a slow disk is not what is compared
+        return Stack(directory, ports="free", redis_shards=redis_shards)  # not durable: the disk is not compared
     usual = Stack.on_stage(directory, redis_shards=redis_shards)
     occupied = any(is_occupied(process.port) for process in usual.processes)
     return Stack.on_stage(directory, ports="free", redis_shards=redis_shards) if occupied else usual
 
 
 def _keep(stack: Stack, screen: Console) -> None:
-    """Say where to look, and wait for Ctrl-C."""
+    """Print the addresses, and wait for Ctrl-C."""
     screen.print("\nThe sale stays open. Ctrl-C stops everything.")
     for name, place in usage_hints(stack).items():
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)

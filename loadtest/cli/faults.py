@@ -37,7 +37,7 @@ GROUPS = {
 
 
 def _listed() -> str:
-    """What can be played, for --help; click leaves the lines of such a paragraph as they are."""
+    """The scenarios for --help; click keeps the lines of such a paragraph."""
     lines = (
         textwrap.fill(each.what, 76, initial_indent=f"  {name:<15}", subsequent_indent=" " * 17)
         for name, each in BY_NAME.items()
@@ -98,7 +98,7 @@ def faults(
 
 
 def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str], screen: Console) -> None:
-    """Play all, and show what came of them: also of those that were played before it was stopped."""
+    """Play all, and show the results, also of those that were played before an interrupt."""
     began = time.monotonic()
     try:
         for name in scenarios:

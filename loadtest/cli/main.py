@@ -45,7 +45,7 @@ for command in (
 
 
 def run() -> NoReturn:
-    """Run a command, and exit: what it cannot do is one line and an exit code; raises KeyboardInterrupt."""
+    """Run a command, and exit; an error is one line and an exit code. Raises KeyboardInterrupt."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         sys.exit(cli(prog_name="python -m loadtest", standalone_mode=False))

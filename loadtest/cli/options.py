@@ -1,4 +1,4 @@
-"""What options may be that click has no type for."""
+"""Options that commands share, and types that click lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DAY = 86_400.0
 
 
 class Seconds(click.FloatRange):
-    """How long something goes on: more than no time, at most a day, and never `nan`."""
+    """A duration: more than 0, at most a day, never `nan`."""
 
     name = "seconds"
 

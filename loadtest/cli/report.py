@@ -1,4 +1,4 @@
-"""`report`: what was kept, as a page."""
+"""`report`: kept results as a page."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def report(files: Sequence[Path], output: Path | None) -> None:
     except KeptError as error:
         raise click.ClickException(str(error)) from error
     except (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
-        # What this program wrote can be shown; what was changed since may be anything.
+        # A file that was changed since it was written may have any value.
         raise click.ClickException(f"{' or '.join(map(str, chosen))} is damaged: {error}") from error

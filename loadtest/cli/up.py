@@ -49,7 +49,7 @@ def up(free_ports: bool, port_offset: int, redis_shards: int) -> None:
 
 
 def _advice(process: Process) -> str:
-    """What to do when it has ended by itself."""
+    """Advice for a process that ended by itself."""
     return "the board can start it again" if isinstance(process, Instance) else "Ctrl-C, and start again"
 
 
@@ -63,12 +63,12 @@ class Logs:
         self._width = max(len(process.name) for process in processes)
 
     def ready(self, process: Process) -> None:
-        """Show what led to it, and that `process` is ready."""
+        """Show new lines, and that `process` is ready."""
         self.show_new()
         self.say(process, f"ready on port {process.port}")
 
     def follow(self) -> None:
-        """Show what is logged until the last process has ended."""
+        """Show new lines until the last process has ended."""
         while len(self._ended) < len(self._processes):
             self.show_new()
             for process in self._processes:
@@ -80,7 +80,7 @@ class Logs:
             time.sleep(_POLL_S)
 
     def show_new(self) -> None:
-        """Show the whole lines that were logged since the last call."""
+        """Show the whole lines logged since the last call."""
         for process in self._processes:
             if not process.log.exists():
                 continue
@@ -93,7 +93,7 @@ class Logs:
                     self.say(process, line)
 
     def say(self, process: Process, line: str) -> None:
-        """Show one line as coming from `process`."""
+        """Show a line of `process`."""
         colour = _COLOURS[self._processes.index(process) % len(_COLOURS)]
         prefix = click.style(f"{process.name:{self._width}} |", fg=colour)
         click.echo(f"{prefix} {line}", color=False if os.environ.get("NO_COLOR") else None)

@@ -1,4 +1,4 @@
-"""`workshop`: leads a room through docs/workshop.md in one window, without copy and paste."""
+"""`workshop`: docs/workshop.md step by step in one window, without copy and paste."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Step:
     """One step of the page.
 
     Attributes:
-        title: its heading.
-        before: what to say first, as Markdown.
-        command: as it is typed, such as ``make demo ARGS="--guard none"``.
-        after: what to look at and to ask, as Markdown.
+        title: the heading.
+        before: the text before the command, as Markdown.
+        command: as typed, such as ``make demo ARGS="--guard none"``.
+        after: the text after it, with the questions, as Markdown.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Step:
 
     @property
     def words(self) -> list[str]:
-        """What the command hands to python -m loadtest."""
+        """The arguments for python -m loadtest."""
         target, *settings = shlex.split(self.command.removeprefix("make "))
         return [target, *(word for each in settings for word in shlex.split(each.removeprefix("ARGS=")))]
 
@@ -66,7 +66,7 @@ def _step(chapter: str) -> Step:
 
 
 def _spoken(text: str) -> str:
-    """Without what a terminal cannot show: pictures and comments."""
+    """The text without pictures and comments."""
     return re.sub(r"<picture>.*?</picture>|<!-- .*? -->", "", text, flags=re.DOTALL).strip()
 
 
@@ -99,7 +99,7 @@ def _lead(steps: Sequence[Step], place: int, language: str, screen: Console) -> 
 
 
 def _asked(screen: Console, prompt: str) -> str:
-    """One of the letters of the prompt, or nothing for Enter; the end of the input quits."""
+    """A letter of the prompt, or "" for Enter; the end of the input quits."""
     letters = {"", *re.findall(r"\b([a-z]):", prompt)}
     while True:
         try:
@@ -111,7 +111,7 @@ def _asked(screen: Console, prompt: str) -> str:
 
 
 def _run(step: Step, language: str, screen: Console) -> None:
-    """Run the command to its end; Ctrl-C ends the command, and not the workshop."""
+    """Run the command; Ctrl-C ends the command, and not the workshop."""
     before = signal.signal(signal.SIGINT, lambda *_: None)  # the command has its own
     try:
         code = subprocess.call([sys.executable, "-m", "loadtest", *step.words], cwd=REPOSITORY)

@@ -169,14 +169,6 @@ class Purchase:
 
     def entry(self, instance: str, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
         """The entry of the ledger for this order; of a cart, for one of its items."""
-        return _encode(
-            {
-                "order": self.order,
-                "item": item or self.item,
-                "buyer": self.buyer,
-                "instance": instance,
-                "guard": self.guard,
-                "token": token or self.token,
-                "at_ms": time.time_ns() // 1_000_000,
-            }
-        )
+        bought = {"order": self.order, "item": item or self.item, "buyer": self.buyer, "instance": instance}
+        at_ms = time.time_ns() // 1_000_000
+        return _encode({**bought, "guard": self.guard, "token": token or self.token, "at_ms": at_ms})

@@ -61,14 +61,6 @@ class Heartbeat(threading.Thread):
         self.join(timeout=1.0)
 
     def _line(self) -> bytes:
-        pool = self._pool
-        heartbeat: dict[str, Any] = {
-            "at": now_ns(),
-            "instance": self._instance,
-            "pid": os.getpid(),
-            "threads": pool.threads,
-            "busy": pool.busy,
-            "queued": pool.queued,
-            "outcomes": self._outcomes(),
-        }
-        return json.dumps(heartbeat).encode().ljust(_LENGTH - 1) + b"\n"
+        process: dict[str, Any] = {"at": now_ns(), "instance": self._instance, "pid": os.getpid()}
+        counted = {name: getattr(self._pool, name) for name in ("threads", "busy", "queued")}
+        return json.dumps({**process, **counted, "outcomes": self._outcomes()}).encode().ljust(_LENGTH - 1) + b"\n"

@@ -53,35 +53,15 @@ class SectionLog(SectionListener):
         self._lock = threading.Lock()
 
     def entered(self, purchase: Purchase) -> None:
-        self._write(
-            {
-                "at": now_ns(),
-                "event": "enter",
-                "order": purchase.order,
-                "item": purchase.item,
-                "buyer": purchase.buyer,
-                "guard": purchase.guard,
-                "token": purchase.token,
-                "instance": self._instance,
-                "pid": os.getpid(),
-                "thread": threading.current_thread().name,
-            }
-        )
+        bought = {name: getattr(purchase, name) for name in ("order", "item", "buyer", "guard", "token")}
+        process = {"instance": self._instance, "pid": os.getpid(), "thread": threading.current_thread().name}
+        self._write({"at": now_ns(), "event": "enter", **bought, **process})
 
     def left(self, purchase: Purchase, error: BaseException | None) -> None:
+        section = {name: getattr(purchase, name) for name in ("order", "read_at", "commit_at")}
         outcome, cause = _verdict(purchase, error)
-        self._write(
-            {
-                "at": now_ns(),
-                "event": "leave",
-                "order": purchase.order,
-                "read_at": purchase.read_at,
-                "commit_at": purchase.commit_at,
-                "outcome": outcome,
-                "cause": cause,
-                "stock": purchase.decided.stock if purchase.decided else None,
-            }
-        )
+        stock = purchase.decided.stock if purchase.decided else None
+        self._write({"at": now_ns(), "event": "leave", **section, "outcome": outcome, "cause": cause, "stock": stock})
 
     def close(self) -> None:
         with self._lock:

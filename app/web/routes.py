@@ -38,6 +38,7 @@ from app.web.responses import json_response, problem_response
 LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
 ITEMS_SET = ", as set by FLASHSALE_ITEMS"
+STOCK_MEMBERS = ("initial", "stock", "lucky", "orders", "in_transit", "lost_updates", "verdict")
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
@@ -98,19 +99,8 @@ class Shop:
 
     def _stock_of(self, item: str) -> Response:
         now = self.sale.snapshot(item)
-        return json_response(
-            {
-                "item": item,
-                "initial": now.initial,
-                "stock": now.stock,
-                "lucky": now.lucky,
-                "orders": now.orders,
-                "in_transit": now.in_transit,
-                "lost_updates": now.lost_updates,
-                "verdict": now.verdict,
-                "shards": [each._asdict() for each in now.shards],
-            }
-        )
+        members = {name: getattr(now, name) for name in STOCK_MEMBERS}
+        return json_response({"item": item, **members, "shards": [each._asdict() for each in now.shards]})
 
     def reset(self) -> Response:
         """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""

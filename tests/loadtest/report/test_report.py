@@ -14,7 +14,9 @@ from loadtest.cli.report import report
 from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
+from loadtest.report.pages.comparison import repeat
 from loadtest.results.audit import audit
+from loadtest.results.comparison import GUARDS as ALL_GUARDS
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.kept import restore
@@ -154,6 +156,13 @@ def test_it_can_be_repeated(page: Page, comparison: Path) -> None:
     for _, attributes in (tag for tag in page.tags if tag[0] == "a"):
         target = attributes["href"] or ""
         assert target.startswith("#") or (comparison / target).exists()
+
+
+def test_options_with_their_default_are_left_out() -> None:
+    """Of the command that repeats a comparison."""
+    runs = [restore(Run, {**Record.read(DATA / "rush-etcd.json").verdict, "guard": each}, DATA) for each in ALL_GUARDS]
+    assert repeat(Comparison(300, 500, "", {}, runs)) == "make demo"
+    assert repeat(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
 
 
 def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:

@@ -98,7 +98,9 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     start = Start(boot_ns=5_000_000_000, epoch_s=1000.0)
     reader = SectionReader(tmp_path)
     (tmp_path / "a.jsonl").write_text(
-        line("enter", 4_999_999_999, "before") + line("enter", 5_010_000_000, "x") + line("leave", 5_030_000_000, "x")
+        line("enter", 4_999_999_999, "before")
+        + (line("enter", 5_020_000_000, "cart") + line("leave", 5_025_000_000, "cart", stock={"1": 0, "2": 3}))
+        + (line("enter", 5_010_000_000, "x") + line("leave", 5_030_000_000, "x", stock=7))
     )
     record = a_record()
     record.take(
@@ -107,10 +109,11 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
         ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
         sections=reader.poll(),
     )
-    (answer,), (entry,), (section,) = record.answers, record.ledger, record.sections
+    (answer,), (entry,), (section, cart) = record.answers, record.ledger, record.sections
     assert (answer.sent_ms, answer.answered_ms, answer.status, answer.token) == (5.0, 35.0, 200, 7)
     assert entry.at_ms == 20.0
-    assert (section.order, section.entered_ms, section.left_ms) == ("x", 10.0, 30.0)
+    assert (section.order, section.entered_ms, section.left_ms, section.stock) == ("x", 10.0, 30.0, 7)
+    assert (cart.order, cart.entered_ms, cart.stock) == ("cart", 20.0, None)
 
 
 def test_the_clock_is_the_one_of_the_section_log() -> None:

@@ -136,7 +136,7 @@ def test_ledger_and_answers_are_compared(ledger: list[Order], answers: list[Answ
 @pytest.mark.parametrize(("stock", "left"), [(2, 0), (2, 1), (3, 0)])
 def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
     """With purchases from outside the rush there is neither EXACT nor a flaw to blame a guard for."""
-    ledger = [entry(0), Order("a", "anonymous"), Order("b", "anonymous")]
+    ledger = [entry(0), Order("a", "anonymous"), Order("b", "another")]
     verdict = judge(stock=stock, stock_left=left, ledger=ledger, answers=[sold(0), refused(1)])
     assert (verdict.strangers, verdict.in_doubt, verdict.contradicted) == (2, 0, 0)
     assert verdict.sentence == "disturbed by other purchases: no verdict"

@@ -109,7 +109,7 @@ def test_a_cart_waits_for_each_of_its_locks(
     app: Flask, make: Callable[..., Flask], settings: Settings, sale: Sale, stranger: Mutex
 ) -> None:
     """While one of the locks is held, the cart times out and releases the others."""
-    impatient = make(lock_timeout=1.0)
+    impatient = make(lock_timeout=3.0)
     services.of(impatient).sessions.session()  # or its making would count
     with Mutex(stranger.session, f"flash-sale/{settings.sale}:3").acquire(timeout=WAIT_S):
         answer = buy(impatient, 1, 3)

@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 def app(make: Callable[..., Flask], fresh_etcd: Etcd, fresh_redis: Redis) -> Flask:
     """A shop with its own servers that has sold one item under the mutex."""
     app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=1.0, stock=20)
-    assert sells(app, "etcd")
+    wait_until(lambda: sells(app, "etcd"))
     return app
 
 
@@ -76,7 +76,7 @@ def test_an_etcd_that_was_wiped_sells_after_a_reset(app: Flask, fresh_etcd: Etcd
     """An etcd that lost its data counts from one: fenced off with advice, until the sale is reset."""
     browser = app.test_client()
     for _ in range(5):
-        assert sells(app, "etcd")
+        wait_until(lambda: sells(app, "etcd"))
     fresh_etcd.kill()
     data = tmp_path / "etcd"
     data.rename(tmp_path / "lost")
@@ -88,7 +88,7 @@ def test_an_etcd_that_was_wiped_sells_after_a_reset(app: Flask, fresh_etcd: Etcd
 
     wait_until(fenced_off, timeout=20)
     browser.post("/stock/reset")
-    assert sells(app, "etcd")
+    wait_until(lambda: sells(app, "etcd"))
 
 
 def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:

@@ -81,7 +81,7 @@ def test_a_full_instance_says_busy(tmp_path: Path, env: dict[str, str], stranger
 
 def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flask]) -> None:
     """The same headers and members as a purchase that gave up, but for the item, which was not looked at."""
-    app = make(lock_timeout=0.5)
+    app = make(lock_timeout=2.0)
     made = services.of(app)
     busy = made.busy.answer(BUY.encode())
     assert busy is not None

@@ -16,6 +16,8 @@ from tests.support.commands import finished, running
 from tests.support.rushing import environment
 from tests.support.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.timeout(240)  # the patience of `finished` comes before
+
 SMALL = ["--buyers=60", "--stock=20", "--guard=redis-lua"]
 
 

@@ -26,6 +26,8 @@ from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.rushing import REPOSITORY
 from tests.support.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.timeout(240)  # the patience of its waits comes before
+
 DEMO = (["demo", "--hold-ms=20"], "none ")  # in the middle of the rush
 UP = (["up", "--free-ports"], "Buy one item")
 BENCH = (["bench-lock", "--waiters=2", "--candidate=cohort", "--seconds=1"], "cohort")
@@ -44,7 +46,6 @@ ENDS = {
 }
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("command", "number"),
     [

@@ -94,7 +94,8 @@ class Nodes:
     """
 
     def __init__(self, seeds: list[str], make_pool: Callable[[str], Pool]) -> None:
-        self._known = list(seeds)
+        self._seeds = seeds
+        self._known = seeds
         self._make_pool = make_pool
         self._pools: dict[str, Pool] = {}
         self._owners: list[tuple[int, int, str]] = []
@@ -112,7 +113,8 @@ class Nodes:
         """The connections to the node that has the slot; raises NotSent if none is known."""
         if time.monotonic() > self._fresh_until and self._refreshing.acquire(blocking=not self._owners):
             try:
-                self.refresh()
+                if time.monotonic() > self._fresh_until:  # or another thread did it while this one waited
+                    self.refresh()
             finally:
                 self._refreshing.release()
         for first, last, address in self._owners:
@@ -122,17 +124,17 @@ class Nodes:
 
     def refresh(self) -> None:
         """Ask one node after the other which has which slot; keep what is known if none answers."""
-        for address in list(self._known):
+        for address in self._known:
             try:
                 client: Any = redis.Redis(connection_pool=self.pool_at(address))
                 ranges = client.execute_command("CLUSTER SLOTS")
             except (redis.ConnectionError, redis.TimeoutError, Refused):
-                self._known.append(self._known.pop(0))  # it is asked last from now on
+                self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
             here = address.rpartition(":")[0]
             nodes = {f"{host or here}:{port}" for each in ranges for host, port, *_ in each[2:]}
             self._owners = [(first, last, f"{host or here}:{port}") for first, last, (host, port, *_), *_ in ranges]
-            self._known = [address, *(nodes - {address})]
+            self._known = list(dict.fromkeys([address, *nodes, *self._seeds]))
             break
         self._fresh_until = time.monotonic() + REFRESH_S
 

@@ -104,13 +104,13 @@ def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
         addresses = sorted({address for *_, address in nodes._owners})
         owner = nodes.pool_of(mine.connection_pool._slot).connection_kwargs["port"]  # type: ignore[attr-defined]
         wrong = next(address for address in addresses if not address.endswith(f":{owner}"))
-        nodes._owners = [(0, 16383, wrong)]
+        nodes._owners, nodes._known = [(0, 16383, wrong)], ["127.0.0.1:1", *nodes._known]  # the first one is away
         with mine.pipeline(transaction=True) as pipe:
             pipe.get("{moved}")
             with pytest.raises(Moved):
                 pipe.execute()
         assert mine.get("{moved}") == "here"
-        assert len(nodes._owners) == 3
+        assert (len(nodes._owners), set(addresses) - set(nodes._known)) == (3, set())
 
 
 def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, tmp_path: Path) -> None:

@@ -136,6 +136,15 @@ def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: 
     assert sale.snapshot().stock == 1
 
 
+def test_a_late_confirmation_does_not_open_the_next_schedule(process: Process) -> None:
+    """A leader that has opened a sale tells etcd so only if the sale was not scheduled again."""
+    sale = process()
+    Schedule(sale).set(2, in_ms(-1))
+    opened = sale.record.read()
+    Schedule(sale).set(3, in_ms(60_000))
+    assert [each.is_open for each in sale.confirm(opened).values()] == [False, False]
+
+
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
     """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
     sale = process()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 from pathlib import Path
@@ -66,33 +65,6 @@ def test_a_fault_and_buyers_that_gave_up(look: Look, tmp_path: Path) -> None:
     )
     assert painted == ["event-line", "event-line", "event", "event", "lane-title", "lane-title"]
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
-
-
-def test_fifty_instances_can_be_told_apart(look: Look, tmp_path: Path) -> None:
-    """Several stand in a row, each with its name and number; a lane each in the timeline, and no name on another."""
-    record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
-    names = [f"shop-{number}-x7k" for number in range(50)]
-    record["sections"] = [
-        section | {"instance": name, "pid": number, "order": f"{section['order']}-{number}"}
-        for number, name in enumerate(names)
-        for section in record["sections"][:2]
-    ]
-    record["ledger"] = [order | {"instance": names[n % 50]} for n, order in enumerate(record["ledger"])]
-    (tmp_path / "fifty.json").write_text(json.dumps(record), encoding="utf-8")
-    looker = look()
-    open_file(looker, tmp_path / "fifty.json")
-    looker.page.wait_for_selector("#timeline .lane-title")
-    boxes = "all => all.map((each) => each.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])"
-    titles = sorted(looker("#timeline .lane-title").evaluate_all(boxes))
-    assert len(titles) > 5
-    assert all(above[1] <= below[0] + 2 for above, below in itertools.pairwise(titles))
-    (canvas,) = looker("#timeline").evaluate_all(boxes)
-    bars = looker("#timeline .bars").evaluate_all(boxes)
-    assert len(bars) == 50
-    assert all(canvas[0] <= top < bottom <= canvas[1] for top, bottom in bars)
-    assert sorted(looker.instances()) == sorted(names[: len(record["ledger"])])
-    rows = looker("#instances tr").evaluate_all(boxes)
-    assert len({top for top, _ in rows}) <= len(rows) / 2
 
 
 def test_time_is_scrubbed_without_a_server(look: Look) -> None:

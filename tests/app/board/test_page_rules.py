@@ -76,3 +76,39 @@ def spans(steps: list[list[float]]) -> list[list[float]]:
         elif inside > 1:
             found.append([begin, end])
     return found
+
+
+def test_fifty_lanes_keep_apart(page: Path) -> None:
+    """In a timeline as low as on a small projector no bar leaves its lane, and no name stands on another."""
+    script = """
+        import { draw, packEvents, rectOf } from "./drawing.js";
+        import { layOut, sweep } from "./overlaps.js";
+        const element = (known = {}) => ({
+          known,
+          getAttribute: (name) => known[name],
+          setAttribute: (name, value) => (known[name] = value),
+        });
+        const pen = { measureText: (text) => ({ width: 7 * text.length }) };
+        globalThis.getComputedStyle = () => ({ fontSize: "14px", fontFamily: "sans-serif" });
+        globalThis.document = { createElement: () => ({ getContext: () => pen }), createElementNS: () => element() };
+        const told = ({ sections }) => {
+          const shop = (n) => sections.slice(0, 2).map((each) => ({ ...each, pid: 1, instance: `shop-${n}` }));
+          const all = Array.from({ length: 50 }, (_, number) => shop(number)).flat();
+          const { bars, lanes } = layOut({ instances: [], live: false, sections: all });
+          const x = (ms) => 100 + ms;
+          const room = { x, from: 0, to: 800, left: 100, width: 900, top: 32, bottom: 200, line: 16 };
+          const place = { bars, lanes, ...sweep(bars), events: packEvents([], x, 900), ...room };
+          const titles = draw(place).filter(({ known }) => known.class === "lane-title").map(({ known }) => known.y);
+          const lane = ({ top, height }) => [top, top + height];
+          const rects = bars.map((bar) => ({ ...rectOf(bar, place), lane: lane(bar.lane) }));
+          return { titles, rects, lanes: lanes.length };
+        };
+    """
+    told = run(page, "rush-etcd.json", script)
+    assert told["lanes"] == 50
+    assert len(told["titles"]) > 5
+    assert all(below - above >= 16 for above, below in itertools.pairwise(told["titles"]))
+    assert len(told["rects"]) == 100
+    for rect in told["rects"]:
+        assert rect["lane"][0] <= rect["y"] <= rect["y"] + rect["height"] <= rect["lane"][1]
+        assert 32 <= rect["y"] <= 200 - rect["height"]

@@ -60,9 +60,13 @@ def _listed() -> str:
     help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
 @click.option(
-    "--seconds", default=5.0, type=Seconds(), show_default=True, help="How long `random` goes on under each guard."
+    "--seconds",
+    default=5.0,
+    type=Seconds(),
+    show_default=True,
+    help="How long `random` and `random-opening` go on under each guard.",
 )
-@click.option("--seed", type=int, help="Have `random` do again what it did with this seed.")
+@click.option("--seed", type=int, help="Have them do again what they did with this seed.")
 @click.option("--slow", is_flag=True, help="For the stage: the picture stays until Enter is pressed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards

@@ -18,7 +18,7 @@ from loadtest.faults.context import TrialListener
 from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
-from loadtest.faults.scenarios.random_sequence import RandomSequence
+from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
 from loadtest.faults.screen import draw
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed.compose import ComposeTestbed
@@ -30,6 +30,7 @@ from loadtest.stack.process import scratch_directory
 BY_NAME: dict[str, type[Scenario]] = {
     **{scenario.name: scenario for scenario in SCENARIOS},
     RandomSequence.name: RandomSequence,
+    RandomOpening.name: RandomOpening,
 }
 WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines and not each.sharded]
 
@@ -81,7 +82,7 @@ class ScenarioRunner(TrialListener):
         with scratch_directory() as directory, self._shown_live(), self._testbed(scenario, directory) as testbed:
             for guard in suitable:
                 if issubclass(scenario, RandomSequence):
-                    result = self._play_random(guard, testbed)
+                    result = self._play_random(scenario, guard, testbed)
                 else:
                     result = self._perform(scenario(), guard, testbed, scenario.name)
                 self.results.append(result)
@@ -101,13 +102,13 @@ class ScenarioRunner(TrialListener):
             settings=scenario.settings,
         )
 
-    def _play_random(self, guard: str, testbed: Testbed) -> TrialResult:
+    def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
         random, results, until = Random(self._seed), list[TrialResult](), time.monotonic() + self._seconds
         while not results or (results[-1].as_expected and time.monotonic() < until):
-            name = f"random-{self._seed}-{len(results) + 1}"
+            name = f"{scenario.name}-{self._seed}-{len(results) + 1}"
             self.event(f"sale {len(results) + 1} of seed {self._seed}")
-            results.append(self._perform(RandomSequence(random), guard, testbed, name))
+            results.append(self._perform(scenario(random), guard, testbed, name))
         return replace(
             min(results, key=lambda result: (result.as_expected, result.observed == EXACT)),
             stall_s=max(result.stall_s for result in results),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -32,6 +33,8 @@ class Scenario(ABC):
         lines: whether it needs lines that can be cut.
         ttl_s: how long a lease lives.
         settings: of the instances, beyond the usual ones.
+        opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
+        opens_at: when that is, in seconds since the epoch.
         redis_shards: of how many masters Redis is a cluster at least; 1: none is needed.
         redis_settings: of their replicas and of them; None: they need no replicas.
         sharded: whether it needs a guard with shards, or one without; None: any.
@@ -45,6 +48,8 @@ class Scenario(ABC):
     ttl_s: ClassVar[int] = TTL_S
     unfenced: ClassVar[Expected] = Expected.EXACT
     settings: ClassVar[Mapping[str, str]] = {}
+    opens_in_s: ClassVar[int] = 0
+    opens_at: float = 0.0
     redis_shards: ClassVar[int] = 1
     redis_settings: ClassVar[Mapping[str, str] | None] = None
     sharded: ClassVar[bool | None] = None
@@ -56,8 +61,12 @@ class Scenario(ABC):
         return fit or ([SHARDED] if cls.sharded else [])
 
     def begin(self, sale: Sale, stock: int) -> None:
-        """Open the sale; raises SaleError."""
-        sale.reset(stock)
+        """Open the sale, or have it opened; raises SaleError."""
+        if self.opens_in_s:
+            self.opens_at = time.time() + self.opens_in_s
+            sale.schedule(stock, self.opens_in_s)
+        else:
+            sale.reset(stock)
 
     def expected(self, promise: str) -> Expected:
         """What has to come of it under a guard with this promise, in the shop's words."""

@@ -95,7 +95,9 @@ class Trial:
     def _record(self, context: ScenarioContext, started: str, monitor: Monitor) -> Record:
         ledger, stock_left = self._sale.ledger()
         last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
-        self._verdict = judge(stock=self._stock, stock_left=stock_left, ledger=ledger, answers=last)
+        self._verdict = judge(
+            stock=self._stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=self._scenario.opens_at
+        )
         run = Run.of(self._guard, self._promise, self._verdict, stock_left=stock_left, answers=last)
         record = Record(
             kind="fault",

@@ -26,3 +26,11 @@ class RandomSequence(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         inject(context, plan(self._random))
+
+
+class RandomOpening(RandomSequence):
+    """The same while the instances elect a leader, and it opens the sale."""
+
+    name = "random-opening"
+    what = "the same around a scheduled opening"
+    opens_in_s = 2

@@ -21,10 +21,7 @@ _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what
 
 
 class Child:
-    """The command, run by a guardian, which ends it with the lock: see `lock.cli.guardian`.
-
-    `grace` is the seconds between SIGTERM and SIGKILL where it has to be ended.
-    """
+    """The command, run by a guardian (`lock.cli.guardian`); `grace` seconds lie between SIGTERM and SIGKILL."""
 
     def __init__(self, command: Sequence[str], grace: float) -> None:
         self.command = command

@@ -46,11 +46,9 @@ class Exclusive(Admission):
     """Each key holds alone."""
 
     def kind(self, kv: KeyValue) -> str | None:
-        """Exclusive, whatever it declares."""
         return None
 
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """Never."""
         return False
 
 

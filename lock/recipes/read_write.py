@@ -40,7 +40,6 @@ class ReadersTogether(Admission):
         return None
 
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """Readers before a reader."""
         return True
 
 

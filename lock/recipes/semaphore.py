@@ -31,15 +31,12 @@ class UpTo(Admission):
     limit: int
 
     def kind(self, kv: KeyValue) -> str | None:
-        """A permit, if it declares the same limit."""
         return _KIND if declaration(kv) == (_KIND, self.limit) else None
 
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """Fewer than the limit before it."""
         return sum(ahead.values()) < self.limit
 
     def conflict(self, first: KeyValue) -> str | None:
-        """The first key declares another limit."""
         kind, limit = declaration(first)
         if kind != _KIND or limit == self.limit:
             return None

@@ -299,6 +299,17 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
     assert breaking == {"pause-holder", "delayed-write"}
 
 
+def test_a_scenario_takes_the_guards_that_suit_it() -> None:
+    """A holder that thinks needs a lock around each purchase, a transfer needs shards; the rest takes any guard."""
+    both = ["etcd", "etcd-sharded"]
+    assert [BY_NAME[name].suitable(both) for name in ("kill-holder", "transfer-kill", "random")] == [
+        ["etcd"],
+        ["etcd-sharded"],
+        both,
+    ]
+    assert (BY_NAME["kill-holder"].suitable(both[1:]), BY_NAME["transfer-kill"].suitable(both[:1])) == ([], both[1:])
+
+
 def test_every_guard_with_a_lock_can_be_played() -> None:
     """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
     left_out = {"none", "thread", "redis-watch", "redis-lua"}

@@ -24,6 +24,7 @@ from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import PortOccupied, Process, StartFailed
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
+from loadtest.target.ledgers import UNREADABLE, Ledgers
 from tests.support.waiting import has_ended, wait_until
 
 
@@ -108,7 +109,10 @@ def test_cluster_works_on_while_a_member_is_down(tmp_path: Path) -> None:
 
 
 def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
-    """The cluster has every slot from the start and again soon after; the master is a replica when it is back."""
+    """The cluster has every slot from the start and again soon after; the master is a replica when it is back.
+
+    Whatever reads the ledgers follows.
+    """
     with (
         RedisCluster(tmp_path, masters=3, settings={}, appendonly=True) as nodes,
         closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client,
@@ -120,11 +124,23 @@ def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
         number = key_slot(b"color") * nodes.masters // SLOTS
         master, replica = nodes.members[number], nodes.members[number + nodes.masters]
         assert redis.Redis(port=master.port).wait(1, 20_000) == 1
+        assert nodes.nodes_of("color") == [master, replica]
+        ledgers = Ledgers(nodes.url, "demo", timeout=5.0, shards=8)  # on each of the masters
+        assert ledgers.read().orders == 0
         master.kill()
         wait_until(lambda: role(replica) == "master")
+        wait_until(lambda: readable(ledgers))
+        ledgers.close()
         assert client.get("color") == "blue"
         master.start()
         assert role(master) == "slave"
+
+
+def readable(ledgers: Ledgers) -> bool:
+    """Whether all of them can be read just now."""
+    with suppress(*UNREADABLE):
+        return ledgers.read().orders == 0
+    return False
 
 
 def role(node: Redis) -> str:

@@ -37,7 +37,7 @@ _COHORT = inspect.signature(CohortMutex).parameters
 # The defaults of app/config/settings.py and of the guards; a test compares them.
 SETTINGS = {
     "threads": 256.0,
-    "queue": 2500.0,
+    "queue": 3000.0,
     "lock_timeout_s": 10.0,
     "cohort_turns": float(_COHORT["batch"].default),
     "cohort_slice_s": float(_COHORT["slice"].default),

@@ -45,5 +45,7 @@ class EtcdShardedGuard(Guard):
 
     def refill(self, shard: Shard, purchase: Purchase) -> None:
         """Move items to the shard; other processes and other shards wait for the mutex meanwhile."""
-        with self.locked(self.sessions.cohort(purchase.item), purchase) as turn:
-            shard.refill(turn.token)
+        cohort = self.sessions.cohort(purchase.item)
+        with self.locked(cohort, purchase) as turn:
+            if not shard.refill(turn.token):  # nothing is left anywhere
+                cohort.cancel()  # the others need no lock to be told so

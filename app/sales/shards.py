@@ -77,8 +77,10 @@ class Shard:
             return self.sell(purchase)
         return None if status == "empty" else settled(purchase, status, found)
 
-    def refill(self, fence: Token) -> None:
-        """Bring items here, or else learn that nothing is left anywhere; raises as `Transfers`."""
+    def refill(self, fence: Token) -> bool:
+        """Bring items here; False if nothing is left anywhere, which all shards know then. Raises as `Transfers`."""
         began, transfers = time.monotonic(), Transfers(self._stock.sale, self._stock.item, fence)
-        if not transfers.refill(self._number):
-            self._stock.sold_out = transfers.generation, began
+        if transfers.refill(self._number):
+            return True
+        self._stock.sold_out = transfers.generation, began
+        return False

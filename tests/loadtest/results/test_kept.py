@@ -49,6 +49,7 @@ def test_a_damaged_record_is_shown_or_refused(tmp_path: Path, seed: int) -> None
     ("place", "value", "message"),
     [
         ("stock", "x", "stock is 'x'"),
+        ("stock", True, "stock is True"),
         ("sections", [{**RECORD["sections"][0], "pid": "x"}], "sections[0].pid is 'x'"),
         ("answers", [{"buyer": "ada"}], "answers[0] has no 'answered_ms'"),
         ("verdict", {}, "the file has no 'lost_updates'"),

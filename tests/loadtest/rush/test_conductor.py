@@ -118,7 +118,7 @@ def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) 
 def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) -> None:
     """A ledger without the orders that buyers were told of breaks the promise, whatever the shops say."""
     other = stack.redis.url.removesuffix("/0") + "/1"
-    redis.Redis.from_url(other).set("sale:{demo}:stock", STOCK)
+    redis.Redis.from_url(other).mset({"sale:{demo}:stock": STOCK, "sale:{demo}:generation": "1"})
     rush = Finished(environment(stack, FLASHSALE_REDIS_URL=other), tmp_path, *SMALL, "--guards=redis-lua")
     assert f"{STOCK} acknowledged but missing" in rush.runs()["redis-lua"].verdict
     assert rush.code == 1

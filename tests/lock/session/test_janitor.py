@@ -83,7 +83,7 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
 def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> bool:
     """Have a write that is held back arrive, but not what was sent after it; whether it made a key."""
     assert not keys(client, name)
-    assert proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode())
+    wait_until(lambda: proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode()))
     wait_until(lambda: keys(client, name))
     proxy.reset()
     proxy.resume()
@@ -205,8 +205,7 @@ def test_an_attempt_rides_out_a_reset_connection(
             return await ask(execution, call, **options)
         proxy.stall(stalled)
         writing = in_thread(run_blocking, partial(ask, execution, call, **options))
-        if stalled == ANSWERS:
-            wait_until(lambda: keys(client, name))
+        wait_until(lambda: keys(client, name) if stalled == ANSWERS else name.encode() in proxy.held_back(REQUESTS))
         proxy.reset()
         proxy.resume()
         return writing.result(WAIT_S)

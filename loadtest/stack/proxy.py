@@ -21,9 +21,9 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime
@@ -170,41 +170,30 @@ class Proxy(Lifetime):
                 threading.Thread(target=half, name=f"proxy {pipe.direction}", daemon=True).start()
 
 
+def _of_each(name: str) -> Callable[..., None]:
+    """A method that calls the one of this name of each proxy."""
+
+    def act(lines: Lines, *args: Any) -> None:
+        for line in lines:
+            getattr(line, name)(*args)
+
+    return act
+
+
 class Lines(tuple[Proxy, ...]):
     """Several proxies that fail together; see `Proxy`."""
 
     __slots__ = ()
-
-    def start(self) -> None:
-        for line in self:
-            line.start()
-
-    def stall(self, *directions: str) -> None:
-        for line in self:
-            line.stall(*directions)
-
-    def trap(self, request: bytes) -> None:
-        for line in self:
-            line.trap(request)
+    start, resume, reset, refuse = map(_of_each, ("start", "resume", "reset", "refuse"))
+    stall, trap = map(_of_each, ("stall", "trap"))
 
     def slow_down(self, delay_s: float, jitter_s: float) -> None:
         """Keep each piece of data back for so many seconds, and at most so many more; 0 and 0 end it."""
         for line in self:
             line.delay_s, line.jitter_s = delay_s, jitter_s
 
-    def resume(self) -> None:
-        for line in self:
-            line.resume()
-
-    def reset(self) -> None:
-        for line in self:
-            line.reset()
-
-    def refuse(self) -> None:
-        for line in self:
-            line.refuse()
-
     def held_back(self, direction: str) -> bytes:
+        """What has arrived in this direction on any of them and is not passed on yet."""
         return b"".join(line.held_back(direction) for line in self)
 
 

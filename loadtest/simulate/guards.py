@@ -109,16 +109,21 @@ def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
         return SOLD_OUT
     rush, cohort = instance.rush, _cohort(instance)
     entries: deque[Ticket] = instance.state.setdefault("entries", deque())
-    entry = Ticket(rush.env, instance)
+    entry = instance.ticket(began)
     entries.append(entry)
     entries[0].end(LEAD)
     how = yield entry.turn
+    if how == TIMED_OUT:
+        entries.remove(entry)
+        return LOCK_TIMEOUT
     if how != LEAD:
         return how
     how = yield from cohort.acquire(began)
     entered = rush.env.now
     most = int(rush.costs.settings["group"]) if how == TURN else 1  # a leader whose time is up leaves alone
     group = [entries.popleft() for _ in range(min(len(entries), most))]
+    for each in group:
+        each.told = True
     if entries:
         entries[0].end(LEAD)
     if how != TURN:

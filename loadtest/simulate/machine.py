@@ -100,8 +100,8 @@ class Ticket:
         return not self.turn.triggered
 
     def end(self, how: str) -> None:
-        """The wait is over, if it was not before."""
-        if self.waits:
+        """The wait is over, if it was not before; time is not up for a ticket that has its turn."""
+        if self.waits and not (self.told and how == TIMED_OUT):
             self.turn.succeed(how)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from math import ceil, inf
 from typing import Any
 
@@ -96,7 +97,8 @@ class SimulatedInstance:
         """A place for a click that began then."""
         ticket = Ticket(self.rush.env, self)
         self.waiting.append(ticket)
-        self.rush.expiring.append((began + self.rush.costs.settings["lock_timeout_s"], ticket))
+        deadline = began + self.rush.costs.settings["lock_timeout_s"]
+        heappush(self.rush.expiring, (deadline, next(self.rush.order), ticket))
         return ticket
 
     def queue(self, ticket: Ticket) -> Steps:
@@ -154,7 +156,8 @@ class SimulatedRush:
         self.stock, self.version, self.locked = setting.stock, 0, False
         self.trips = self.rpcs = 0
         self.answers: list[tuple[float, int, str]] = []
-        self.expiring: deque[tuple[float, Ticket]] = deque()
+        self.expiring: list[tuple[float, int, Ticket]] = []
+        self.order = count()
         self.cpus = None if setting.apart else simpy.Resource(env, costs.cpus)
         self.shards = [0] * int(costs.settings["shards"])
         nodes = len(self.shards) if setting.apart and setting.guard == "etcd-sharded" else 1
@@ -209,7 +212,7 @@ class SimulatedRush:
         while self.env.now < self.setting.horizon_s:
             yield self.env.timeout(_SWEEP_S)
             while self.expiring and self.expiring[0][0] <= self.env.now:
-                self.expiring.popleft()[1].end(TIMED_OUT)
+                heappop(self.expiring)[2].end(TIMED_OUT)
         if not self._over.triggered:
             self._over.succeed()
 

@@ -115,6 +115,8 @@ def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     how = yield entry.turn
     if how == TIMED_OUT:
         entries.remove(entry)
+        if entries:
+            entries[0].end(LEAD)
         return LOCK_TIMEOUT
     if how != LEAD:
         return how

@@ -22,9 +22,18 @@ from loadtest.terminal.console import console
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
 LANGUAGES = [language for language, page in PAGES.items() if page.exists()]
 PROMPTS = {
-    "en": ("Enter: run · s: skip · b: back · q: quit", "Enter: next · r: run again · b: back · q: quit"),
-    "zh": ("回车: 运行 · s: 跳过 · b: 上一步 · q: 退出", "回车: 下一步 · r: 再运行一次 · b: 上一步 · q: 退出"),
+    "en": (
+        "Enter: run · s: skip · b: back · q: quit",
+        "Enter: answer · r: run again · b: back · q: quit",
+        "Enter: next · r: run again · b: back · q: quit",
+    ),
+    "zh": (
+        "回车: 运行 · s: 跳过 · b: 上一步 · q: 退出",
+        "回车: 答案 · r: 再运行一次 · b: 上一步 · q: 退出",
+        "回车: 下一步 · r: 再运行一次 · b: 上一步 · q: 退出",
+    ),
 }
+ANSWER = r"(?<=\?) (?=\()|(?<=\uff1f)(?=\uff08)"  # begins in brackets behind a question mark, also behind a Chinese one
 ENDED = {"en": "The command ended with exit code {}.", "zh": "命令以退出码 {} 结束。"}
 
 
@@ -36,13 +45,13 @@ class Step:
         title: the heading.
         before: the text before the command, as Markdown.
         command: as typed, such as ``make demo ARGS="--guard none"``.
-        after: the text after it, with the questions, as Markdown.
+        after: the text after it, as Markdown, cut before each answer to a question.
     """
 
     title: str
     before: str
     command: str
-    after: str
+    after: Sequence[str]
 
     @property
     def words(self) -> list[str]:
@@ -62,7 +71,7 @@ def _step(chapter: str) -> Step:
     before, output, after = re.split(r"<!-- \w+: generated -->\n(.*?)<!-- end -->", text, maxsplit=1, flags=re.DOTALL)
     found = re.search(r"^\$ (make .*)$", output, re.MULTILINE)
     assert found is not None, title
-    return Step(title, _spoken(before), found[1], _spoken(after))
+    return Step(title, _spoken(before), found[1], re.split(ANSWER, _spoken(after)))
 
 
 def _spoken(text: str) -> str:
@@ -82,16 +91,20 @@ def workshop(language: str, first: int) -> None:
 
 
 def _lead(steps: Sequence[Step], place: int, language: str, screen: Console) -> None:
-    run, go_on = PROMPTS[language]
+    run, reveal, go_on = PROMPTS[language]
     while place < len(steps):
         step = steps[place]
         screen.clear()
-        screen.print(Rule(step.title, align="left"), Markdown(step.before), "", f"[bold]$ {step.command}[/]", "")
+        title = Rule(f"{step.title}  ({place + 1}/{len(steps)})", align="left")
+        screen.print(title, Markdown(step.before), "", f"[bold]$ {step.command}[/]", "")
         answer = _asked(screen, run)
         while answer in ("", "r"):
             _run(step, language, screen)
-            screen.print("", Markdown(step.after), "")
-            if (answer := _asked(screen, go_on)) == "":
+            for text, prompt in zip(step.after, [reveal] * (len(step.after) - 1) + [go_on], strict=True):
+                screen.print("", Markdown(text), "")
+                if answer := _asked(screen, prompt):
+                    break
+            else:
                 break
         if answer == "q":
             return

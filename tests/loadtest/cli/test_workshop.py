@@ -36,23 +36,26 @@ def test_a_step_has_all_its_parts(page: Path) -> None:
     for step in steps:
         assert step.words[0] in ("demo", "faults")
         assert step.before
-        assert "**" in step.after
-        assert "<!--" not in step.before + step.after
-        assert "<picture" not in step.before + step.after
+        assert "**" in step.after[0]
+        assert all(answer[0] in "(\uff08" for answer in step.after[1:])
+        assert len(step.after) > 1
+        assert "<!--" not in "".join([step.before, *step.after])
+        assert "<picture" not in "".join([step.before, *step.after])
 
 
 def test_enter_alone_leads_through_everything(runs: list[str]) -> None:
-    """Enter runs the command, Enter again goes on, and after the last step it is over."""
+    """Enter runs the command, shows each answer after its question, and goes on; after the last step it is over."""
     steps = steps_of(PAGES["en"])
-    shown = lead("\n\n" * len(steps))
+    shown = lead("".join("\n" + "\n" * len(step.after) for step in steps))
     assert runs == [step.command for step in steps]
-    assert all(step.title in shown for step in steps)
+    assert all(f"{step.title}  ({number}/{len(steps)})" in shown for number, step in enumerate(steps, 1))
+    assert shown.index("Enter: answer") < shown.index("(The items, plus the lost updates")
 
 
 def test_steps_are_repeated_skipped_and_taken_back(runs: list[str]) -> None:
     """`r` runs again, `s` skips, `b` goes back, `q` ends; another letter is asked for again."""
     first, second, *_ = steps_of(PAGES["en"])
-    lead("\nr\n\nx\nb\ns\n\nq\n")
+    lead("\nr\n\n\nx\nb\ns\n\nq\n")
     assert runs == [first.command, first.command, second.command]
 
 

@@ -16,10 +16,16 @@ from loadtest.stack.servers import Etcd, Redis
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-def pytest_configure() -> None:
-    """No example has a deadline, and signals are as in a terminal, also if the parent process ignores some."""
-    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("unhurried")
+def pytest_configure(config: pytest.Config) -> None:
+    """No example has a deadline, and signals are as in a terminal, also if the parent process ignores some.
+
+    Every run tries the same examples, unless `--hypothesis-profile search` asks for new ones.
+    """
+    for name, same in (("same", True), ("search", False)):
+        settings.register_profile(
+            name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+        )
+    settings.load_profile(config.getoption("--hypothesis-profile") or "same")
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -34,8 +34,12 @@ class ReadersTogether(Admission):
     """Readers hold together, others alone."""
 
     def kind(self, kv: KeyValue) -> str | None:
-        """A reader of ours or of Go's; None for all others."""
-        if declaration(kv).kind == _READ or (not kv.value and _GO_READER.search(kv.key)):
+        """A reader of ours or of Go's; None for all others.
+
+        Go's is known by its key alone: if its value counted, a reader that is overwritten would turn exclusive
+        while others hold beside it.
+        """
+        if declaration(kv).kind == _READ or _GO_READER.search(kv.key):
             return _READ
         return None
 

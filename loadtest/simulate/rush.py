@@ -241,7 +241,7 @@ class SimulatedRush:
             began = self.env.now
             yield instance.run(told * clicks / 2)
             outcome = yield from self._buy(instance, began, clicks)
-            yield instance.run(told * clicks / 2 + (sold - told if outcome == SOLD else 0.0))
+            yield instance.run(max(told * clicks / 2 + (sold - told if outcome == SOLD else 0.0), 0.0))
             instance.in_hand -= clicks
             answered = partial(self._answered, clicks, outcome)
             if self.setting.apart:

@@ -53,6 +53,12 @@ def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, inst
     assert made.sold_s <= made.wall_s
 
 
+def test_a_sale_may_cost_less_than_a_refusal() -> None:
+    """As measured for guards that poll: what a click costs is never less than nothing."""
+    cheap = replace(COSTS, sold=dict.fromkeys(GUARDS, 0.0))
+    assert Prediction.of(cheap, Setting("redis-watch", 120, 60, 2)).outcomes == {SOLD: 60, SOLD_OUT: 60}
+
+
 def test_the_race_is_there_without_a_lock() -> None:
     """Two instances that do not know of each other's lock oversell, as do threads without one."""
     assert play("none").outcomes[SOLD] > 60

@@ -355,13 +355,17 @@ def test_memory_is_read_from_every_process(bench: Bench) -> None:
 
 
 def test_every_cost_of_a_simulation_is_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a real stack: each step costs something, and the settings are written next to it."""
+    """On a real stack: each step costs something, and the settings are written next to it.
+
+    These may be 0: a watch message, as the difference of two measurements, and the servers' CPU time, which is counted
+    in hundredths of a second.
+    """
     for name, less in (("_SECONDS", 0.2), ("_ROUNDS", 1), ("_CLICKS", 100)):
         monkeypatch.setattr(costs_module, name, less)
     costs = measure_costs(bench.stack, bench.meter)
     steps = costs.keys() - SETTINGS.keys()
     assert {"trip_ms", "rpc_ms", "event_ms", "sync_ms", "busy_ms", "handover_ms", "commits_shared"} < steps
-    assert {
-        name: costs[name] for name in steps if costs[name] <= 0 and "etcd" not in name and "redis" not in name
-    } == {}
+    fine = {name for name in steps if not any(word in name for word in ("etcd", "redis", "event"))}
+    assert {name: costs[name] for name in fine if costs[name] <= 0} == {}
+    assert min(costs[name] for name in steps) >= 0
     assert costs.items() >= SETTINGS.items()

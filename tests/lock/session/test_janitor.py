@@ -213,7 +213,7 @@ def test_an_attempt_rides_out_a_reset_connection(
     monkeypatch.setattr(far_session.client, "ask", reset_once)
     hold = Mutex(far_session, name).try_acquire()
     assert hold is not None
-    assert len(attempts) == 2
+    assert len(attempts) == 2 or (stalled == REQUESTS and len(attempts) == 1)  # gRPC may repeat what never arrived
     assert keys(client, name) == [hold.key]
     hold.release()
 

@@ -196,6 +196,8 @@ def test_ctrl_z_suspends_the_job(
     assert screen.shows("\nup")
     screen.type("\x1a")
     assert screen.shows("Stopped")
+    prompted = "bash-" in screen.screen.rpartition("Stopped")[2]
+    assert prompted or screen.shows("bash-", screen.screen.count("bash-") + 1)  # before it, bash drops what is typed
     if ttl == 1:
         wait_until(lambda: keys(client, name) == [], timeout=WAIT_S)
     screen.type("fg\non\n")

@@ -58,13 +58,16 @@ def find(urls: Sequence[str]) -> list[str]:
     They are asked for by their addresses, which every instance serves: no name need be known to it. The rush finds them
     by the same rule (`loadtest.target.shops.find`). Raises OSError.
     """
-    found = dict.fromkeys(url for url in urls if not url.startswith("dns+"))
-    for name in map(urlsplit, urls):
-        if name.scheme == "dns+http":
-            answers = socket.getaddrinfo(name.hostname, name.port or 80, type=socket.SOCK_STREAM)
-            hosts = sorted(str(address[0]) for *_, address in answers)
-            found |= dict.fromkeys(f"http://{f'[{host}]' if ':' in host else host}:{name.port or 80}" for host in hosts)
-    return list(found)
+    found = [each for url in urls for each in (_addresses(url) if url.startswith("dns+") else [url])]
+    return list(dict.fromkeys(found))
+
+
+def _addresses(url: str) -> list[str]:
+    name = urlsplit(url)
+    port = name.port or 80
+    answers = socket.getaddrinfo(name.hostname, port, type=socket.SOCK_STREAM)
+    hosts = sorted(str(address[0]) for *_, address in answers)
+    return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host in hosts]
 
 
 class Instances:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.board.sources import instances
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
@@ -50,6 +51,7 @@ def test_instances_are_found_by_the_name_of_their_service(monkeypatch: pytest.Mo
     hosts = hosts_of("dns+http://tasks.shop:8080,http://b:1")
     Names(monkeypatch, tasks_shop=["10.0.1.9", "10.0.1.4", "10.0.1.4", "fd00::4"])
     assert find(hosts) == ["http://10.0.1.4:8080", "http://10.0.1.9:8080", "http://[fd00::4]:8080", "http://b:1"]
+    assert instances.find(hosts) == find(hosts)  # the board goes by the same rule
     moment = time.monotonic()
     Names(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: moment + 2 * shops._FRESH_S)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from flask import Flask
 
 from app.sales.sale import Sale
+from app.sales.slots import Snapshot
 from lock import Mutex
 from tests.support.waiting import wait_until
 
@@ -58,3 +59,14 @@ def ledger(sale: Sale, item: str = "1") -> list[dict[str, Any]]:
     """The entries of an item's ledger, in the treasury and in each shard."""
     ledgers = (slot.client.lrange(slot.keys.orders, 0, -1) for slot in sale.slots_of[item])
     return [json.loads(entry) for entries in ledgers for entry in entries]
+
+
+def snapshot_of(example: dict[str, Any]) -> Snapshot:
+    """What Redis has in an example of tests/data/verdicts.json."""
+    return Snapshot(
+        initial=example["stock"],
+        stock=example["stock_left"],
+        lucky=0,
+        orders=example["sold"],
+        in_transit=example.get("in_transit", 0),
+    )

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.sales.sale import Sale
-from app.sales.slots import Snapshot
 from app.sales.tokens import Token, fence_text, from_json, shown
 from lock import CohortToken
+from tests.support.shops import snapshot_of
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
 
@@ -21,13 +21,7 @@ EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_te
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
 def test_the_ledger_decides(example: dict[str, Any]) -> None:
     """The verdict comes from what the ledger says was sold, whatever the counter looks like."""
-    now = Snapshot(
-        initial=example["stock"],
-        stock=example["stock_left"],
-        lucky=0,
-        orders=example["sold"],
-        in_transit=example.get("in_transit", 0),
-    )
+    now = snapshot_of(example)
     verdict = now.judged(gave_up=example["gave_up"], busy=example.get("busy", 0), failed=example["failed"])
     assert (verdict, now.lost_updates) == (example["verdict"], example["lost_updates"])
 

@@ -16,6 +16,7 @@ from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section
 from app.clock import now_ns
 from app.sales.slots import Snapshot
+from tests.support.shops import snapshot_of
 
 EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))
 
@@ -84,13 +85,7 @@ def test_a_run_that_is_over_has_the_verdict_of_the_load_test(
 ) -> None:
     """Buyers that gave up or were not served count as soon as all have their answers, and not before."""
     monkeypatch.setattr(module, "QUIET_S", 0.0)
-    now = Snapshot(
-        initial=example["stock"],
-        stock=example["stock_left"],
-        lucky=0,
-        orders=example["sold"],
-        in_transit=example.get("in_transit", 0),
-    )
+    now = snapshot_of(example)
     run = Run("1000000000", now)
     given = {"sold": "sold", "sold_out": "sold_out", "lock_timeout": "gave_up", "busy": "busy", "unavailable": "failed"}
     given["not_open"] = "not_open"

@@ -12,30 +12,20 @@ to the next one, so the process keeps its place.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import deque
+from functools import partial
 
 from lock.errors import EtcdUnavailable, LockCancelled, LockError, LockTimeout, NotHeld
 from lock.model import Contender
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.hold import Hold, Lockable
 from lock.recipes.mutex import Mutex
-from lock.recipes.turn import CohortToken, Turn
+from lock.recipes.turn import Turn, Turns, Waiter, drop
 from lock.runtime.clock import check_number, deadline, now
 from lock.runtime.execution import run_blocking
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
-
-
-class _Waiter:
-    """A thread that waits for its turn, or to be told to lead."""
-
-    def __init__(self) -> None:
-        self.called = InterruptSafeEvent()
-        self.leads = False
-        self.cancelled = False
-        self.turn: Turn | None = None
 
 
 class CohortMutex(Lockable):
@@ -62,18 +52,13 @@ class CohortMutex(Lockable):
         self.session = session
         self.name = name
         self._mutex = Mutex(session, name)
-        self._batch = batch
-        self._slice = slice
+        self._turns_of = partial(Turns, batch=batch, slice=slice)
         self._together = together
         self._lock = threading.Lock()
-        self._waiters: deque[_Waiter] = deque()
+        self._waiters: deque[Waiter] = deque()
         self._busy = False  # whether a thread leads or has its turn
         self._acquisition: Acquisition[Hold] | None = None  # the key of the process, from queueing to release
         self._outage: EtcdUnavailable | None = None  # why the last leader got no place in the queue
-        self._hold: Hold | None = None
-        self._held_since = 0.0
-        self._turns = 0
-        self._given_up = threading.Event()  # set when this hold is over; a new one for each
 
     def acquire(self, *, timeout: float | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
@@ -82,7 +67,7 @@ class CohortMutex(Lockable):
         """
         self.session.client.check_process()
         until = deadline(timeout)
-        waiter = _Waiter()
+        waiter = Waiter()
         try:
             with self._lock:
                 self._waiters.append(waiter)
@@ -118,11 +103,7 @@ class CohortMutex(Lockable):
         if acquisition is not None:
             acquisition.cancel()  # which leaves a hold alone
 
-    def _watch_session(self) -> None:
-        """The hold is lost. If the session is, too, the threads behind a turn are told before it has ended."""
-        self.session.lease.add_listener(self._cancel)
-
-    def _proceed(self, waiter: _Waiter, until: float) -> Turn:
+    def _proceed(self, waiter: Waiter, until: float) -> Turn:
         with self._lock:
             if waiter.turn is not None:
                 return waiter.turn
@@ -134,7 +115,7 @@ class CohortMutex(Lockable):
             raise self._timed_out(acquisition)
         return self._lead(waiter, acquisition or self._begin(waiter), until)
 
-    def _begin(self, waiter: _Waiter) -> Acquisition[Hold]:
+    def _begin(self, waiter: Waiter) -> Acquisition[Hold]:
         """A key for the process; made without our lock, as the thread that finds the session lost calls `_cancel`."""
         acquisition = self._mutex.new_acquisition()
         with self._lock:
@@ -152,13 +133,14 @@ class CohortMutex(Lockable):
             return run_blocking(acquisition.timed_out)
         return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
 
-    def _lead(self, waiter: _Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
+    def _lead(self, waiter: Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
         """Wait for the key on behalf of all threads of the process, and take the first turn."""
         try:
             run_blocking(acquisition.join, until)
             self._outage = None
             hold = run_blocking(acquisition.wait, until)
-            hold.add_listener(self._watch_session)
+            # Lost, maybe with the session: the threads behind a turn are told before that has ended.
+            hold.add_listener(partial(self.session.lease.add_listener, self._cancel))
             return run_uninterrupted(lambda: self._first_turn(waiter, hold))
         except LockTimeout:
             raise  # the key keeps its place for the next leader
@@ -167,13 +149,13 @@ class CohortMutex(Lockable):
             waiter.cancelled = True
             raise
 
-    def _first_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
+    def _first_turn(self, waiter: Waiter, hold: Hold) -> Turn:
         with self._lock:
             self._waiters.remove(waiter)  # fails if it was interrupted and has left: the key goes with it
-            self._hold, self._held_since, self._turns = hold, now(), 0
-            return self._next_turn(waiter, hold)
+            waiter.turn = self._turns_of(hold, self.session.client, self._end).next()
+            return waiter.turn
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _leave(self, waiter: Waiter) -> None:
         """A wait has ended with an error."""
         abandoned = None
         with self._lock:
@@ -187,54 +169,31 @@ class CohortMutex(Lockable):
         if abandoned is not None:
             run_blocking(abandoned.withdraw)
         if turn is not None:  # an interrupt came together with the turn
-            with contextlib.suppress(LockError):
-                turn.release()
+            drop(turn)
 
-    def end(self, turn: Turn) -> None:
-        """Hand the hold to the next thread, or give it back to etcd; for `Turn` alone."""
+    def _end(self, turn: Turn) -> None:
+        """Hand the hold to the next thread, or give it back to etcd."""
+        turns = turn.turns
         with self._lock:
             if turn.released:
                 raise NotHeld(f"this turn of lock {self.name!r} was ended before")
             turn.released = True
-            hold, given_up = self._hold, self._given_up
-            assert hold is not None
-            goes_on = bool(self._waiters) and self._may_go_on(hold)
+            goes_on = bool(self._waiters) and not self.session.draining and turns.may_go_on()
             if goes_on:
                 following = self._waiters.popleft()
-                self._next_turn(following, hold)
+                following.turn = turns.next()
                 following.called.set()
-                pause = self._pause(hold)
+                pause = turns.slice_left() if self._together and turns.hold.contended() else 0.0
             else:
-                self._hold = self._acquisition = None
-                self._given_up = threading.Event()
+                self._acquisition = None
                 self._appoint_leader()
         if goes_on:
-            given_up.wait(pause)
+            turns.await_end(pause)  # out of the way of the turns that follow
             return
-        try:
-            hold.release()
-        finally:
-            given_up.set()
-
-    # With the lock held
-
-    def _may_go_on(self, hold: Hold) -> bool:
-        if hold.remaining() <= 0.0 or self.session.draining:
-            return False
-        spent = self._turns >= self._batch or now() - self._held_since >= self._slice
-        return not (spent and hold.contended())
-
-    def _pause(self, hold: Hold) -> float:
-        """Seconds for which a thread keeps out of the way of the turns after its own."""
-        return max(self._held_since + self._slice - now(), 0.0) if self._together and hold.contended() else 0.0
-
-    def _next_turn(self, waiter: _Waiter, hold: Hold) -> Turn:
-        self._turns += 1
-        waiter.turn = Turn(hold, CohortToken(hold.token, self._turns), self.session.client, self.end)
-        return waiter.turn
+        turns.give_up()
 
     def _appoint_leader(self) -> None:
-        """Have the thread that waits longest wait for the key, if there is one."""
+        """Have the thread that waits longest wait for the key, if there is one; with the lock held."""
         self._busy = bool(self._waiters)
         if self._waiters:
             self._waiters[0].leads = True

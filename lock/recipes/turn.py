@@ -1,8 +1,9 @@
-"""One thread's turn in a hold that the threads of a process share."""
+"""A hold that the threads of a process share in turns."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +12,8 @@ from typing import NamedTuple
 from lock.errors import LockError, NotHeld
 from lock.etcd.client import Client
 from lock.recipes.hold import Hold, Releasable
-from lock.runtime.interrupts import run_detached, run_uninterrupted
+from lock.runtime.clock import now
+from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
 
 
 class CohortToken(NamedTuple):
@@ -32,15 +34,14 @@ class Turn(Releasable):
         released: whether it was released.
     """
 
-    def __init__(self, hold: Hold, token: CohortToken, client: Client, end: Callable[[Turn], None]) -> None:
-        self.name = hold.name
-        self.key = hold.key
-        self.token = token
-        self.lost = hold.lost
+    def __init__(self, turns: Turns, number: int) -> None:
+        self._hold = turns.hold
+        self.name = self._hold.name
+        self.key = self._hold.key
+        self.token = CohortToken(self._hold.token, number)
+        self.lost = self._hold.lost
         self.released = False
-        self._hold = hold
-        self._client = client
-        self._end = end
+        self.turns = turns  # for `CohortMutex` alone
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
@@ -59,16 +60,74 @@ class Turn(Releasable):
 
     def release(self) -> None:
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
-        self._client.check_process()
-        run_uninterrupted(lambda: self._end(self))
+        self.turns.client.check_process()
+        run_uninterrupted(lambda: self.turns.end(self))
 
     def __del__(self) -> None:
-        if getattr(self, "released", True) or self._client.forked():
+        if getattr(self, "released", True) or self.turns.client.forked():
             return
-        run_detached(partial(_release, self))
+        run_detached(partial(drop, self))
         warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 
-def _release(dropped: Turn) -> None:
+def drop(turn: Turn) -> None:
+    """Release what nobody will use."""
     with contextlib.suppress(LockError):
-        dropped.release()
+        turn.release()
+
+
+class Waiter:
+    """A thread that waits for its turn, or to be told to lead."""
+
+    def __init__(self) -> None:
+        self.called = InterruptSafeEvent()
+        self.leads = False
+        self.cancelled = False
+        self.turn: Turn | None = None
+
+
+class Turns:
+    """One hold of a process, from its first turn until it is given up.
+
+    Args:
+        hold: the hold.
+        client: the one that holds.
+        end: what ends a turn.
+        batch: as for `CohortMutex`, like `slice`.
+    """
+
+    def __init__(self, hold: Hold, client: Client, end: Callable[[Turn], None], *, batch: int, slice: float) -> None:
+        self.hold = hold
+        self.client = client
+        self.end = end
+        self._batch = batch
+        self._slice_ends = now() + slice
+        self._taken = 0
+        self._given_up = threading.Event()
+
+    def next(self) -> Turn:
+        """The next turn."""
+        self._taken += 1
+        return Turn(self, self._taken)
+
+    def may_go_on(self) -> bool:
+        """Whether there may be another turn: the lock is still ours, and no other process is due."""
+        if self.hold.remaining() <= 0.0:
+            return False
+        spent = self._taken >= self._batch or self.slice_left() <= 0.0
+        return not (spent and self.hold.contended())
+
+    def slice_left(self) -> float:
+        """Seconds until another process is due, if one waits."""
+        return max(self._slice_ends - now(), 0.0)
+
+    def await_end(self, timeout: float) -> None:
+        """Wait until the hold is given up, or for `timeout` seconds."""
+        self._given_up.wait(timeout)
+
+    def give_up(self) -> None:
+        """Release the hold; errors as `Hold.release`."""
+        try:
+            self.hold.release()
+        finally:
+            self._given_up.set()

@@ -31,7 +31,7 @@ from lock import (
     Turn,
 )
 from lock.recipes.acquisition import Acquisition
-from lock.recipes.cohort import _Waiter
+from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, lock_until, queue_up
 from tests.support.waiting import wait_until
@@ -147,8 +147,7 @@ def test_turns_end_together_within_the_slice(client: Client, make: Make, theirs:
     mutex = make(slice=60 * WAIT_S, together=True)
     first, stranger = held_and_contended(mutex, theirs, client)
     [second] = queue_inside(mutex)
-    mutex._slice = 1.0  # a moment ahead: with the slice over, the second one would get no turn
-    mutex._held_since = now()
+    first.turns._slice_ends = now() + 1.0  # a moment ahead: with the slice over, the second one would get no turn
     in_thread(first.release).result(WAIT_S)
     second.result(WAIT_S).release()
     stranger.result(WAIT_S).release()
@@ -260,7 +259,7 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
 
 def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
     """A turn that ends before a cancelled thread has woken goes to another."""
-    asleep = _Waiter()
+    asleep = Waiter()
     with mutex.acquire(timeout=WAIT_S):
         mutex._waiters.append(asleep)
         mutex.cancel()
@@ -277,7 +276,7 @@ def test_a_newcomer_after_cancel_is_not_cancelled(
     first = in_thread(mutex.acquire, timeout=1.0)
     wait_until(lambda: len(keys(client, mutex.name)) == 2)
 
-    def proceed_late(waiter: _Waiter, until: float) -> object:
+    def proceed_late(waiter: Waiter, until: float) -> object:
         assert awake.wait(WAIT_S)
         return proceed(mutex, waiter, until)
 
@@ -323,7 +322,7 @@ def test_an_interrupt_passes_the_turn_on(mutex: CohortMutex, monkeypatch: Patch)
     in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
-@pytest.mark.parametrize("step", ["_next_turn", "_proceed"])
+@pytest.mark.parametrize("step", ["_first_turn", "_proceed"])
 def test_an_interrupt_passes_the_first_turn_on(
     client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch, step: str
 ) -> None:
@@ -377,7 +376,7 @@ def test_a_turn_dropped_with_its_session(
 ) -> None:
     """What cannot be passed on any more, because the session is over, is not an error."""
     heard: list[object] = []
-    ended, end = threading.Event(), mutex.end
+    ended, end = threading.Event(), mutex._end
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
 
     def end_late(turn: Turn) -> None:
@@ -385,13 +384,13 @@ def test_a_turn_dropped_with_its_session(
         ended.set()
         end(turn)
 
-    monkeypatch.setattr(mutex, "end", end_late)
+    monkeypatch.setattr(mutex, "_end", end_late)
     with pytest.warns(ResourceWarning, match="dropped without a release"):
         mutex.acquire(timeout=WAIT_S)
     client.revoke(session.lease_id)
     session.lease.verify()
     assert ended.wait(WAIT_S)
-    wait_until(lambda: mutex._hold is None)
+    wait_until(lambda: mutex._acquisition is None)
     assert heard == []
 
 

@@ -152,7 +152,7 @@ def test_the_child_reads_our_standard_input(run: Run, tmp_path: Path) -> None:
 def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number: int) -> None:
     """The child gets the signal, may answer it in its own time, and its exit code is ours (pitfall 22)."""
     script = "trap 'exit 42' INT TERM HUP; echo up; while :; do sleep 0.05; done"
-    process = start("command/forward", "--", "sh", "-c", script)
+    process = start("command/forward", "--", "bash", "-c", script)
     assert line(process) == "up"
     process.send_signal(number)
     assert process.wait(WAIT_S) == 42
@@ -172,7 +172,7 @@ def test_an_ignored_signal_stays_ignored(start: Start) -> None:
 def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:
     """When the lock is lost the child may clean up: its trap runs to the end within the grace."""
     script = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    process = start("command/obeys", "--grace", str(WAIT_S), "--", "sh", "-c", script)
+    process = start("command/obeys", "--grace", str(WAIT_S), "--", "bash", "-c", script)
     assert line(process) == "up"
     client.delete(keys(client, "command/obeys")[0], None)
     output, _ = process.communicate(timeout=WAIT_S)

@@ -157,7 +157,7 @@ def test_descriptors_reach_the_command(name: str, etcdctl_env: dict[str, str], t
 def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], name: str) -> None:
     """It can ask a question on /dev/tty, as ssh and sudo do, and hears that the window has another size."""
     script = "trap 'stty size' WINCH; read word </dev/tty; echo said $word; while :; do sleep 0.05; done"
-    screen = terminal(*LOCK, name, "--", "sh", "-c", script)
+    screen = terminal(*LOCK, name, "--", "bash", "-c", script)
     screen.type("friend\n")
     assert screen.shows("said friend")
     screen.resize(12, 34)
@@ -167,7 +167,7 @@ def test_the_command_has_the_terminal(terminal: Callable[..., Terminal], name: s
 def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], client: Client, name: str) -> None:
     """Programs that give up at the second Ctrl-C do not do so at the first."""
     script = "trap 'n=x$n; echo got $n' INT; trap 'exit 5' QUIT; echo up; while :; do sleep 0.05; done"
-    screen = terminal(*LOCK, name, "--", "sh", "-c", script)
+    screen = terminal(*LOCK, name, "--", "bash", "-c", script)
     assert screen.shows("up")
     screen.type("\x03")
     assert screen.shows("got x")
@@ -194,8 +194,11 @@ def test_ctrl_z_suspends_the_job(
     screen = terminal("bash", "--norc", "-i")
     screen.type(f"{' '.join(LOCK)} --ttl {ttl} {name} -- sh -c 'echo u''p; read word; echo said $word'\n")
     assert screen.shows("\nup")
+    keeper = psutil.Process(screen.process.pid)
+    command = next(each for each in keeper.children(recursive=True) if each.name() == "sh")
     screen.type("\x1a")
     assert screen.shows("Stopped")
+    wait_until(lambda: command.status() == psutil.STATUS_STOPPED)  # before that, it reads what is typed
     prompted = "bash-" in screen.screen.rpartition("Stopped")[2]
     assert prompted or screen.shows("bash-", screen.screen.count("bash-") + 1)  # before it, bash drops what is typed
     if ttl == 1:

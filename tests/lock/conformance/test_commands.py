@@ -68,7 +68,7 @@ def test_m_an_interrupt_releases(implementation: Implementation, client: Client,
 
 def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Contend, name: str) -> None:
     """SIGTERM for the keeper is SIGTERM for the command, which may clean up and choose the exit code."""
-    contender = queue(implementation, name, "sh", "-c", "trap 'exit 3' TERM; echo in; while sleep 0.05; do :; done")
+    contender = queue(implementation, name, "bash", "-c", "trap 'exit 3' TERM; echo in; while sleep 0.05; do :; done")
     assert contender.holds()
     contender.signal(signal.SIGTERM)
     assert contender.has_ended(within=2 * AT_ONCE_S)

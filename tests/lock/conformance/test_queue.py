@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 from loadtest.bench.locks.rpc import LockRpc
 from loadtest.stack.servers import Etcd, EtcdCluster
@@ -98,22 +97,15 @@ def test_l_one_queue(
         order.append(key.decode())
         rpc.unlock(key, timeout=WAIT_S)
 
-    def in_process(which: Implementation) -> None:
-        contender = queue(which, name)
+    def in_process(contender: Contender) -> None:
         assert contender.holds()
         order.append(contender.said)
         contender.release()
 
     first = mutex.acquire(timeout=WAIT_S)
     turns = []
-    for turn in (
-        by_rpc,
-        partial(in_process, ETCDCTL),
-        by_python,
-        partial(in_process, OURS),
-        partial(in_process, ETCDCTL),
-    ):
-        turns.append(in_thread(turn))
+    for which in (by_rpc, ETCDCTL, by_python, OURS, ETCDCTL):
+        turns.append(in_thread(which) if callable(which) else in_thread(in_process, queue(which, name)))
         wait_until(lambda: len(keys(client, name)) == 1 + len(turns), timeout=WAIT_S)
     expected = keys(client, name)[1:]
     first.release()

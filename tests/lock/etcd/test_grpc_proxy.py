@@ -39,7 +39,10 @@ class GrpcProxy(Process):
 @pytest.fixture(scope="module")
 def proxied(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A client that reaches the shared etcd through its proxy."""
-    with GrpcProxy(tmp_path_factory.mktemp("proxy"), etcd.endpoint) as proxy, connect(proxy.endpoint) as client:
+    with (
+        GrpcProxy(tmp_path_factory.mktemp("proxy"), etcd.endpoint) as proxy,
+        connect(proxy.endpoint, timeout=WAIT_S) as client,
+    ):
         yield client
 
 

@@ -26,9 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
             name, deadline=None, derandomize=same, suppress_health_check=[HealthCheck.too_slow], print_blob=True
         )
     settings.load_profile(config.getoption("--hypothesis-profile") or "same")
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, usual)
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

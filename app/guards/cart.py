@@ -16,8 +16,7 @@ from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.script_results import fenced_off, noted, replayed, sending
-from app.sales.scripts import Script
+from app.sales.scripts import Script, fenced_off, noted, replayed, sending
 from app.sales.tokens import Tokens, fence_text
 
 _BETWEEN = ","

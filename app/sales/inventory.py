@@ -26,8 +26,7 @@ from redis.exceptions import NoScriptError
 from app.sales.purchase import DEFAULT_ITEM, Purchase, Receipt
 from app.sales.refusals import KeyReused, SaleLost, SaleReset
 from app.sales.sale import Sale
-from app.sales.script_results import fenced_off, sending, settled
-from app.sales.scripts import Script
+from app.sales.scripts import Script, fenced_off, sending, settled
 from app.sales.sold_out import SoldOutCheck
 from app.sales.tokens import Token, fence_text
 

@@ -14,7 +14,8 @@ from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.refusals import NotOpen, SaleLost, again
 from app.sales.scripts import Call, Script
-from app.sales.slots import Keys, Slot, Snapshot, read_slots
+from app.sales.slots import Keys, Slot
+from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
 
 _PATIENCE_S = (0.02, 0.1)

@@ -1,8 +1,10 @@
-"""The Lua scripts, as Redis runs them."""
+"""The Lua scripts, as Redis runs them; their results as receipts and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,11 @@ from typing import Any
 import redis
 from redis.client import Pipeline
 from redis.exceptions import NoScriptError
+
+from app.sales.purchase import CART, Outcome, Purchase, Receipt
+from app.sales.redis_connection import ForbiddenHalfway, NotSent
+from app.sales.refusals import FencedOff, InDoubt, KeyReused
+from app.sales.tokens import Token, fence_text, from_json, shown
 
 LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
 TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
@@ -50,3 +57,59 @@ class Script:
             for text in TEXTS.values():
                 pipe.script_load(text)
             pipe.execute()
+
+
+def settled(purchase: Purchase, status: str, found: str) -> Receipt:
+    """The receipt for the decision of a script: ``sold``, ``sold_out`` or ``replay``."""
+    return replayed(purchase, found) if status == "replay" else decided(purchase, Outcome(status), int(found))
+
+
+def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
+    """The receipt for a new decision; it is noted on the purchase."""
+    order = purchase.order if outcome is Outcome.SOLD else None
+    return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
+
+
+def replayed(purchase: Purchase, answer: str) -> Receipt:
+    """The receipt for the answer that the idempotency key has already.
+
+    Raises:
+        KeyReused: the answer is for another buyer or item, or for a cart instead of an item alone.
+    """
+    first = json.loads(answer)
+    entry, outcome = first["entry"], Outcome(first["outcome"])
+    asked = purchase.buyer, purchase.item, purchase.guard == CART
+    if (entry["buyer"], entry["item"], entry["guard"] == CART) != asked:
+        raise KeyReused("this Idempotency-Key belongs to another purchase")
+    order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
+    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
+    return noted(purchase, receipt)
+
+
+def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
+    """Note the receipt on the purchase, and return it."""
+    purchase.decided = receipt
+    return receipt
+
+
+def fenced_off(token: Token | None, fence: str) -> FencedOff:
+    """The error for a token that is lower than `fence`."""
+    return FencedOff(
+        f"token {shown(fence_text(token))} is fenced off, {shown(fence)} was here before; "
+        "if etcd was wiped, reset the sale"
+    )
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Around a command that writes: if its answer is lost, it may have been executed or not.
+
+    Raises:
+        InDoubt: the answer was lost, or Redis has stopped a script in the middle.
+    """
+    try:
+        yield
+    except (NotSent, redis.BusyLoadingError):
+        raise
+    except (redis.ConnectionError, redis.TimeoutError, ForbiddenHalfway) as error:
+        raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

@@ -11,8 +11,7 @@ from zlib import crc32
 
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.script_results import decided, sending, settled
-from app.sales.scripts import Script
+from app.sales.scripts import Script, decided, sending, settled
 from app.sales.slots import Slot
 from app.sales.tokens import Token
 from app.sales.transfer import Transfers

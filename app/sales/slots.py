@@ -5,17 +5,12 @@ A slot is one of them: its keys have one hash tag, so that they lie in one hash 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import redis
 
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
-
-_ATTEMPTS = 5
 
 
 def shard_name(sale: str, number: int) -> str:
@@ -80,129 +75,3 @@ class Slot(NamedTuple):
         """The treasury, and after it the shards."""
         names = [sale, *(shard_name(sale, number) for number in range(shards))]
         return [cls(client_for(client, name), Keys(name, item)) for name in names]
-
-
-class SlotReading(NamedTuple):
-    """What stands in a slot at one moment; see `Keys`. `entries` are those of its ledger that were asked for."""
-
-    initial: int
-    stock: int
-    lucky: int
-    generation: str
-    orders: int
-    transfers: dict[str, str]
-    credited: set[str]
-    entries: list[str]
-
-    @classmethod
-    def of(cls, counters: list[str | None], *found: Any) -> SlotReading:
-        """From Redis's answers; the generation is empty if there is no sale."""
-        initial, stock, lucky, generation = counters
-        none = not stock or not generation
-        initial, stock = initial or "0", (initial if stock == "closed" else stock) or "0"
-        return cls(int(initial), int(stock), int(lucky or 0), "" if none else str(generation), *found)
-
-
-class ShardCount(NamedTuple):
-    """What lies in a shard, and what was sold from it."""
-
-    stock: int
-    orders: int
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What stands in Redis at one moment, in the treasury and all shards together.
-
-    Attributes:
-        in_transit: items that have left one slot and not arrived in another.
-        shards: what is theirs of it.
-    """
-
-    initial: int
-    stock: int
-    lucky: int
-    orders: int
-    in_transit: int = 0
-    shards: tuple[ShardCount, ...] = field(default=(), compare=False)
-
-    @classmethod
-    def of(cls, readings: Sequence[SlotReading]) -> Snapshot:
-        """The sum of what was read, of the treasury first."""
-        arrived = {each for reading in readings for each in reading.credited}
-        left = {each: note for reading in readings for each, note in reading.transfers.items() if each not in arrived}
-        return cls(
-            initial=readings[0].initial,
-            stock=sum(reading.stock for reading in readings),
-            lucky=sum(reading.lucky for reading in readings),
-            orders=sum(reading.orders for reading in readings),
-            in_transit=sum(int(note.split()[1]) for note in left.values()),
-            shards=tuple(ShardCount(reading.stock, reading.orders) for reading in readings[1:]),
-        )
-
-    @property
-    def unsold(self) -> int:
-        """Items that are left, wherever they are."""
-        return self.stock + self.in_transit
-
-    @property
-    def lost_updates(self) -> int:
-        """Sales missing from the counter."""
-        return max(0, self.orders + self.unsold - self.initial)
-
-    @property
-    def verdict(self) -> str:
-        """What the ledger and the counter alone tell, whatever the buyers were told."""
-        return self.judged()
-
-    def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
-        """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
-
-        tests/data/verdicts.json holds it to the load test's verdict and to the board's page.
-
-        Args:
-            gave_up: buyers who waited for the lock until their time was over.
-            busy: buyers for whom an instance had no room.
-            failed: other buyers who were neither served nor told that all is sold.
-        """
-        missing = self.initial - self.orders
-        if missing < 0:
-            return f"OVERSOLD by {-missing}"
-        undersold = max(min(missing, gave_up + busy + failed), missing - self.unsold)
-        lost = self.lost_updates
-        flaws = [f"UNDERSOLD by {undersold}"] if undersold > 0 else []
-        flaws += [f"{why}: {n}" for why, n in (("gave up", gave_up), ("busy", busy)) if undersold > 0 and n]
-        flaws += [f"{lost} lost update{'s' if lost > 1 else ''}"] if lost else []
-        return ", ".join(flaws) or "EXACT"
-
-
-def read_slots(slots: Sequence[Slot], spans: Sequence[tuple[int, int]] = ()) -> list[SlotReading]:
-    """Read them: those of one Redis as of one moment, those of a cluster one after the other.
-
-    While items move, readings of several moments may not add up, so they are repeated then.
-
-    Args:
-        slots: the treasury, and after it the shards.
-        spans: for each slot, the first and last entry of its ledger to be read; none if empty.
-    """
-    wanted = list(zip(slots, spans or [(1, 0)] * len(slots), strict=True))
-    for _ in range(_ATTEMPTS):
-        readings = list[SlotReading]()
-        for client, there in groupby(wanted, lambda each: each[0].client):
-            readings += _read(client, list(there))
-        now = Snapshot.of(readings)
-        if now.orders + now.unsold == now.initial or slots[0].client is slots[-1].client:
-            break
-    return readings
-
-
-def _read(client: redis.Redis, slots: Sequence[tuple[Slot, tuple[int, int]]]) -> Iterator[SlotReading]:
-    with client.pipeline(transaction=True) as pipe:
-        for (_, k), span in slots:
-            pipe.mget(k.initial, k.stock, k.lucky, k.generation)
-            pipe.llen(k.orders)
-            pipe.hgetall(k.transfers)
-            pipe.smembers(k.credited)
-            pipe.lrange(k.orders, *span)
-        found = iter(pipe.execute())
-    return (SlotReading.of(*each) for each in zip(*[found] * 5, strict=True))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.script_results import decided
+from app.sales.scripts import decided
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
-from app.sales.script_results import fenced_off
-from app.sales.scripts import Script
+from app.sales.scripts import Script, fenced_off
 from app.sales.slots import Slot
 from app.sales.tokens import Token, fence_text
 

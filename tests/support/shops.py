@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from flask import Flask
 
 from app.sales.sale import Sale
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from lock import Mutex
 from tests.support.waiting import wait_until
 

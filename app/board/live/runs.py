@@ -12,7 +12,7 @@ from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section, of_epoch
 from app.clock import now_ns
 from app.sales.purchase import Outcome
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 
 MOST_ROWS = 20_000  # that are kept of a run: of its orders, its sections and its samples
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand

@@ -17,7 +17,8 @@ import redis
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.refusals import SaleLost
-from app.sales.slots import Slot, SlotReading, Snapshot, read_slots
+from app.sales.slots import Slot
+from app.sales.snapshot import SlotReading, Snapshot, read_slots
 
 MOST_NEW = 5000  # orders that one reading brings of each slot; the next one brings the rest
 _PATIENCE_S = (0.02, 0.05)

@@ -11,8 +11,7 @@ for place = 1, (#KEYS - 1) / 5 do
   local k, a = place * 5 - 4, place * 4 - 2
   local item = {stock = KEYS[k + 1], lucky = KEYS[k + 2], orders = KEYS[k + 3], fence = KEYS[k + 4],
                 name = ARGV[a + 1], token = ARGV[a + 3], entry = ARGV[a + 4]}
-  local stock, other = items_left(item.stock, KEYS[k + 5], ARGV[a + 2])
-  local refusal = other or fenced(item.fence, item.token)
+  local stock, refusal = items_left(item.stock, KEYS[k + 5], ARGV[a + 2], item.fence, item.token)
   if refusal then
     return {refusal[1], refusal[2], place}
   end

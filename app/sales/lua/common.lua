@@ -1,19 +1,28 @@
 -- Stands before each script of a purchase. "Generation" tells one opening of a sale from the next: see app/sales/opening.py.
 
--- The items left; or nil and the status {'generation', the one in Redis or ''}, if this is not the sale that is expected.
-local function items_left(stock_key, generation_key, expected)
-  local stock, generation = redis.call('GET', stock_key), redis.call('GET', generation_key)
-  if tonumber(stock) and generation == expected then  -- the stock of a sale that opens later is not a number
-    return tonumber(stock)
+-- The items left; or nil and a status that ends the script before it has changed anything:
+--   {'generation', found}  this is not the sale that is expected, but the one found in Redis, or none: ''
+--   {'fenced', fence}      a token higher than `token` was here; '' means no token. Tokens are zero-padded texts, because Lua's
+--                          numbers are exact only up to 2^53.
+local function items_left(stock_key, generation_key, expected, fence_key, token)
+  local stock, generation = unpack(redis.call('MGET', stock_key, generation_key))
+  if not tonumber(stock) or generation ~= expected then  -- the stock of a sale that opens later is not a number
+    return nil, {'generation', stock and generation or ''}
   end
-  return nil, {'generation', stock and generation or ''}
+  local fence = token ~= '' and redis.call('GET', fence_key)
+  if fence and token < fence then
+    return nil, {'fenced', fence}
+  end
+  return tonumber(stock)
 end
 
--- The status {'fenced', fence} if a token higher than `token` was here; '' means no token. Tokens are zero-padded texts, because
--- Lua's numbers are exact only up to 2^53.
-local function fenced(fence_key, token)
-  local fence = token ~= '' and redis.call('GET', fence_key)
-  return fence and token < fence and {'fenced', fence}
+-- The same for a script whose token shuts out every lower one from here on.
+local function enter(stock_key, generation_key, expected, fence_key, token)
+  local stock, refusal = items_left(stock_key, generation_key, expected, fence_key, token)
+  if stock and token ~= '' then
+    redis.call('SET', fence_key, token)
+  end
+  return stock, refusal
 end
 
 -- The first answer to an idempotency key; '' means no key.

@@ -2,15 +2,12 @@
 -- KEYS     stock, fence, generation, transfers
 -- ARGV     generation, token, then for a transfer: its id, the shard that it is for, and the divisor: one part of so many is
 --          taken, rounded up
--- Returns  {'generation', found}  this is not the sale that is expected; nothing is changed
---          {'fenced', fence}      a higher token was here; nothing is changed
+-- Returns  a refusal of `enter`
 --          {'debited', taken, stock left, id, 'SHARD AMOUNT', ...}  with all that stood in the journal before
-local stock, other = items_left(KEYS[1], KEYS[3], ARGV[1])
-local refusal = other or fenced(KEYS[2], ARGV[2])
+local stock, refusal = enter(KEYS[1], KEYS[3], ARGV[1], KEYS[2], ARGV[2])
 if refusal then
   return refusal
 end
-redis.call('SET', KEYS[2], ARGV[2])
 local pending = redis.call('HGETALL', KEYS[4])
 local taken = ARGV[3] and math.ceil(stock / ARGV[5]) or 0
 if taken > 0 then

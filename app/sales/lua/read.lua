@@ -2,18 +2,13 @@
 -- commit between the new holder's read and its write, and the new holder would overwrite it.
 -- KEYS     stock, fence, generation, answers
 -- ARGV     generation, token or '', idempotency key or '', ledger entry
--- Returns  {'generation', found}  this is not the sale that is expected; nothing is changed
---          {'fenced', fence}      a higher token was here; nothing is changed
+-- Returns  a refusal of `enter`
 --          {'replay', answer}     the idempotency key has its answer already
 --          {'sold_out', stock}    now also the answer to the idempotency key
 --          {'open', stock}
-local stock, other = items_left(KEYS[1], KEYS[3], ARGV[1])
-local refusal = other or fenced(KEYS[2], ARGV[2])
+local stock, refusal = enter(KEYS[1], KEYS[3], ARGV[1], KEYS[2], ARGV[2])
 if refusal then
   return refusal
-end
-if ARGV[2] ~= '' then
-  redis.call('SET', KEYS[2], ARGV[2])
 end
 local answer = first_answer(KEYS[4], ARGV[3])
 if answer then

@@ -1,19 +1,14 @@
 -- Purchases read and written in one step: Redis runs one script at a time, so there is nothing to lock. All are decided, or none.
 -- KEYS     stock, lucky, orders, fence, generation, answers
 -- ARGV     generation, token or '', then for each purchase: idempotency key or '', ledger entry
--- Returns  {'generation', found}  this is not the sale that is expected; nothing is changed
---          {'fenced', fence}      a higher token was here; nothing is changed
+-- Returns  a refusal of `enter`
 --          {'decided', ...}       and for each purchase two more, in the order given:
 --            'replay', answer       the idempotency key has its answer already, perhaps from this very group
 --            'sold', stock left
 --            'sold_out', stock      the last two are now also the answer to the idempotency key
-local before, other = items_left(KEYS[1], KEYS[5], ARGV[1])
-local refusal = other or fenced(KEYS[4], ARGV[2])
+local before, refusal = enter(KEYS[1], KEYS[5], ARGV[1], KEYS[4], ARGV[2])
 if refusal then
   return refusal
-end
-if ARGV[2] ~= '' then
-  redis.call('SET', KEYS[4], ARGV[2])
 end
 local results, stock = {'decided'}, before
 for place = 3, #ARGV, 2 do

@@ -1,14 +1,14 @@
 -- A purchase from one shard, in one step. Other slots may have items, so an empty shard is not sold out.
 -- KEYS     stock, lucky, orders, generation, answers
 -- ARGV     generation, idempotency key or '', ledger entry, 'last' if it is known that no item will come here any more, or ''
--- Returns  {'generation', found}  this is not the sale that is expected; nothing is changed
+-- Returns  a refusal of `items_left`
 --          {'replay', answer}     the idempotency key has its answer already
 --          {'empty', 0}           nothing is changed
 --          {'sold', stock left}
 --          {'sold_out', 0}        the last two are now also the answer to the idempotency key
-local stock, other = items_left(KEYS[1], KEYS[4], ARGV[1])
-if other then
-  return other
+local stock, refusal = items_left(KEYS[1], KEYS[4], ARGV[1], '', '')
+if refusal then
+  return refusal
 end
 local answer = first_answer(KEYS[5], ARGV[2])
 if answer then

@@ -1,12 +1,10 @@
 -- The write of a purchase: all of it lands, or nothing. It believes the stock that was read: that is the race.
 -- KEYS     stock, lucky, orders, fence, generation, answers
 -- ARGV     generation that was read, token or '', idempotency key or '', ledger entry, stock left
--- Returns  {'generation', found}  the sale was reset or lost since the read; nothing is changed
---          {'fenced', fence}      a higher token was here since the read; nothing is changed
+-- Returns  a refusal of `items_left`
 --          {'replay', answer}     the idempotency key has got its answer since the read; nothing is changed
 --          {'sold', stock left}
-local _, other = items_left(KEYS[1], KEYS[5], ARGV[1])
-local refusal = other or fenced(KEYS[4], ARGV[2])
+local _, refusal = items_left(KEYS[1], KEYS[5], ARGV[1], KEYS[4], ARGV[2])
 if refusal then
   return refusal
 end

@@ -13,8 +13,7 @@ from flask import Flask
 
 from app import services
 from app.guards import GUARDS
-from app.sales.script_results import sending
-from app.sales.scripts import TEXTS
+from app.sales.scripts import TEXTS, sending
 from app.sales.transfer import Transfers
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost

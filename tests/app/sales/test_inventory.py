@@ -16,7 +16,7 @@ from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.refusals import FencedOff, KeyReused, SaleReset
 from app.sales.sale import Sale
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from app.sales.tokens import Token
 from lock import CohortToken
 from tests.support.overtaking import overtaken

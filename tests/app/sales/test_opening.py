@@ -13,7 +13,7 @@ from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from loadtest.stack.servers import Etcd
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process

@@ -18,7 +18,7 @@ from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
 from app.sales.schedule import NoSchedule, Schedule
 from app.sales.scripts import Script
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.shops import in_ms

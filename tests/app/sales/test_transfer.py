@@ -17,7 +17,7 @@ from app.sales.purchase import Purchase
 from app.sales.refusals import FencedOff, SaleLost, SaleReset
 from app.sales.sale import Sale
 from app.sales.shards import ShardedStock
-from app.sales.slots import Snapshot, read_slots
+from app.sales.snapshot import Snapshot, read_slots
 from app.sales.transfer import Transfers
 
 ITEM = "1"

@@ -15,7 +15,7 @@ from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section
 from app.clock import now_ns
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from tests.support.shops import snapshot_of
 
 EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_text(encoding="utf-8"))

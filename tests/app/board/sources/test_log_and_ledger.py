@@ -19,7 +19,7 @@ from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from app.sales.shards import ShardedStock
-from app.sales.slots import Snapshot
+from app.sales.snapshot import Snapshot
 from app.sales.transfer import Transfers
 from app.telemetry.section_log import SectionLog
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from loadtest.stack.servers import Etcd, EtcdCluster
-from lock import Client, connect
+from lock import Client, Session, connect
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Contender, Implementation
-from tests.lock.conformance.recipes import Loop
+from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Make
 from tests.support.lock import WAIT_S, keys
 from tests.support.waiting import wait_until
 
@@ -23,7 +23,6 @@ KNOWN_FAILURES = {
     "test_e_a_waiter_whose_lease_is_gone_is_told": "waits on behind the others (etcd issue 19597)",
     "test_f_a_wait_has_an_end": "takes --command-timeout, and waits for ever",
     "test_i_without_a_quorum_the_child_is_ended": "the child runs on after the lock is lost",
-    "test_k_a_name_below_is_named": "waits for a lock on `a/b` without a word",
     "test_k_a_stray_key_is_named": "waits for a key that nobody will ever delete, without a word",
     "test_m_a_killed_keeper_takes_its_child_along": "the child runs on when etcdctl is killed",
     "test_m_a_lost_lock_ends_the_child": "the child runs on after the lock is lost",
@@ -82,6 +81,26 @@ def loop() -> Iterator[Loop]:
     loop = Loop()
     yield loop
     loop.close()
+
+
+@pytest.fixture(params=USES, ids=IDS)
+def make(request: pytest.FixtureRequest, name: str) -> Make:
+    """Makes each recipe in turn for a session, on the name of the test unless told otherwise."""
+    recipe, tasks = request.param
+    loop = request.getfixturevalue("loop") if tasks else None
+    return lambda session, at=name: Face(recipe, tasks, session, at, loop)
+
+
+@pytest.fixture
+def face(make: Make, session: Session) -> Face:
+    """A lock of each recipe."""
+    return make(session)
+
+
+@pytest.fixture
+def theirs(face: Face, stranger: Session) -> Face:
+    """What excludes it, in another process."""
+    return face.rival(stranger)
 
 
 @pytest.fixture

@@ -26,23 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Implementation:
-    """How to have it queue for a lock: as a command line, with its own options."""
+    """How to have it queue for a lock: as a command line."""
 
     name: str
-    own: tuple[str, ...] = ()
 
     def command(self, lock: str, *child: str, ttl: int = 10, timeout: float | None = None) -> list[str]:
         """Hold `lock`, or run `child` while it is held; wait for `timeout` seconds, as far as it can be told to."""
         program = [str(programs.etcdctl()), "lock"] if self.name == "etcdctl" else [sys.executable, "-m", "lock"]
         patience = f"--command-timeout={timeout}s" if self.name == "etcdctl" else f"--timeout={timeout}"
-        given = [f"--ttl={ttl}", *self.own, *([] if timeout is None else [patience])]
+        given = [f"--ttl={ttl}", *([] if timeout is None else [patience])]
         return [*program, *given, lock, *(["--", *child] if child else [])]
 
 
 OURS = Implementation("python -m lock")
 ETCDCTL = Implementation("etcdctl")
-SHARED = Implementation("python -m lock --shared", ("--shared",))
-LIMITED = Implementation("python -m lock --limit=1", ("--limit=1",))
 
 
 class Contender:

@@ -1,4 +1,4 @@
-"""Every recipe behind one face, for threads and for tasks: `test_recipes.py` holds all of them to one contract.
+"""Every recipe behind one face, for threads and for tasks: the tests of recipes hold all of them to one contract.
 
 A new recipe is one line of `RECIPES`.
 """
@@ -151,7 +151,7 @@ class Face:
 
     def turn(self, note: Callable[[Any], object] = lambda held: None) -> Any:
         """Wait for it, say so, and give it back; its token."""
-        with self.acquire() as held:
+        with self.acquire(3 * WAIT_S) as held:
             note(held)
             return self.token(held)
 
@@ -187,6 +187,9 @@ class Face:
     def token(self, held: Any) -> Any:
         """The fencing token; None of a permit."""
         return held.tokens[self.name] if hasattr(held, "tokens") else getattr(held, "token", None)
+
+
+Make = Callable[..., Face]
 
 
 def every(session: Session, name: str, loop: Loop) -> list[Face]:

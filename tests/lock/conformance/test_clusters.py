@@ -1,4 +1,4 @@
-"""Conformance, cases i and j: members of a cluster that go and come back."""
+"""Conformance, cases b, i and j: over the members of a cluster, which go and come back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from lock.runtime.clock import now
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
-from tests.lock.conformance.test_queue import serve
 from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, in_thread, keys
 
 TTL_S = 2
@@ -51,6 +50,23 @@ def patiently(connecting: Callable[[], Session]) -> Session:
                 raise
 
 
+def test_b_five_over_three_endpoints_in_order(
+    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
+) -> None:
+    """Each has another member for its first endpoint; never two at a time, and in the order in which they queued."""
+    addresses = [member.endpoint for member in cluster.members]
+    contenders = [
+        queue(implementation, name, observer=observer, endpoints=",".join(addresses[first:] + addresses[:first]))
+        for first in (0, 1, 2, 0, 1)
+    ]
+    expected = keys(observer, name)
+    for position, contender in enumerate(contenders):
+        assert contender.holds()
+        assert [each.said for each in contenders if each.holds(within=0)] == expected[: position + 1]
+        contender.release()
+    assert keys(observer, name) == []
+
+
 def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: str, loop: Loop) -> None:
     """Of each recipe, the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
     with connect(cluster.endpoints, timeout=1.0) as client, Session(client, ttl=TTL_S) as session:
@@ -83,21 +99,10 @@ def test_i_without_a_quorum_the_child_is_ended(
     assert contender.ends()[0] == Exit.LOST
 
 
-def test_j_a_member_restarts_while_five_wait(
-    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
-) -> None:
-    """The member that all of them talk to is killed and comes back: none loses hold or place."""
-    contenders = [queue(implementation, name, observer=observer, endpoints=cluster.endpoints) for _ in range(5)]
-    expected = keys(observer, name)
-    cluster.members[0].kill()
-    cluster.members[0].start()
-    assert keys(observer, name) == expected
-    serve(contenders, expected)
-    assert keys(observer, name) == []
-
-
-def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, observer: Client, name: str, loop: Loop) -> None:
-    """Fifty threads wait for a mutex, and one contender behind a hold of each recipe: no place is lost."""
+def test_j_members_restart_while_many_wait(cluster: EtcdCluster, observer: Client, name: str, loop: Loop) -> None:
+    """The leader, and the member that half of them talk to: fifty threads wait for a mutex, and one contender behind a
+    hold of each recipe, and no place is lost.
+    """
     order: list[str] = []
     with (
         connect(cluster.endpoints) as one,
@@ -112,9 +117,9 @@ def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, observer: C
         waits += [in_thread(mutexes[place % 2].turn, lambda held: order.append(held.key)) for place in range(50)]
         await_keys(observer, name, len(holds) + len(waits))
         before, fifty = keys(observer, name), keys(observer, f"{name}/fifty")
-        member = leader(cluster)
-        member.kill()
-        member.start()
+        for member in dict.fromkeys([leader(cluster), cluster.members[0]]):
+            member.kill()
+            member.start()
         for hold in holds:
             hold.ensure()
         assert keys(observer, name) == before

@@ -1,10 +1,11 @@
-"""Conformance, cases m and n: a command under the lock, and crowds of them."""
+"""Conformance of the commands, as processes: cases e, f, k, m, n and p."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,23 +14,50 @@ import pytest
 
 from lock import Client, Mutex, Session
 from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import ETCDCTL, LIMITED, OURS, SHARED, Implementation
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys
+from tests.lock.conformance.implementations import OURS, Implementation
+from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, put
 from tests.support.waiting import has_ended, wait_until
 
-EVERY_KIND = pytest.mark.parametrize("implementation", [OURS, SHARED, LIMITED, ETCDCTL], ids=lambda each: each.name)
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
 
 
-@EVERY_KIND
-def test_m_the_exit_code_passes(implementation: Implementation, client: Client, start: Contend, name: str) -> None:
-    """A command that fails with 7 makes the whole fail with 7."""
-    if implementation is ETCDCTL and client.status().startswith("3.4."):
-        pytest.xfail("etcdctl 3.4 exits with 1, whatever the command's exit code")
-    assert start(implementation, name, "sh", "-c", "exit 7").ends()[0] == 7
+def test_e_a_waiter_whose_lease_is_gone_is_told(
+    implementation: Implementation, client: Client, queue: Contend, name: str
+) -> None:
+    """It ends at once, with an error, although it could wait on; the holder is undisturbed."""
+    holder, waiter = [queue(implementation, name) for _ in range(2)]
+    assert holder.holds()
+    first, second = client.get_prefix(f"{name}/").keys
+    client.revoke(second.lease_id)
+    assert waiter.has_ended(within=2 * AT_ONCE_S)
+    code, message = waiter.ends()
+    assert code != 0
+    assert f"{second.lease_id:x}" in message
+    assert keys(client, name) == [first.key]
+    assert not holder.has_ended(within=0)
 
 
-@EVERY_KIND
+def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
+    """Half a second was given: it ends then and not before, leaves no key, and names the holder's."""
+    holder = queue(OURS, name)
+    assert holder.holds()
+    began = time.monotonic()
+    waiter = queue(implementation, name, timeout=0.5)
+    assert waiter.has_ended(within=0.5 + 2 * AT_ONCE_S)
+    assert time.monotonic() - began >= 0.5
+    assert holder.said in waiter.ends()[1]
+    assert keys(client, name) == [holder.said]
+
+
+def test_k_a_stray_key_is_named(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
+    """A key below the name that was put by hand, without a lease, blocks it; the message says which key that is."""
+    stray = put(client, f"{name}/b/1", b"by hand", lease_id=0)
+    waiter = queue(implementation, name, timeout=0.5)
+    assert waiter.has_ended(within=0.5 + 2 * AT_ONCE_S)
+    assert stray.key in waiter.ends()[1]
+    client.delete(stray.key, stray.create_revision)
+
+
 def test_m_a_lost_lock_ends_the_child(
     implementation: Implementation, client: Client, queue: Contend, name: str
 ) -> None:
@@ -56,16 +84,6 @@ def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation,
             child.kill()
 
 
-@EVERY_KIND
-def test_m_an_interrupt_releases(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
-    """Ctrl-C gives a lock back that is held without a command."""
-    holder = queue(implementation, name)
-    assert holder.holds()
-    holder.signal(signal.SIGINT)
-    assert holder.ends()[0] == 0
-    assert keys(client, name) == []
-
-
 def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Contend, name: str) -> None:
     """SIGTERM for the keeper is SIGTERM for the command, which may clean up and choose the exit code."""
     contender = queue(implementation, name, "bash", "-c", "trap 'exit 3' TERM; echo in; while sleep 0.05; do :; done")
@@ -75,19 +93,19 @@ def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Con
     assert contender.ends()[0] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
-def test_n_increments_from_the_shell(
-    implementation: Implementation, start: Contend, tmp_path: Path, name: str, times: int
+def test_n_a_hundred_increments_from_the_shell(
+    implementation: Implementation, start: Contend, tmp_path: Path, name: str
 ) -> None:
-    """Many read-modify-writes of a file, two dozen at a time, lose nothing under the lock."""
+    """Read-modify-writes of a file, two dozen at a time, lose nothing under the lock."""
     counter = tmp_path / "counter"
     counter.write_text("0\n")
     script = f"n=$(expr 1 + $(cat {counter})); echo $n > {counter}"
     with ThreadPoolExecutor(24) as pool:
-        codes = list(pool.map(lambda _: start(implementation, name, "sh", "-c", script).ends()[0], range(times)))
-    assert codes == [0] * times
-    assert counter.read_text() == f"{times}\n"
+        codes = list(pool.map(lambda _: start(implementation, name, "sh", "-c", script).ends()[0], range(100)))
+    assert codes == [0] * 100
+    assert counter.read_text() == "100\n"
 
 
 def test_n_a_thousand_threads_share_one_mutex(session: Session, client: Client, name: str) -> None:
@@ -107,3 +125,14 @@ def test_n_a_thousand_threads_share_one_mutex(session: Session, client: Client, 
         done.result(10 * WAIT_S)
     assert count == [1000]
     assert keys(client, name) == []
+
+
+def test_p_nothing_is_left(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
+    """After holder and waiter have ended, etcd has neither their keys nor their leases."""
+    both = [queue(implementation, name) for _ in range(2)]
+    leases = [kv.lease_id for kv in client.get_prefix(f"{name}/").keys]
+    assert both[0].holds()
+    for each in reversed(both):
+        each.release()
+    assert keys(client, name) == []
+    assert [client.time_to_live(lease).ttl for lease in leases] == [-1, -1]

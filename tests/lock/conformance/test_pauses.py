@@ -6,11 +6,8 @@ After Jepsen's test of etcd's locks, which lost about 18 % of the acknowledged u
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,12 +16,17 @@ import pytest
 
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, Mutex, Session
-from tests.lock.conformance.counters import Counters, Values
-from tests.lock.conformance.pause_worker import TTL_S
-from tests.support.lock import ROOT, WAIT_S, Script, keys
+from tests.lock.conformance.counters import TTL_S, Counters, Values
+from tests.support.lock import WAIT_S, Script
 from tests.support.waiting import freeze, wait_until
 
 WORKERS = 5
+WORKER = """
+from tests.lock.conformance.counters import work
+stopping = threading.Event()
+threading.Thread(target=lambda: (hear(), stopping.set()), daemon=True).start()
+say(*work(client, {!r}, {!r}, stopping))
+"""
 PAUSE_S = TTL_S + 1.5  # etcd looks for leases that are over every half a second
 
 
@@ -34,35 +36,6 @@ def counters(redis_server: Redis, name: str) -> Iterator[Counters]:
     counters = Counters(redis_server.url, name)
     yield counters
     counters.close()
-
-
-def test_o_a_pause_between_read_and_write(
-    etcd: Etcd, redis_server: Redis, client: Client, session: Session, counters: Counters, name: str
-) -> None:
-    """Three others increment while the holder is frozen; its late write takes that back, but not past the fence."""
-    code = f"""
-from tests.lock.conformance.counters import Counters, Values
-counters = Counters({redis_server.url!r}, {name!r})
-hold = mutex.acquire(timeout=20)
-found = counters.read(hold.token)
-say("read")
-hear()
-say(*counters.write(hold.token, Values(found.fenced + 1, found.plain + 1)))
-os._exit(0)
-"""
-    with Script(etcd.endpoint, name, code, ttl=TTL_S) as holder:
-        assert holder.says() == "read"
-        freeze(holder.process)
-        for _ in range(3):
-            with Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-                found = counters.read(hold.token)
-                assert found is not None
-                assert counters.write(hold.token, Values(found.fenced + 1, found.plain + 1)) == (1, 1)
-        holder.process.send_signal(signal.SIGCONT)
-        holder.tell()
-        assert holder.says() == "0 1"  # the fence has refused it
-    assert counters.show() == Values(fenced=3, plain=1)
-    assert keys(client, name) == []
 
 
 @pytest.mark.slow
@@ -78,10 +51,13 @@ def test_o_five_workers_and_pauses_for_a_minute(
 ) -> None:
     """The plain counter loses acknowledged updates, and this shows how many; the fenced one loses none."""
     with ExitStack() as running:
-        workers = [running.enter_context(Worker(etcd, redis_server, name)) for _ in range(WORKERS)]
+        code = WORKER.format(redis_server.url, name)
+        workers = [running.enter_context(Script(etcd.endpoint, name, code)) for _ in range(WORKERS)]
         wait_until(lambda: counters.show().fenced > 0, timeout=WAIT_S)
         _disturb(workers, Mutex(session, name), seconds=60.0)
-        told = [worker.stop() for worker in workers]
+        for worker in workers:
+            worker.tell("stop")
+        told = [Values(*map(int, worker.says().split())) for worker in workers]
     acknowledged = Values(*map(sum, zip(*told, strict=True)))
     lost = [told - stored for told, stored in zip(acknowledged, counters.show(), strict=True)]
     with capsys.disabled():
@@ -91,33 +67,7 @@ def test_o_five_workers_and_pauses_for_a_minute(
     assert Values(*lost).plain > 0
 
 
-class Worker:
-    """One process of `pause_worker`."""
-
-    def __init__(self, etcd: Etcd, redis_server: Redis, name: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.lock.conformance.pause_worker", etcd.endpoint, redis_server.url, name],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def stop(self) -> Values:
-        """Have it end; how many increments were acknowledged to it."""
-        output, _ = self.process.communicate(timeout=WAIT_S)
-        assert self.process.returncode == 0
-        return Values(*json.loads(output))
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-def _disturb(workers: list[Worker], mutex: Mutex, *, seconds: float) -> None:
+def _disturb(workers: list[Script], mutex: Mutex, *, seconds: float) -> None:
     """Pause one worker after the other: in turn the one that holds, and any."""
     choose, end = random.Random(1), time.monotonic() + seconds
     for by_chance in itertools.cycle([False, True]):
@@ -130,7 +80,7 @@ def _disturb(workers: list[Worker], mutex: Mutex, *, seconds: float) -> None:
         time.sleep(choose.uniform(0.2, 1.5))
 
 
-def _holder(workers: list[Worker], mutex: Mutex) -> Worker:
+def _holder(workers: list[Script], mutex: Mutex) -> Script:
     """The worker that holds just now."""
     while True:
         for contender in mutex.contenders()[:1]:

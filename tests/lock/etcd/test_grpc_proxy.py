@@ -54,13 +54,6 @@ def test_a_lease_is_renewed_through_the_proxy(proxied: Client) -> None:
     assert proxied.keep_alive(lease.id) == 0
 
 
-def test_a_hold_outlives_its_ttl_behind_the_proxy(proxied: Client) -> None:
-    """The session is kept alive there, and nothing of it is lost."""
-    with Session(proxied, ttl=1) as session, Mutex(session, "grpc-proxy/long").acquire(timeout=WAIT_S) as hold:
-        assert not session.lost.wait(1.2 * session.ttl)
-        hold.ensure()
-
-
 def test_the_lock_changes_hands_through_the_proxy(proxied: Client, client: Client, stranger: Session) -> None:
     """Who waits behind the proxy learns of its turn at once."""
     hold = Mutex(stranger, "grpc-proxy/hand-over").acquire(timeout=WAIT_S)

@@ -33,11 +33,6 @@ def test_a_key_names_its_owner() -> None:
     assert (contender.key, contender.token, contender.lease_id, contender.ttl_s) == ("shop/abc-1", 7, 0xABC, 5)
 
 
-def test_the_token_is_the_create_revision() -> None:
-    """Not the mod revision, which grows when the value is written again."""
-    assert Contender.of(key(b"")).token == 7
-
-
 def test_an_empty_key_is_another_clients() -> None:
     """Go's client, etcdctl and the server's lock RPC leave the value empty: so much is said."""
     contender = Contender.of(key(b""))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import ANSWERS, Proxy
+from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, Hold, LockCancelled, LockLost, MultiLock, Mutex, Session, connect
 from lock.etcd.stream import Watch
@@ -28,7 +26,6 @@ from tests.support.lock import (
     Patch,
     assert_goes_on,
     assert_raises,
-    await_keys,
     in_thread,
     keys,
     lock_threads,
@@ -107,20 +104,6 @@ def test_a_disturbed_watch_costs_no_place(
     with waiting.result(WAIT_S) as mine:
         assert mine.key == key
         assert mine.token < client.get_prefix(f"{hold.name}/").revision
-
-
-@pytest.mark.usefixtures("no_audit")
-def test_repeated_resets_cost_no_place(hold: Hold, client: Client, far_session: Session, proxy: Proxy) -> None:
-    """After each reset the queue is watched again, while nothing is released."""
-    waiting, queue = wait_behind(hold, client, far_session), queue_of(far_session, hold.name)
-    before = keys(client, hold.name)
-    for _ in range(3):
-        broken = queue._watch
-        proxy.reset()
-        wait_until(partial(lambda old: queue._watch is not old and watches(far_session, hold.name), broken))
-    assert keys(client, hold.name) == before
-    hold.release()
-    waiting.result(WAIT_S).release()
 
 
 @pytest.mark.parametrize("audits", [False, True])
@@ -248,40 +231,6 @@ def test_waiters_share_one_audit(counted: Client, calls: Counter[str], name: str
 
 
 # Keys that are deleted from elsewhere, or come back
-
-
-def test_a_waiters_key_that_is_deleted_by_hand_ends_its_wait(hold: Hold, client: Client, session: Session) -> None:
-    """LockLost at once, instead of waiting for a turn that never comes."""
-    waiting = wait_behind(hold, client, session)
-    client.delete(keys(client, hold.name)[1], None)
-    assert_raises(LockLost, waiting.result, WAIT_S, match="deleted")
-    assert keys(client, hold.name) == [hold.key]
-
-
-@pytest.mark.usefixtures("no_audit")
-def test_a_key_deleted_while_cut_off(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
-    """The deletion is in no event, only in the list after the reconnection."""
-    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
-    wait_until(lambda: watches(far_session, name))
-    proxy.refuse()
-    client.delete(hold.key, None)
-    proxy.start()
-    assert hold.lost.wait(WAIT_S)
-
-
-def test_a_key_deleted_before_its_acknowledgement(
-    client: Client, far_session: Session, proxy: Proxy, name: str
-) -> None:
-    """Written, deleted from elsewhere, and only then acknowledged: not a hold that lasts."""
-    with Mutex(far_session, name).acquire(timeout=WAIT_S):
-        wait_until(lambda: watches(far_session, name))
-    proxy.stall(ANSWERS)
-    acquiring = in_thread(Mutex(far_session, name).acquire, timeout=WAIT_S)
-    await_keys(client, name, 1)
-    client.delete(keys(client, name)[0], None)
-    proxy.resume()
-    with contextlib.suppress(LockLost):
-        assert acquiring.result(WAIT_S).lost.wait(WAIT_S)
 
 
 def test_a_key_that_came_and_went_before_the_list(client: Client, session: Session, name: str) -> None:

@@ -15,8 +15,8 @@ from typing import Any, ParamSpec
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio
-from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from lock import Client, LockTimeout, NotHeld, Session, UpgradeRefused, aio
+from tests.support.lock import WAIT_S, await_keys
 
 P = ParamSpec("P")
 
@@ -34,33 +34,6 @@ def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 async def queued(client: Client, name: str, number: int) -> None:
     """Until so many keys queue."""
     await asyncio.to_thread(await_keys, client, name, number)
-
-
-@in_a_loop
-async def test_threads_and_tasks_share_a_session_and_a_queue(client: Client, session: Session, name: str) -> None:
-    """One counter, incremented by both under one lock: nothing is lost, and in the end nothing is left."""
-    counter = 0
-
-    def increment() -> None:
-        nonlocal counter
-        seen = counter
-        time.sleep(0)
-        counter = seen + 1
-
-    def threads() -> None:
-        for _ in range(15):
-            with Mutex(session, name).acquire(timeout=WAIT_S):
-                increment()
-
-    async def task() -> None:
-        for _ in range(15):
-            async with aio.Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-                hold.ensure()
-                increment()
-
-    await asyncio.gather(*[asyncio.to_thread(threads) for _ in range(4)], *[task() for _ in range(4)])
-    assert counter == 120
-    assert keys(client, name) == []
 
 
 def test_two_thousand_tasks_wait_without_a_thread(client: Client, session: Session, name: str) -> None:
@@ -105,18 +78,6 @@ async def test_a_task_may_be_cancelled_at_any_moment(client: Client, session: Se
     async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
         pass
     await queued(client, name, 0)
-
-
-@in_a_loop
-async def test_a_cancelled_task_leaves_no_key(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """As soon as the task is over its key is gone, and the holder is undisturbed."""
-    with Mutex(stranger, name).acquire(timeout=WAIT_S) as hold:
-        task = asyncio.create_task(aio.Mutex(session, name).acquire().__aenter__())
-        await queued(client, name, 2)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert keys(client, name) == [hold.key]
 
 
 @in_a_loop
@@ -204,25 +165,3 @@ async def test_several_names_an_election_and_a_downgrade(client: Client, session
         with pytest.raises(UpgradeRefused):
             await lock.write.acquire(timeout=WAIT_S)
     assert await lock.write.try_acquire() is not None
-
-
-def test_it_runs_on_uvloop(session: Session, name: str) -> None:
-    """Where uvloop is installed."""
-    uvloop = pytest.importorskip("uvloop")
-
-    async def main() -> int:
-        async with aio.Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-            return hold.token
-
-    loop = uvloop.new_event_loop()
-    assert loop.run_until_complete(main()) > 0
-    loop.close()
-
-
-@in_a_loop
-async def test_a_thread_waits_behind_a_task(client: Client, session: Session, name: str) -> None:
-    """And holds as soon as the task has released."""
-    hold = await aio.Mutex(session, name).acquire(timeout=WAIT_S)
-    waiting = await asyncio.to_thread(queue_up, client, Mutex(session, name))
-    await hold.release()
-    (await asyncio.to_thread(waiting.result, WAIT_S)).release()

@@ -58,29 +58,21 @@ def values(client: Client, name: str) -> list[str]:
     return [kv.value.decode() for kv in client.get_prefix(f"{name}/").keys]
 
 
-def test_candidates_lead_in_order(client: Client, stranger: Session, election: Election, theirs: Election) -> None:
-    """One leads at a time; a campaign that times out names its value; after it the next leads, with a greater token."""
-    first = election.campaign("10.0.0.7:8080", timeout=WAIT_S)
-    assert_raises(LockTimeout, theirs.campaign, "late", timeout=0.2, match=r"10\.0\.0\.7:8080")
-    waiting = in_thread(theirs.campaign, "second", timeout=WAIT_S)
-    wait_until(lambda: values(client, election.name) == ["10.0.0.7:8080", "second"])
-    assert not waiting.done()
-    first.resign()
-    with waiting.result(WAIT_S) as second:
+def test_a_leader_is_named_and_may_proclaim_another_value(
+    session: Session, stranger: Session, election: Election, theirs: Election
+) -> None:
+    """proclaim changes the value, not key or token; a campaign that times out names it; after the end it is NotHeld."""
+    with election.campaign("one", timeout=WAIT_S) as first:
+        for value in ("two", "one", "drei ü"):
+            first.proclaim(value)
+            assert election.leader() == Leader(first.key, value, first.token, session.lease_id)
+        assert_raises(LockTimeout, theirs.campaign, "late", timeout=0.2, match="drei ü")
+    for call in (lambda: first.proclaim("late"), first.resign):
+        assert_raises(NotHeld, call)
+    assert election.leader() is None
+    with theirs.campaign("second", timeout=WAIT_S) as second:
         assert second.token > first.token
         assert election.leader() == Leader(second.key, "second", second.token, stranger.lease_id)
-    assert election.leader() is None
-    assert_raises(NotHeld, first.resign)
-
-
-def test_a_leader_proclaims_another_value(session: Session, election: Election) -> None:
-    """proclaim changes the value, not key or token; after resigning it is NotHeld."""
-    with election.campaign("one", timeout=WAIT_S) as leadership:
-        for value in ("two", "one", "drei ü"):
-            leadership.proclaim(value)
-            assert election.leader() == Leader(leadership.key, value, leadership.token, session.lease_id)
-    assert_raises(NotHeld, leadership.proclaim, "late")
-    assert election.leader() is None
 
 
 @pytest.mark.parametrize("written", ["theirs", "mine"])
@@ -102,16 +94,6 @@ def test_proclaiming_over_a_foreign_value(
     assert_raises(LockLost, leadership.resign)
 
 
-def test_a_deposed_leader_cannot_proclaim(client: Client, election: Election, theirs: Election) -> None:
-    """After its key was deleted a leader is told, and its late proclamation changes nothing."""
-    deposed = election.campaign("old", timeout=WAIT_S)
-    client.delete(deposed.key, deposed.token)
-    with theirs.campaign("new", timeout=WAIT_S):
-        assert_raises(LockLost, deposed.proclaim, "late")
-        assert values(client, election.name) == ["new"]
-    assert_raises(LockLost, deposed.resign)
-
-
 def test_a_deposed_leader_overwrites_nothing(
     client: Client, session: Session, election: Election, monkeypatch: Patch
 ) -> None:
@@ -125,42 +107,29 @@ def test_a_deposed_leader_overwrites_nothing(
     assert values(client, election.name) == ["by hand"]
 
 
-def test_etcdctl_campaigns_against_us_and_we_against_it(client: Client, election: Election, elect: Elect) -> None:
-    """`etcdctl elect` waits for our leader, leads after it, and we wait for etcdctl's."""
-    ours = election.campaign("python", timeout=WAIT_S)
-    theirs = elect("etcdctl")
-    wait_until(lambda: values(client, election.name) == ["python", "etcdctl"])
-    waiting = in_thread(election.campaign, "python again", timeout=WAIT_S)
-    wait_until(lambda: len(values(client, election.name)) == 3)
-    ours.resign()
-    key, value = lines(theirs)
-    assert (key.startswith(f"{election.name}/"), value, waiting.done()) == (True, "etcdctl", False)
-    theirs.send_signal(signal.SIGINT)
-    with waiting.result(WAIT_S):
-        assert values(client, election.name) == ["python again"]
+def test_observers_see_all_leaders(client: Client, election: Election, theirs: Election, elect: Elect) -> None:
+    """Ours, and `etcdctl elect --listen`: each leader and value from the present one on comes once, a vacancy never.
 
-
-def test_etcdctl_observes_our_leaders(election: Election, elect: Elect) -> None:
-    """`etcdctl elect --listen` prints our leader and what it proclaims."""
-    with election.campaign("one", timeout=WAIT_S) as leadership:
-        listening = elect("--listen")
-        assert lines(listening) == (leadership.key, "one")
-        leadership.proclaim("two")
-        assert lines(listening) == (leadership.key, "two")
-
-
-def test_an_observer_sees_all_leaders(session: Session, election: Election, theirs: Election, elect: Elect) -> None:
-    """From the present leader on, each leader and value comes once, etcdctl's included; a vacancy is passed over."""
+    `etcdctl elect` waits for our leader, and leads after it.
+    """
     first = election.campaign("one", timeout=WAIT_S)
+    listening = elect("--listen")
     with theirs.observe() as observation:
-        assert next(observation).value == "one"
+        told = next(observation)
+        assert (told.key, told.value) == lines(listening) == (first.key, "one")
         first.proclaim("two")
-        assert next(observation) == Leader(first.key, "two", first.token, session.lease_id)
+        told = next(observation)
+        assert (told.key, told.value) == lines(listening) == (first.key, "two")
+        elected = elect("three")
+        wait_until(lambda: values(client, election.name) == ["two", "three"])
         first.resign()
-        elect("three")
         third = next(observation)
-        assert third.value == "three"
-        assert third.token > first.token
+        assert (third.key, third.value) == lines(elected) == lines(listening)
+        assert (third.value, third.token > first.token) == ("three", True)
+        elected.send_signal(signal.SIGINT)
+        elected.wait(WAIT_S)
+        with theirs.campaign("four", timeout=WAIT_S):
+            assert next(observation).value == "four"
 
 
 def test_closing_an_observation_wakes_its_reader(election: Election) -> None:
@@ -204,19 +173,6 @@ def test_an_observation_ends_with_its_client(etcd: Etcd, election: Election) -> 
         for call in (lambda: waiting.result(WAIT_S), lambda: next(observation)):
             assert_raises(EtcdUnavailable, call, match="closed")
         observation.close()
-
-
-def test_an_observer_outlives_a_restart_of_etcd(fresh_etcd: Etcd, name: str) -> None:
-    """While etcd is unavailable the observer waits; when it is back it sees the next leader."""
-    with connect(fresh_etcd.endpoint) as client, Session(client, ttl=30) as session:
-        election = Election(session, name)
-        with election.observe() as observation:
-            with election.campaign("before", timeout=WAIT_S):
-                assert next(observation).value == "before"
-                fresh_etcd.stop()
-                fresh_etcd.start()
-            with election.campaign("after", timeout=WAIT_S):
-                assert next(observation).value == "after"
 
 
 def test_observing_an_unavailable_etcd_fails_at_once(far_session: Session, proxy: Proxy, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -164,14 +164,6 @@ def test_only_the_owner_writes(hold: Hold, stranger: Session, database: etcd3.Et
         assert not put_as(database, proof, "late")
     assert database.get("ownership/data")[0] == b"second"
     database.delete("ownership/data")
-
-
-def test_the_proof_fails_without_the_key(hold: Hold, database: etcd3.Etcd3Client, etcdctl: Callable[..., str]) -> None:
-    """`etcdctl del` of the holder's key ends the proof at once, and tells the holder (pitfall 8)."""
-    etcdctl("del", hold.key)
-    assert not put_as(database, hold.is_owner(), "late")
-    assert hold.lost.wait(WAIT_S)
-    assert_raises(LockLost, hold.release)
 
 
 def test_the_proof_serves_a_raw_transaction(client: Client, hold: Hold) -> None:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import os
 import signal
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -33,7 +29,6 @@ from lock import (
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
-from lock.runtime.execution import run_blocking
 from tests.support.lock import (
     WAIT_S,
     Patch,
@@ -47,30 +42,6 @@ from tests.support.lock import (
     queue_up,
 )
 from tests.support.waiting import wait_until
-
-
-def test_it_is_not_reentrant(mutex: Mutex) -> None:
-    """A thread that holds waits for itself, and is told so by the timeout."""
-    with mutex.acquire(timeout=WAIT_S) as hold, pytest.raises(LockTimeout, match=hold.key):
-        mutex.acquire(timeout=0.2)
-
-
-def test_a_timeout_names_the_holder(client: Client, stranger: Session, mutex: Mutex, theirs: Mutex, name: str) -> None:
-    """It ends between 0.5 and 0.6 s, says who holds the lock by which key, and leaves no key."""
-    waits: list[float] = []
-    with theirs.acquire(timeout=WAIT_S) as hold:
-        while len(waits) < 20 and not (waits and waits[-1] < 0.6):  # a busy machine may be late now and then
-            started = time.monotonic()
-            with pytest.raises(LockTimeout) as caught:
-                mutex.acquire(timeout=0.5)
-            waits.append(time.monotonic() - started)
-            wait_until(lambda: keys(client, name) == [hold.key])
-    assert 0.5 <= min(waits) < 0.6
-    for said in (name, hold.key, "stranger", f"lease {stranger.lease_id:x}", "0.5 s"):
-        assert said in str(caught.value)
-    assert caught.value.holder is not None
-    assert (caught.value.holder.token, caught.value.holder.session) == (hold.token, "stranger")
-    assert isinstance(caught.value, TimeoutError)
 
 
 @pytest.mark.parametrize("fresh", [True, False])
@@ -164,13 +135,6 @@ def test_contenders_are_listed_holder_first(
     assert mutex.contenders() == []
 
 
-def test_a_stalled_etcd_ends_a_try_in_time(far_session: Session, proxy: Proxy, name: str) -> None:
-    """EtcdUnavailable at the client's deadline; None would claim that the lock is held."""
-    proxy.stall()
-    assert_raises(EtcdUnavailable, Mutex(far_session, name).try_acquire)
-    proxy.resume()
-
-
 def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Client, proxy: Proxy, name: str) -> None:
     """With time left, an acquire that finds etcd unavailable retries and gets its place once etcd is back."""
     proxy.refuse()
@@ -204,42 +168,6 @@ def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, m
         assert_raises(LockCancelled, mutex.acquire, timeout=WAIT_S, cancel=token)
         hold.ensure()
         assert keys(client, mutex.name) == [hold.key]
-
-
-def test_a_cancellation_that_comes_with_the_turn_is_too_late(mutex: Mutex) -> None:
-    """Between the turn and the return of acquire, cancel changes nothing: the hold is good, and not lost."""
-    acquisition = mutex.new_acquisition()
-    with run_blocking(acquisition.run, math.inf) as hold:
-        acquisition.cancel()
-        hold.ensure()
-        assert not hold.lost.is_set()
-
-
-def test_a_hold_is_never_cancelled_whatever_the_moment(client: Client, mutex: Mutex) -> None:
-    """Under a storm of cancellations an acquisition either raises LockCancelled or returns a hold that is good."""
-    over, tokens = threading.Event(), list[int]()
-
-    def storm() -> None:
-        while not over.wait(0.001):
-            mutex.cancel()
-
-    def work(_: int) -> str:
-        try:
-            with mutex.acquire(timeout=WAIT_S) as hold:
-                tokens.append(hold.token)
-                hold.ensure()
-                return "held"
-        except LockCancelled:
-            return "cancelled"
-
-    with ThreadPoolExecutor(9) as pool:
-        storming = pool.submit(storm)
-        outcomes = list(pool.map(work, range(300)))
-        over.set()
-        storming.result(WAIT_S)
-    assert outcomes.count("held") == len(tokens)
-    assert tokens == sorted(set(tokens))
-    await_keys(client, mutex.name, 0)
 
 
 def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
@@ -282,17 +210,3 @@ def test_an_interrupt_while_waiting_leaves_no_key(client: Client, mutex: Mutex, 
         interrupting.result(WAIT_S)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
         hold.ensure()
-
-
-def test_an_interrupted_release_leaves_no_key(
-    client: Client, session: Session, mutex: Mutex, monkeypatch: Patch
-) -> None:
-    """KeyboardInterrupt in the middle of a release reaches the caller, and the janitor deletes the key (pitfall 18)."""
-    hold = mutex.acquire(timeout=WAIT_S)
-
-    def interrupt(*args: Any, **options: Any) -> bool:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(session, "delete", interrupt)
-    assert_raises(KeyboardInterrupt, hold.release)
-    await_keys(client, mutex.name, 0)

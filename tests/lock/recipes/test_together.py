@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ from lock import (
     Mutex,
     NotHeld,
     ReadWriteLock,
-    RuleLock,
     Semaphore,
     Session,
     UpgradeRefused,
@@ -28,7 +26,6 @@ from lock import (
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
-from tests.lock.queue.rules import OneKind
 from tests.support.lock import WAIT_S, assert_goes_on, assert_raises, await_keys, in_thread, keys, put
 
 
@@ -114,12 +111,6 @@ def test_gos_rwmutex_shares_the_queue(
         assert writer.key.startswith(f"{writer.name}/write/")  # for which recipes.RWMutex.RLock waits
 
 
-def test_an_overwritten_reader_stays_a_reader() -> None:
-    """Whatever value is put over the key of Go's reader: a kind that changed would end the holds beside it."""
-    gos = KeyValue("shop/read/1732000000000000001", b"", create_revision=1, mod_revision=1, lease_id=7)
-    assert {ReadersTogether().kind(gos._replace(value=value)) for value in (b"", b"new", b"{}")} == {"read"}
-
-
 def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> None:
     """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
     with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):
@@ -145,38 +136,6 @@ def test_another_limit_is_an_error(client: Client, session: Session, stranger: S
     hold.release()
     with five.acquire(timeout=WAIT_S):
         assert not hasattr(hold, "token")
-
-
-def test_five_hundred_share_three_permits(session: Session, stranger: Session, name: str) -> None:
-    """Never four at a time, over two sessions, and everyone is served."""
-    inside, most, served, gate = 0, 0, 0, threading.Lock()
-
-    def work(session: Session) -> None:
-        nonlocal inside, most, served
-        for _ in range(10):
-            with Semaphore(session, name, 3).acquire(timeout=WAIT_S):
-                with gate:
-                    inside, served = inside + 1, served + 1
-                    most = max(most, inside)
-                time.sleep(0.0005)
-                with gate:
-                    inside -= 1
-
-    for done in [in_thread(work, each) for each in [session, stranger] * 25]:
-        done.result(3 * WAIT_S)
-    assert (most, served) == (3, 500)
-
-
-def test_holders_of_one_kind_hold_together(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """A custom rule: red and blue exclude each other, in the order of arrival (etcd issue 12490)."""
-    red = [RuleLock(each, name, OneKind(), kind="red") for each in (session, stranger)]
-    holds = [each.acquire(timeout=WAIT_S) for each in red]
-    waiting = in_thread(RuleLock(stranger, name, OneKind(), kind="blue").acquire, timeout=WAIT_S)
-    await_keys(client, name, 3)
-    for hold in holds:
-        assert_goes_on(waiting, 0.1)
-        hold.release()
-    waiting.result(WAIT_S).release()
 
 
 @dataclass(frozen=True)

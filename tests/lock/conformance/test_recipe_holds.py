@@ -1,0 +1,201 @@
+"""Conformance of every recipe, for threads and for tasks, cases m to p: what becomes of waits and holds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from loadtest.stack.servers import Etcd
+from lock import (
+    Client,
+    LockCancelled,
+    LockLost,
+    Mutex,
+    NotHeld,
+    Session,
+    SessionLost,
+    connect,
+)
+from tests.lock.conformance.recipes import COHORT, Face, Loop, Make, every
+from tests.support.lock import (
+    WAIT_S,
+    assert_goes_on,
+    assert_raises,
+    await_keys,
+    in_thread,
+    keys,
+    lock_threads,
+    queue_up,
+)
+from tests.support.waiting import wait_until
+
+# m: cancellation
+
+
+def test_m_one_wait_is_cancelled(make: Make, face: Face, theirs: Face, client: Client, session: Session) -> None:
+    """By its token, or by the cancellation of its task: it leaves no key, and other waits and holds go on."""
+    with theirs.acquire() as held:
+        other = in_thread(make(session).turn)
+        await_keys(client, face.name, 2)
+        waiting, cancel = face.cancellable()
+        await_keys(client, face.name, 3)
+        cancel()
+        assert_raises(face.cancelled, waiting.result, WAIT_S)
+        await_keys(client, face.name, 2)
+        held.ensure()
+    other.result(WAIT_S)
+
+
+@pytest.mark.parametrize("holder", ["ours", "theirs"])
+def test_m_cancel_ends_the_waits_and_no_hold(face: Face, theirs: Face, client: Client, holder: str) -> None:
+    """Waiters of the object get LockCancelled and leave no key; holds, and waits elsewhere or later, go on."""
+    if not hasattr(face.lock, "cancel"):
+        pytest.skip("has no cancel")
+    with (face if holder == "ours" and face.recipe.together == 1 else theirs).acquire() as held:
+        waits = [in_thread(face.acquire) for _ in range(3)]
+        elsewhere = queue_up(client, Mutex(face.session, face.name))
+        deadline = time.monotonic() + WAIT_S
+        while not all(each.done() for each in waits):  # some may be on their way
+            assert time.monotonic() < deadline
+            face.lock.cancel()
+        for each in waits:
+            assert_raises(LockCancelled, each.result, 0, match=face.name)
+        await_keys(client, face.name, 2)
+        theirs.lock.cancel()
+        held.ensure()
+    elsewhere.result(WAIT_S).release()
+    face.acquire().release()
+    assert keys(client, face.name) == []
+
+
+@pytest.mark.parametrize("holder", ["ours", "theirs"])
+def test_m_a_draining_session_cancels_its_waits(face: Face, theirs: Face, client: Client, holder: str) -> None:
+    """The first step of a clean stop: each wait, also a later one, ends in LockCancelled; the hold goes on."""
+    if face.recipe is COHORT and holder == "ours":
+        pytest.skip("its threads learn it at the end of the turn: see test_a_draining_session_hands_no_turn_on")
+    with (face if holder == "ours" and face.recipe.together == 1 else theirs).acquire() as held:
+        [key] = keys(client, face.name)
+        waits = [in_thread(face.acquire) for _ in range(3)]
+        assert_goes_on(waits[0], 0.05)
+        face.session.cancel_waiters()
+        for attempt in (face.acquire, *([face.attempt] if face.can_try() and holder == "theirs" else [])):
+            waits.append(in_thread(attempt))
+        for wait in waits:
+            assert_raises(LockCancelled, wait.result, WAIT_S, match="shutting down")
+        held.ensure()
+        wait_until(lambda: keys(client, face.name) == [key])
+    assert keys(client, face.name) == []
+
+
+# n: never more inside than may be
+
+
+def test_n_never_more_are_inside_than_may(make: Make, client: Client, name: str) -> None:
+    """Three sessions of five threads or tasks, and a mutex that is alone: tokens of exclusive holds rise."""
+    gate, inside, tokens, together = threading.Lock(), list[str](), list[Any](), []
+
+    def enter(face: Face, held: Any) -> None:
+        with gate:
+            inside.append(face.recipe.name)
+            assert len(inside) == 1 or (len(inside) <= face.recipe.together and len(set(inside)) == 1), inside
+            together.append(len(inside))
+            tokens.append(face.token(held))
+        held.ensure()
+        time.sleep(0.001)
+        with gate:
+            inside.remove(face.recipe.name)
+
+    def work(face: Face) -> None:
+        for _ in range(5):
+            face.turn(lambda held: enter(face, held))
+
+    with ExitStack() as stack:
+        faces = [make(stack.enter_context(Session(client, name=f"n-{number}"))) for number in range(3)]
+        rivals = [face.rival(face.session) for face in faces if face.recipe.together > 1]
+        for done in [in_thread(work, face) for face in [*faces * 5, *rivals]]:
+            done.result(3 * WAIT_S)
+        assert keys(client, name) == []
+    if rivals:
+        assert max(together) > 1
+    else:
+        assert len(tokens) == 75
+        assert tokens == sorted(set(tokens))
+
+
+# o: a hold that is lost
+
+
+def test_o_a_lost_hold_says_so_in_every_way(face: Face, client: Client) -> None:
+    """When its key is deleted by hand, every call says so, and each listener is told once, a late one at once."""
+    held, told = face.acquire(), list[str]()
+    held.on_lost(lambda: told.append("first"))
+    held.on_lost(lambda: 1 / 0)
+    held.on_lost(lambda: told.append("second"))
+    client.delete(keys(client, face.name)[0], None)
+    assert held.lost.wait(WAIT_S)
+    wait_until(lambda: told == ["first", "second"])
+    held.on_lost(lambda: told.append("late"))
+    assert told == ["first", "second", "late"]
+    assert held.remaining() == 0.0
+    assert_raises(LockLost, held.ensure)
+    assert_raises(LockLost, held.release, match=face.name)
+    assert_raises(NotHeld, held.release)
+    face.turn(lambda again: again.ensure())
+
+
+def test_o_leaving_with_tells_of_a_loss(face: Face, client: Client) -> None:
+    """A body that did not look learns at its end that the lock was not its own, unless it failed by itself."""
+    for error in (None, ZeroDivisionError()):
+        held = face.acquire()
+        with pytest.raises(LockLost if error is None else ZeroDivisionError), held:  # noqa: PT012
+            client.delete(keys(client, face.name)[0], None)
+            assert held.lost.wait(WAIT_S)
+            if error is not None:
+                raise error
+
+
+# p: nothing is left
+
+
+def test_p_an_error_in_the_body_releases(face: Face, client: Client) -> None:
+    """Whatever the body raises comes through, the lock is free, and no listener is told of a loss."""
+    held, told = face.acquire(), list[str]()
+    held.on_lost(lambda: told.append("lost"))
+    with pytest.raises(ZeroDivisionError), held:
+        raise ZeroDivisionError
+    assert keys(client, face.name) == []
+    face.acquire().release()
+    assert told == []
+
+
+def test_p_a_dropped_hold_frees_the_lock(face: Face, client: Client) -> None:
+    """What cannot be released any more is freed, with a warning that names it."""
+
+    def drop() -> None:
+        face.acquire()
+        wait_until(lambda: keys(client, face.name) == [])
+
+    with pytest.warns(ResourceWarning, match=face.name):
+        drop()
+    face.acquire().release()
+
+
+def test_p_nothing_is_left(etcd: Etcd, client: Client, stranger: Session, name: str, loop: Loop) -> None:
+    """After a session is closed, while each recipe holds or waits: no key, no lease and no thread."""
+    before = set(lock_threads())
+    with connect(etcd.endpoint) as own, Session(own) as session:
+        faces = every(session, name, loop)
+        holds = [face.acquire() for face in faces]
+        waits = [in_thread(face.rival(session).acquire) for face in faces]
+        await_keys(client, name, 2 * len(faces))
+        session.close()
+        for wait, held in zip(waits, holds, strict=True):
+            assert isinstance(wait.exception(WAIT_S), SessionLost)
+            assert_raises(LockLost, held.release)
+        assert keys(client, name) == []
+        assert client.time_to_live(session.lease_id).ttl == -1
+    wait_until(lambda: set(lock_threads()) <= before)

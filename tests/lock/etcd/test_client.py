@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, ForkedError, LeaseNotFound, connect
+from lock import Client, EtcdUnavailable, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
 from lock.model import KeyValue
 from tests.support.lock import ROOT, WAIT_S, assert_raises, in_thread, put
@@ -231,40 +230,6 @@ def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
         assert_raises(EtcdUnavailable, call, match="closed")
-
-
-def test_a_client_is_refused_in_a_child_process(client: Client) -> None:
-    """After a fork, the child gets ForkedError from every call, says which process it belongs to, and can end."""
-    client.status()
-    pid = os.fork()
-    if pid == 0:
-        os._exit(_refusals(client))
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    client.status()
-
-
-def _refusals(client: Client) -> int:
-    """In the child: how many calls did not refuse; 99 if anything else went wrong."""
-    calls: list[Callable[[], object]] = [
-        client.status,
-        client.check_process,
-        lambda: client.grant(5),
-        lambda: client.get_prefix("a/"),
-        lambda: client.create("a/b", b"", NO_LEASE),
-        lambda: client.watch("a/"),
-    ]
-    accepted = 0
-    try:
-        for call in calls:
-            try:
-                call()
-                accepted += 1
-            except ForkedError as error:
-                accepted += f"belongs to process {os.getppid()}" not in str(error)
-        client.close()
-    except BaseException:
-        return 99
-    return accepted
 
 
 def test_a_value_is_replaced_only_where_nobody_else_did(client: Client) -> None:

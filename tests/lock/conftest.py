@@ -133,6 +133,13 @@ def far(proxy: Proxy) -> Iterator[Client]:
 
 
 @pytest.fixture
+def both(etcd: Etcd, proxy: Proxy) -> Iterator[Client]:
+    """A client with an endpoint behind that network, and one that always answers."""
+    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=2.0) as both:
+        yield both
+
+
+@pytest.fixture
 def far_session(far: Client) -> Iterator[Session]:
     """A session behind that network, with a lease that outlives every test."""
     with Session(far, ttl=600, name="far") as session:

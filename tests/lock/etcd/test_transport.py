@@ -20,7 +20,7 @@ from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, 
 from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
-SLACK_S = 1.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
+SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
 NO_LEASE = 0
 
 CALLS: dict[str, Callable[[Client], object]] = {
@@ -49,20 +49,6 @@ def refused() -> str:
     return f"{LOOPBACK}:{free_port()}"
 
 
-@pytest.fixture
-def near(etcd: Etcd) -> Iterator[Proxy]:
-    """A network to the shared etcd, for the first of two endpoints."""
-    with Proxy(etcd.endpoint) as near:
-        yield near
-
-
-@pytest.fixture
-def both(etcd: Etcd, near: Proxy) -> Iterator[Client]:
-    """A client with an endpoint behind that network, and one that always answers."""
-    with connect(f"{near.endpoint},{etcd.endpoint}", timeout=2.0) as both:
-        yield both
-
-
 def seconds(call: Callable[[], object]) -> float:
     """How long it took to tell that no endpoint answered."""
     started = time.monotonic()
@@ -79,8 +65,8 @@ def test_no_call_waits_longer_than_its_deadline(silent: str, call: Callable[[Cli
 
 def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
     """Three endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
-    with connect(",".join([silent] * 3), timeout=0.6) as client:
-        assert 0.5 < seconds(client.status) < 0.6 + SLACK_S
+    with connect(",".join([silent] * 3), timeout=2.0) as client:
+        assert 1.9 < seconds(client.status) < 2.0 + SLACK_S
 
 
 def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
@@ -138,16 +124,6 @@ def test_endpoints_go_round(etcd: Etcd, works: Callable[[Client], bool]) -> None
             wait_until(lambda: works(client))
 
 
-def test_a_restarted_etcd_is_found_again(fresh_etcd: Etcd) -> None:
-    """After a restart the same client works, without being made anew."""
-    with connect(fresh_etcd.endpoint) as client:
-        client.status()
-        fresh_etcd.kill()
-        assert_raises(EtcdUnavailable, client.status, timeout=0.5)
-        fresh_etcd.start()
-        wait_until(lambda: _answers(client), timeout=5)
-
-
 def test_a_slow_network_is_a_network(proxy: Proxy) -> None:
     """Half a second for each round trip are no obstacle: TLS to another continent takes as long."""
     with connect(proxy.endpoint, timeout=10.0) as client:
@@ -155,10 +131,10 @@ def test_a_slow_network_is_a_network(proxy: Proxy) -> None:
         assert client.status()
 
 
-def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(both: Client, near: Proxy, client: Client) -> None:
+def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(both: Client, proxy: Proxy, client: Client) -> None:
     """The first endpoint writes the key but its answer is lost: the second one tells of that very key."""
     both.status()
-    near.stall(ANSWERS)
+    proxy.stall(ANSWERS)
     kv = put(both, "transport/lost/a")
     assert client.get_prefix("transport/lost/").keys == [kv]
 
@@ -268,46 +244,46 @@ def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> Non
 
 
 @pytest.mark.parametrize("watched_before", [True, False])
-def test_a_watch_moves_to_another_endpoint(both: Client, near: Proxy, watched_before: bool) -> None:
+def test_a_watch_moves_to_another_endpoint(both: Client, proxy: Proxy, watched_before: bool) -> None:
     """When the endpoint of a watch fails, the next watch is opened elsewhere, without any other call in between."""
     if watched_before:
         assert _can_be_watched(both)
-    near.refuse()
-    wait_until(lambda: _can_be_watched(both), timeout=3)
+    proxy.refuse()
+    wait_until(lambda: _can_be_watched(both))
 
 
 @pytest.mark.parametrize("read", [True, False])
-def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, near: Proxy, read: bool) -> None:
+def test_a_watch_moves_when_a_call_finds_its_endpoint_silent(both: Client, proxy: Proxy, read: bool) -> None:
     """It would be silent, too, until gRPC finds that out 13 s later; one that was not read yet is not opened there."""
     changes = iter(both.watch("transport/silent/"))
     assert not read or next(changes) == []
-    near.stall()
+    proxy.stall()
     both.status()
     assert_raises(EtcdUnavailable, next, changes, match="another endpoint")
     assert next(iter(both.watch("transport/silent/"))) == []
 
 
 @pytest.mark.slow
-def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, near: Proxy) -> None:
+def test_a_watch_that_has_been_silent_for_long_finds_that_out_too(both: Client, proxy: Proxy) -> None:
     """gRPC pings its endpoint every 10 s, however long nothing is said, and waits 3 s; etcd does not mind."""
     changes = iter(both.watch("transport/long/"))
     assert next(changes) == []
     following = in_thread(next, changes)
     assert_goes_on(following, 35.0)
-    near.stall()
+    proxy.stall()
     assert_raises(EtcdUnavailable, following.result, 13.0 + 4 * SLACK_S)
 
 
 @pytest.mark.parametrize("hurry", [True, False])
-def test_a_watch_stays(both: Client, near: Proxy, far: Client, proxy: Proxy, client: Client, hurry: bool) -> None:
+def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, hurry: bool) -> None:
     """Where a call gave its endpoint mere milliseconds, which says little; and where there is no other endpoint."""
-    watching, network = (both, near) if hurry else (far, proxy)
+    watching = both if hurry else far
     changes = iter(watching.watch("transport/stays/"))
     assert next(changes) == []
-    network.stall()
+    proxy.stall()
     with contextlib.suppress(EtcdUnavailable):
         watching.status(timeout=0.05 if hurry else None)
-    network.resume()
+    proxy.resume()
     kv = put(client, "transport/stays/a")
     assert [event.kv for event in next(changes)] == [kv]
     client.delete(kv.key, kv.create_revision)
@@ -323,14 +299,14 @@ def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) 
 
 def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
     """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
-    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(8) as pool:
-        barrier = threading.Barrier(8)
+    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(16) as pool:
+        barrier = threading.Barrier(16)
 
         def call() -> float:
             barrier.wait()
             return seconds(client.status)
 
-        waits = [pool.submit(call) for _ in range(8)]
+        waits = [pool.submit(call) for _ in range(16)]
         assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 

@@ -44,13 +44,6 @@ def hold(theirs: Mutex) -> Hold:
 
 
 @pytest.fixture
-def both(etcd: Etcd, proxy: Proxy) -> Iterator[Client]:
-    """A client whose first endpoint is behind a network that can fail."""
-    with connect(f"{proxy.endpoint},{etcd.endpoint}", timeout=1.0) as both:
-        yield both
-
-
-@pytest.fixture
 def no_audit(monkeypatch: Patch) -> None:
     """Views are not checked against lists, so that an audit cannot heal what the watch should."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
@@ -133,17 +126,6 @@ def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, pro
         waiting.result(10.0).release()  # gRPC's pings would take 13 s
 
 
-@pytest.mark.usefixtures("no_audit")
-def test_a_waiter_moves_with_the_calls(hold: Hold, client: Client, both: Client, proxy: Proxy) -> None:
-    """A member hangs: the first call that finds it so, be it a renewal of the lease, takes the watch along."""
-    with Session(both, ttl=60) as session:
-        waiting = wait_behind(hold, client, session)
-        proxy.stall()
-        hold.release()
-        session.lease.renew_soon()
-        waiting.result(10.0).release()
-
-
 def test_watches_are_retried_ever_less_often(
     session: Session, client: Client, mutex: Mutex, monkeypatch: Patch
 ) -> None:
@@ -208,15 +190,6 @@ def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Cl
     hold = Mutex(deaf, name).acquire(timeout=WAIT_S)
     client.delete(hold.key, None)
     assert_raises(LockLost, hold.release, match="gone before it was released")
-
-
-@pytest.mark.usefixtures("no_audit")
-def test_the_next_thread_is_woken_without_the_watch(deaf: Session, name: str) -> None:
-    """Within a process a release wakes the next one by itself, without waiting for etcd's word."""
-    hold = Mutex(deaf, name).acquire(timeout=WAIT_S)
-    waiting = wait_behind(hold, deaf.client, deaf)
-    hold.release()
-    waiting.result(WAIT_S).release()
 
 
 def test_waiters_share_one_audit(counted: Client, calls: Counter[str], name: str) -> None:

@@ -33,7 +33,7 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, lock_until, queue_up
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, queue_up
 from tests.support.waiting import wait_until
 
 Make = Callable[..., CohortMutex]
@@ -159,16 +159,6 @@ def test_a_leader_leaves_its_place_to_the_next(client: Client, mutex: CohortMute
         assert turn.key == key
 
 
-def test_the_last_one_to_give_up_leaves_no_key(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
-    """When all threads of the process have timed out, nothing of it stands in the queue."""
-    with theirs.acquire(timeout=WAIT_S) as hold:
-        for attempt in [in_thread(mutex.acquire, timeout=0.5) for _ in range(5)]:
-            assert_raises(LockTimeout, attempt.result, WAIT_S, match="held by stranger")
-        wait_until(lambda: keys(client, mutex.name) == [hold.key])
-    with mutex.acquire(timeout=WAIT_S) as turn:
-        assert turn.token.turn == 1
-
-
 def test_a_newcomer_takes_over_no_dying_key(
     client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
 ) -> None:
@@ -284,20 +274,6 @@ def test_a_newcomer_after_cancel_is_not_cancelled(
     wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
     hold.release()
     third.result(WAIT_S).release()
-
-
-def test_interrupts_cost_no_other_turn(make: Make, interrupt: Callable[[], threading.Event]) -> None:
-    """Ctrl-C anywhere in acquire and release, while another thread takes turns or not: others get in afterwards."""
-    for _ in range(10):
-        lock_until(interrupt, mutex := make())
-        in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
-    done = threading.Event()
-    other = in_thread(lock_until, lambda: done, mutex)
-    for _ in range(50):
-        lock_until(interrupt, mutex)
-    done.set()
-    other.result(WAIT_S)
-    in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
 
 @pytest.mark.parametrize("step", ["_first_turn", "_proceed"])

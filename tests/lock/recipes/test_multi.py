@@ -102,20 +102,6 @@ def test_a_loss_on_the_way_is_noticed(
     await_keys(client, name, 0)
 
 
-def test_cancel_wakes_all_waiters(client: Client, lock: MultiLock, stranger: Session, name: str) -> None:
-    """Its waiters get LockCancelled wherever they are on their way, keep nothing, and go for no further name."""
-    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
-        waiting = [in_thread(lock.acquire, timeout=WAIT_S) for _ in range(2)]  # one waits for b, the other for a
-        await_keys(client, name, 4)
-        lock.cancel()
-        for each in waiting:
-            assert_raises(LockCancelled, each.result, WAIT_S)
-        wait_until(lambda: keys(client, name) == [busy.key])
-    with lock.acquire(timeout=WAIT_S) as hold:  # what was cancelled were those waits, not the lock
-        lock.cancel()
-        hold.ensure()
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_cancellation_between_two_names_is_not_missed(lock: MultiLock, stranger: Session, place: int) -> None:
     """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
@@ -129,16 +115,6 @@ def test_a_cancellation_between_two_names_is_not_missed(lock: MultiLock, strange
     following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
     with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
         in_thread(lock.acquire, timeout=WAIT_S).result(WAIT_S)
-
-
-def test_contenders_are_listed_for_each_name(lock: MultiLock, stranger: Session, client: Client, name: str) -> None:
-    """Holder and waiters of each of the names, holder first."""
-    with lock.acquire(timeout=WAIT_S):
-        waiting = in_thread(MultiLock(stranger, [f"{name}/b"]).acquire, timeout=WAIT_S)
-        await_keys(client, f"{name}/b", 2)
-        queues = {each[-1]: [contender.session for contender in queue] for each, queue in lock.contenders().items()}
-        assert queues == {"a": ["ours"], "b": ["ours", "stranger"], "c": ["ours"]}
-    waiting.result(WAIT_S).release()
 
 
 @pytest.mark.parametrize(

@@ -44,16 +44,20 @@ from tests.support.lock import (
 from tests.support.waiting import wait_until
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str, fresh: bool) -> None:
+def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str) -> None:
     """A free lock is acquired, followed or not, unless the machine is too slow; else it times out and leaves no key."""
-    acquired = 0
-    for number in range(20):
+    fresh = (Mutex(session, f"{name}/{number}") for number in itertools.count())
+    followed = Mutex(session, name)
+
+    def acquired(mutex: Mutex) -> bool:
         with contextlib.suppress(LockTimeout, EtcdUnavailable):
-            Mutex(session, f"{name}/{number if fresh else 0}").acquire(timeout=0).release()
-            acquired += 1
-    assert acquired > 5
-    with in_thread(Mutex(session, name).acquire).result(WAIT_S) as hold:
+            mutex.acquire(timeout=0).release()
+            return True
+        return False
+
+    wait_until(lambda: acquired(next(fresh)))
+    wait_until(lambda: acquired(followed))
+    with in_thread(followed.acquire).result(WAIT_S) as hold:
         assert_raises((LockTimeout, EtcdUnavailable), Mutex(session, name).acquire, timeout=0.0)
         wait_until(lambda: keys(client, name) == [hold.key])
 
@@ -66,15 +70,14 @@ def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: st
     assert keys(client, name) == []
 
 
-@pytest.mark.parametrize("make", [Mutex, ReentrantMutex, CohortMutex])
-def test_whether_it_is_locked(session: Session, stranger: Session, name: str, make: type[Mutex | CohortMutex]) -> None:
+def test_whether_it_is_locked(session: Session, theirs: Mutex, name: str) -> None:
     """`locked()` asks etcd, whichever process holds; `released` of a hold tells of that hold."""
-    mutex = make(session, name)
-    assert not mutex.locked()
-    theirs = make(stranger, name).acquire(timeout=WAIT_S)
-    assert (mutex.locked(), theirs.released) == (True, False)
-    theirs.release()
-    assert (mutex.locked(), theirs.released) == (False, True)
+    for mutex in (make(session, name) for make in (Mutex, ReentrantMutex, CohortMutex)):
+        assert not mutex.locked()
+        hold = theirs.acquire(timeout=WAIT_S)
+        assert (mutex.locked(), hold.released) == (True, False)
+        hold.release()
+        assert (mutex.locked(), hold.released) == (False, True)
 
 
 def test_a_try_does_not_overtake_waiters(client: Client, mutex: Mutex, theirs: Mutex) -> None:

@@ -34,7 +34,6 @@ from tests.support.lock import (
     in_thread,
     in_turn,
     keys,
-    out_of_threads,
     put,
     queue_up,
 )
@@ -226,16 +225,6 @@ def test_a_wait_that_ends_in_an_outage(
     assert len(keys(client, name)) == 2
     proxy.resume()
     wait_until(lambda: keys(client, name) == [hold.key])
-
-
-def test_an_unexpected_failure_is_repeated(client: Client, session: Session, name: str, monkeypatch: Patch) -> None:
-    """The janitor outlives unexpected errors; release() leaves the key to it."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    with monkeypatch.context() as patched:
-        patched.setattr(client, "delete_several", out_of_threads)
-        hold.release()
-    assert keys(client, name) == [hold.key]
-    await_keys(client, name, 0)
 
 
 def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:

@@ -39,9 +39,13 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def used_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with a .venv."""
+    """A checkout with a .venv. It was moved: scripts in a .venv name its path, so the one it had is made again."""
     directory = make_checkout(tmp_path_factory.mktemp("used") / "checkout")
-    assert set_up(directory, "dev").returncode == 0
+    (directory / ".venv/bin").mkdir(parents=True)
+    (directory / ".venv/bin/python").symlink_to(sys.executable)
+    (directory / ".venv/.made-at").write_text("/elsewhere/.venv")
+    assert "Making .venv" in set_up(directory, "dev").stdout
+    assert (directory / ".venv/.made-at").read_text() == str(directory / ".venv")
     return directory
 
 
@@ -93,15 +97,6 @@ def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
             other.close()
             assert waiting.communicate(timeout=100)[0] == ""
     assert waiting.returncode == 0
-
-
-def test_moved_checkout_is_set_up_anew(checkout: Path) -> None:
-    """Scripts in .venv name its path, so a .venv that was made elsewhere is made again."""
-    (checkout / ".venv/bin").mkdir(parents=True)
-    (checkout / ".venv/bin/python").symlink_to(sys.executable)
-    (checkout / ".venv/.made-at").write_text("/elsewhere/.venv")
-    assert "Making .venv" in set_up(checkout, "dev").stdout
-    assert (checkout / ".venv/.made-at").read_text() == str(checkout / ".venv")
 
 
 def test_a_package_without_a_wheel(used_checkout: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import re
 import signal
+import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from loadtest.cli.main import run
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
 from tests.support.commands import finished, running
@@ -82,12 +84,17 @@ def test_compare_without_a_stack_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["demo"], ["faults", "kill-holder"], ["compare"]])
-def test_reports_that_cannot_be_kept_are_told_at_once(tmp_path: Path, words: list[str]) -> None:
+def test_reports_that_cannot_be_kept_are_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
     """Before anything is started, one line names the directory and the reason."""
     (tmp_path / "reports").write_text("mine")
-    done = finished(tmp_path, *words)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"Error: no report can be kept in {tmp_path}/reports: it is not a directory\n"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["loadtest", *words])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == f"Error: no report can be kept in {tmp_path}/reports: it is not a directory"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from loadtest.__main__ import main
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.servers import Redis
 from loadtest.target.shops import in_progress
-from tests.support.commands import LOADTEST, finished, running
+from tests.support.commands import LOADTEST, Command, finished, running
 from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.rushing import REPOSITORY
 from tests.support.waiting import has_ended, wait_until
@@ -49,9 +49,9 @@ ENDS = {
 @pytest.mark.parametrize(
     ("command", "number"),
     [
-        *((command, number) for command in (DEMO, UP) for number in SIGNALS),
-        *((command, signal.SIGKILL) for command in (BENCH, FAULTS[2])),
-        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in FAULTS for number in SIGNALS),
+        (DEMO, signal.SIGINT),
+        *((command, signal.SIGKILL) for command in (DEMO, BENCH, FAULTS[2])),
+        *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP, *FAULTS) for number in SIGNALS),
     ],
 )
 def test_nothing_is_left_whenever_and_however_it_ends(
@@ -70,11 +70,16 @@ def test_nothing_is_left_whenever_and_however_it_ends(
     assert not any(map(users_of, directories))
     assert not (tmp_path / "reports/latest").exists()
     if number != signal.SIGKILL:
-        expected, patterns = ENDS[words[0]]
-        assert code == expected, ended.printed
-        assert all(re.search(pattern, ended.printed, re.MULTILINE) for pattern in patterns), ended.printed
-        assert "\x1b" not in ended.printed
+        assert_ended_well(ended, words[0], code)
         assert list(tmp_path.glob("reports/*")) == []
+
+
+def assert_ended_well(ended: Command, name: str, code: int) -> None:
+    """This command has the exit code that it should have, and has printed its last lines."""
+    expected, patterns = ENDS[name]
+    assert code == expected, ended.printed
+    assert all(re.search(pattern, ended.printed, re.MULTILINE) for pattern in patterns), ended.printed
+    assert "\x1b" not in ended.printed
 
 
 def think(url: str) -> None:
@@ -98,8 +103,10 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
 
 
 def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
-    """The rest runs on, and the line with the exit code tells how to get it back."""
+    """The rest runs on until SIGTERM, and the line with the exit code tells how to get it back."""
     with running(tmp_path, *UP[0], until=UP[1]) as up:
+        children = up.children()
+        directories = directories_of(children)
         ports = dict(re.findall(r"^([a-z]+)\S* +\| ready on port (\d+)$", up.printed, re.MULTILINE))
         leaders = [child for child in up.children() if os.getpgid(child.pid) == child.pid]
         serving = {line.laddr.port: leader for leader in leaders for line in leader.net_connections()}
@@ -107,6 +114,9 @@ def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
             serving[int(ports[server])].kill()
             up.read_until(advice)
             assert re.search(rf"^{server}\S* +\| ended with code -9: {advice}$", up.printed, re.MULTILINE)
+        code = up.end(signal.SIGTERM)
+    assert_gone(children, directories)
+    assert_ended_well(up, "up", code)
 
 
 STARTS_BUYERS = """

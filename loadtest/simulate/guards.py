@@ -6,36 +6,33 @@ from collections import deque
 from functools import partial
 from math import ceil
 
-import simpy
-
-from loadtest.simulate.machine import LEAD, TIMED_OUT, TURN, Steps, Ticket
-from loadtest.simulate.rush import LOCK_TIMEOUT, SOLD, SOLD_OUT, Buy, SimulatedInstance
+from loadtest.simulate.machine import CANCELLED, LEAD, LOCK_TIMEOUT, TURN, Steps, Ticket
+from loadtest.simulate.rush import SOLD, SOLD_OUT, Buy, SimulatedInstance
 
 
-def none(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def none(instance: SimulatedInstance, began: float) -> Steps:
     """Read and write, with nothing in between that keeps others out."""
     rush = instance.rush
-    read = yield from instance.trip(lambda: rush.stock, clicks)
+    read = yield from instance.trip(lambda: rush.stock)
     if read <= 0:
         return SOLD_OUT
     yield from instance.trip(lambda: rush.write(read))
     return SOLD
 
 
-def thread(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def thread(instance: SimulatedInstance, began: float) -> Steps:
     """The same in a lock of the instance."""
-    lock = instance.state.setdefault("lock", simpy.Resource(instance.rush.env))
-    with lock.request() as turn:
+    with instance.lock.request() as turn:
         yield turn
-        return (yield from none(instance, began, clicks))
+        return (yield from none(instance, began))
 
 
-def redis_lua(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def redis_lua(instance: SimulatedInstance, began: float) -> Steps:
     """One script."""
-    return (yield from instance.trip(instance.rush.sell, clicks))
+    return (yield from instance.trip(instance.rush.sell))
 
 
-def redis_lock(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def redis_lock(instance: SimulatedInstance, began: float) -> Steps:
     """A try every tenth of a second."""
     rush, settings = instance.rush, instance.rush.costs.settings
 
@@ -47,77 +44,74 @@ def redis_lock(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
         if rush.env.now + settings["poll_s"] > began + settings["lock_timeout_s"]:
             return LOCK_TIMEOUT
         yield rush.env.timeout(settings["poll_s"])
-    outcome = yield from none(instance, began, 1)
+    outcome = yield from none(instance, began)
     yield from instance.trip(lambda: setattr(rush, "locked", False))
     return outcome
 
 
-def redis_watch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def redis_watch(instance: SimulatedInstance, began: float) -> Steps:
     """Write if nothing has changed since the read, or pause and begin again."""
-    rush, settings, state = instance.rush, instance.rush.costs.settings, instance.state
-    state["trying"] = state.get("trying", 0) + 1
+    rush, settings = instance.rush, instance.rush.costs.settings
+    instance.trying += 1
     outcome = ""
     while not outcome:
-        version = yield from instance.trip(lambda: rush.version, clicks)
-        if (yield from instance.trip(lambda: rush.stock, clicks)) <= 0:
-            yield from instance.trip(lambda: None, clicks)  # UNWATCH
+        version = yield from instance.trip(lambda: rush.version)
+        if (yield from instance.trip(lambda: rush.stock)) <= 0:
+            yield from instance.trip()  # UNWATCH
             outcome = SOLD_OUT
         elif (yield from instance.trip(partial(rush.sell_if, version))):
             outcome = SOLD
         else:
-            pause = rush.random.uniform(
-                0, min(state["trying"] * settings["watch_pause_s"], settings["watch_longest_s"])
-            )
+            longest = min(instance.trying * settings["watch_pause_s"], settings["watch_longest_s"])
+            pause = rush.random.uniform(0, longest)
             if rush.env.now + pause > began + settings["lock_timeout_s"]:
                 outcome = LOCK_TIMEOUT
             else:
                 yield rush.env.timeout(pause)
-    state["trying"] -= 1
+    instance.trying -= 1
     return outcome
 
 
-def etcd(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def etcd(instance: SimulatedInstance, began: float) -> Steps:
     """A key in the queue for each purchase."""
-    return (yield from _locked(instance, Mutex(instance), began, clicks))
+    return (yield from _locked(instance, Mutex(instance), began))
 
 
-def etcd_cohort(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def etcd_cohort(instance: SimulatedInstance, began: float) -> Steps:
     """A key for each instance, which hands the lock along inside."""
-    return (yield from _locked(instance, _cohort(instance), began, clicks))
+    return (yield from _locked(instance, _cohort(instance), began))
 
 
-def _locked(instance: SimulatedInstance, mutex: Mutex | Cohort, began: float, clicks: int) -> Steps:
+def _locked(instance: SimulatedInstance, mutex: Mutex | Cohort, began: float) -> Steps:
     """Read and write while the lock is held; if nothing is left, wake those who wait."""
-    while not (yield from instance.told(began, clicks)):
+    how = CANCELLED
+    while how == CANCELLED:
+        if (yield from instance.told(began)):
+            return SOLD_OUT
         how = yield from mutex.acquire(began)
-        if how == TIMED_OUT:
-            return LOCK_TIMEOUT
-        if how == TURN:
-            entered = instance.rush.env.now
-            outcome = yield from none(instance, entered, 1)
-            if outcome == SOLD_OUT:
-                instance.known = entered
-                instance.cancel()
-            yield from mutex.release()
-            return outcome
-    return SOLD_OUT
+    if how != TURN:
+        return how
+    entered = instance.rush.env.now
+    outcome = yield from none(instance, began)
+    if outcome == SOLD_OUT:
+        instance.known = entered
+        instance.cancel()
+    yield from mutex.release()
+    return outcome
 
 
-def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
     """The holder of the cohort's turn sells to all that wait in its instance, by one script."""
-    if (yield from instance.told(began, clicks)):
+    if (yield from instance.told(began)):
         return SOLD_OUT
-    rush, cohort = instance.rush, _cohort(instance)
-    entries: deque[Ticket] = instance.state.setdefault("entries", deque())
-    entry = instance.ticket(began)
+    rush, cohort, entries, entry = instance.rush, _cohort(instance), instance.entries, instance.ticket(began)
     entries.append(entry)
     entries[0].end(LEAD)
     how = yield entry.turn
-    if how == TIMED_OUT:
+    if how == LOCK_TIMEOUT:
         entries.remove(entry)
         if entries:
             entries[0].end(LEAD)
-        return LOCK_TIMEOUT
     if how != LEAD:
         return how
     how = yield from cohort.acquire(began)
@@ -129,37 +123,34 @@ def etcd_batch(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
     if entries:
         entries[0].end(LEAD)
     if how != TURN:
-        return LOCK_TIMEOUT
-    outcome, *others = yield from instance.trip(lambda: [rush.sell() for _ in group])
-    for other, result in zip(group[1:], others, strict=True):
-        other.end(result)
-    if SOLD_OUT in (outcome, *others):
+        return how
+    outcomes = yield from instance.trip(lambda: [rush.sell() for _ in group])
+    for each, outcome in zip(group, outcomes, strict=True):
+        each.end(outcome)
+    if SOLD_OUT in outcomes:
         instance.known = entered
     yield from cohort.release()
-    return outcome
+    return outcomes[0]
 
 
-def etcd_sharded(instance: SimulatedInstance, began: float, clicks: int) -> Steps:
+def etcd_sharded(instance: SimulatedInstance, began: float) -> Steps:
     """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
     rush, cohort = instance.rush, _cohort(instance)
     shard = rush.random.randrange(len(rush.shards))
-    line = instance.state.setdefault(f"line {shard}", simpy.Resource(rush.env))
     if instance.known is not None and began < instance.known:
         return SOLD_OUT
-    outcome = ""
+    outcome, line, script = "", instance.lines[shard], partial(_sell, instance, shard)
     if not line.count:
-        outcome = yield from instance.trip(partial(_sell, instance, shard), clicks, shard)
+        outcome = yield from instance.trip(script, shard)
     if outcome:
         return outcome
     with line.request() as turn:
         yield turn
-        while not outcome:
-            outcome = yield from instance.trip(partial(_sell, instance, shard), 1, shard)
-            if not outcome and (yield from cohort.acquire(began)) == TIMED_OUT:
-                outcome = LOCK_TIMEOUT
-            elif not outcome:
-                yield from _refill(instance, shard)
-                yield from cohort.release()
+        while not (outcome := (yield from instance.trip(script, shard))):
+            if (yield from cohort.acquire(began)) == LOCK_TIMEOUT:
+                return LOCK_TIMEOUT
+            yield from _refill(instance, shard)
+            yield from cohort.release()
     return outcome
 
 
@@ -174,21 +165,21 @@ def _refill(instance: SimulatedInstance, shard: int) -> Steps:
     """See `app/sales/transfer.py`: debit, credit and settle; if the treasury is empty, a look at every slot first."""
     shards, entered = instance.rush.shards, instance.rush.env.now
     treasury = instance.rush.stock - sum(shards)
-    yield from instance.trip(lambda: None)
+    yield from instance.trip()
     amount = max(treasury // (2 * len(shards)), 1)
     if not treasury:
         for node in range(1 + len(shards)):
-            yield from instance.trip(lambda: None, 1, node)
+            yield from instance.trip(node=node)
         richest = max(range(len(shards)), key=lambda each: shards[each])
         amount = ceil(shards[richest] / 2)
         if not amount:
             instance.known = entered
             return
         shards[richest] -= amount
-        yield from instance.trip(lambda: None, 1, richest)
+        yield from instance.trip(node=richest)
     shards[shard] += amount
     for _ in range(2):
-        yield from instance.trip(lambda: None, 1, shard)
+        yield from instance.trip(node=shard)
 
 
 class Mutex:
@@ -211,13 +202,6 @@ class Mutex:
         yield self._instance.delete(self._key, urgent=not passed)
 
 
-def _cohort(instance: SimulatedInstance) -> Cohort:
-    if "cohort" not in instance.state:
-        instance.state["cohort"] = Cohort(instance)
-    cohort: Cohort = instance.state["cohort"]
-    return cohort
-
-
 class Cohort:
     """The lock that an instance hands along inside; see `lock/recipes/cohort.py`."""
 
@@ -231,8 +215,7 @@ class Cohort:
         """Wait for a turn; how the wait ended."""
         waiter = self._instance.ticket(began)
         self._waiting.append(waiter)
-        if not self._busy:
-            self._busy = self._call(LEAD)
+        self._busy = self._busy or self._call(LEAD)
         how = yield waiter.turn
         if how == LEAD:
             self._key = self._instance.ticket(began)
@@ -244,16 +227,15 @@ class Cohort:
 
     def release(self) -> Steps:
         """Hand the turn on, or the lock back."""
-        settings, held = self._rush.costs.settings, self._rush.env.now - self._since
+        settings, env = self._rush.costs.settings, self._rush.env
+        left = max(settings["cohort_slice_s"] - (env.now - self._since), 0.0)
         contended = self._rush.queue.contended(self._instance)
         self._turns += 1
-        spent = self._turns >= settings["cohort_turns"] or held >= settings["cohort_slice_s"]
+        spent = self._turns >= settings["cohort_turns"] or not left
         if (spent and contended) or not self._call(TURN):
             yield from self._give_up()
         elif contended:
-            yield self._given_up | self._rush.env.timeout(
-                settings["cohort_slice_s"] - min(held, settings["cohort_slice_s"])
-            )
+            yield self._given_up | env.timeout(left)
 
     def _give_up(self) -> Steps:
         given_up, self._given_up = self._given_up, self._rush.env.event()
@@ -270,6 +252,12 @@ class Cohort:
                 waiter.end(how)
                 return True
         return False
+
+
+def _cohort(instance: SimulatedInstance) -> Cohort:
+    cohort: Cohort = instance.cohort or Cohort(instance)
+    instance.cohort = cohort
+    return cohort
 
 
 _ALL: list[Buy] = [none, thread, etcd, etcd_cohort, etcd_batch, etcd_sharded, redis_lock, redis_watch, redis_lua]

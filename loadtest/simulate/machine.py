@@ -11,8 +11,8 @@ from typing import Any
 
 import simpy
 
-SLICE_S = 0.003  # for which Linux lets a process run while others wait for the CPU
-TURN, LEAD, CANCELLED, TIMED_OUT = "turn", "lead", "cancelled", "timed out"
+_SLICE_S = 0.003  # for which Linux lets a process run while others wait for the CPU
+TURN, LEAD, CANCELLED, LOCK_TIMEOUT = "turn", "lead", "cancelled", "lock_timeout"  # ends of a wait
 Steps = Generator[simpy.Event, Any, Any]
 
 
@@ -25,7 +25,7 @@ class Program:
     def __init__(self, env: simpy.Environment, cpus: simpy.Resource | None, *, threads: int = 1) -> None:
         self.busy_s = 0.0  # CPU time used
         self.threads = threads
-        self._env, self._cpus = env, cpus
+        self._env, self._cpus = env, cpus or simpy.Resource(env, threads)
         self._steps: deque[tuple[float, simpy.Event]] = deque()
         self._idle: list[simpy.Event] = []
         for _ in range(threads):
@@ -44,18 +44,16 @@ class Program:
             while not self._steps:
                 self._idle.append(self._env.event())
                 yield self._idle[-1]
-            cpu = self._cpus.request() if self._cpus else self._env.timeout(0)
-            yield cpu
-            began = self._env.now
-            while self._steps and not (self._cpus and self._cpus.queue and self._env.now >= began + SLICE_S):
-                seconds, done = self._steps.popleft()
-                yield self._env.timeout(seconds)
-                self.busy_s += seconds
-                done.succeed()
-                if not self._steps:
-                    yield self._env.timeout(0)  # what is done may have more to do
-            if isinstance(cpu, simpy.resources.resource.Request):
-                cpu.resource.release(cpu)
+            with self._cpus.request() as cpu:
+                yield cpu
+                began = self._env.now
+                while self._steps and not (self._cpus.queue and self._env.now >= began + _SLICE_S):
+                    seconds, done = self._steps.popleft()
+                    yield self._env.timeout(seconds)
+                    self.busy_s += seconds
+                    done.succeed()
+                    if not self._steps:
+                        yield self._env.timeout(0)  # what is done may have more to do
 
 
 class CommitLog:
@@ -72,8 +70,7 @@ class CommitLog:
         """Happens when the change is made."""
         done = self._env.event()
         self._pending.append((connection, change, done))
-        if not self._arrived.triggered:
-            self._arrived.succeed()
+        happen(self._arrived)
         return done
 
     def _write(self) -> Steps:
@@ -86,6 +83,12 @@ class CommitLog:
             for _, change, done in sorted(together, key=lambda each: each[0]):
                 change()
                 done.succeed()
+
+
+def happen(event: simpy.Event) -> None:
+    """Let it happen, if it has not before."""
+    if not event.triggered:
+        event.succeed()
 
 
 class Ticket:
@@ -101,7 +104,7 @@ class Ticket:
 
     def end(self, how: str) -> None:
         """The wait is over, if it was not before; time is not up for a ticket that has its turn."""
-        if self.waits and not (self.told and how == TIMED_OUT):
+        if self.waits and not (self.told and how == LOCK_TIMEOUT):
             self.turn.succeed(how)
 
 

@@ -38,9 +38,9 @@ class Prediction:
     limit: str
 
     @classmethod
-    def of(cls, costs: Costs, setting: Setting, *, seed: int = 1) -> Prediction:
+    def of(cls, costs: Costs, setting: Setting) -> Prediction:
         """Play it; raises KeyError for a guard whose clicks were not measured."""
-        rush = SimulatedRush(costs, setting, GUARDS[setting.guard], seed)
+        rush = SimulatedRush(costs, setting, GUARDS[setting.guard])
         with without_garbage_collection():
             rush.run()
         outcomes: dict[str, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +15,22 @@ from typing import Any
 import simpy
 
 from loadtest.simulate.costs import Costs
-from loadtest.simulate.machine import CANCELLED, TIMED_OUT, TURN, CommitLog, LockQueue, Program, Steps, Ticket
+from loadtest.simulate.machine import (
+    CANCELLED,
+    LOCK_TIMEOUT,
+    TURN,
+    CommitLog,
+    LockQueue,
+    Program,
+    Steps,
+    Ticket,
+    happen,
+)
 
-SOLD, SOLD_OUT, LOCK_TIMEOUT, BUSY = "sold", "sold_out", "lock_timeout", "busy"
+SOLD, SOLD_OUT, BUSY = "sold", "sold_out", "busy"
 _COMPANY_S = 0.005  # for which the deletion of a key waits for others, where the lock has gone on without it
 _MOST_DELETIONS = 64
-_SINGLE = 5_000  # clicks; of more, some that are told the same go through an instance together
+_ARRIVALS = 5_000  # of more clicks, some arrive together
 _SWEEP_S = 0.1  # how late a wait may end whose time is up
 
 
@@ -49,17 +60,19 @@ class SimulatedInstance:
     Attributes:
         clicks: that wait for a thread; in_hand: those and the ones that have a thread.
         known: when the look was sent that has found, under the lock, that all is sold.
-        state: what the guard keeps here.
+        trying, lock, lines, entries, cohort: what the guards keep here.
     """
 
     def __init__(self, rush: SimulatedRush, number: int) -> None:
         self.rush, self.number = rush, number
         self.process = Program(rush.env, rush.cpus)
-        self.clicks = self.in_hand = 0
+        self.clicks = self.in_hand = self.trying = 0
         self.idle: list[simpy.Event] = []
         self.known: float | None = None
-        self.waiting: list[Ticket] = []
-        self.state: dict[str, Any] = {}
+        self.lock, self.lines = simpy.Resource(rush.env), [simpy.Resource(rush.env) for _ in rush.shards]
+        self.entries: deque[Ticket] = deque()
+        self.cohort: Any = None
+        self._waiting: list[Ticket] = []
         self._seen = 0
         self._deletions: list[tuple[Ticket, simpy.Event]] = []
         self._added, self._urgent = rush.env.event(), rush.env.event()
@@ -70,13 +83,13 @@ class SimulatedInstance:
         new, self._seen = self.rush.rpcs - self._seen, self.rush.rpcs
         return self.process.run(seconds + new * self.rush.costs.event)
 
-    def trip(self, look: Callable[[], Any], clicks: int = 1, node: int = 0) -> Steps:
-        """To a node of Redis and back for so many clicks alike; what `look` has found there."""
-        rush, own = self.rush, self.rush.costs.trip * clicks / 2
-        rush.trips += clicks
+    def trip(self, look: Callable[[], Any] = lambda: None, node: int = 0) -> Steps:
+        """To a node of Redis and back; what `look` has found there."""
+        rush, own = self.rush, self.rush.costs.trip / 2
+        rush.trips += 1
         yield self.run(own)
         yield from rush.travel()
-        yield rush.redis[node % len(rush.redis)].run(rush.costs.redis_trip * clicks)
+        yield rush.redis[node % len(rush.redis)].run(rush.costs.redis_trip)
         found = look()
         yield from rush.travel()
         yield self.run(own)
@@ -96,7 +109,7 @@ class SimulatedInstance:
     def ticket(self, began: float) -> Ticket:
         """A place for a click that began then."""
         ticket = Ticket(self.rush.env, self)
-        self.waiting.append(ticket)
+        self._waiting.append(ticket)
         deadline = began + self.rush.costs.settings["lock_timeout_s"]
         heappush(self.rush.expiring, (deadline, next(self.rush.order), ticket))
         return ticket
@@ -110,9 +123,9 @@ class SimulatedInstance:
         """Happens when the key is gone."""
         gone = self.rush.env.event()
         self._deletions.append((ticket, gone))
-        for event in (self._added, self._urgent)[: 1 + urgent]:
-            if not event.triggered:
-                event.succeed()
+        happen(self._added)
+        if urgent:
+            happen(self._urgent)
         return gone
 
     def _delete(self) -> Steps:
@@ -128,31 +141,31 @@ class SimulatedInstance:
             for _, gone in group:
                 gone.succeed()
 
-    def told(self, began: float, clicks: int) -> Steps:
-        """The sold-out check: whether clicks that began then are told so without the lock."""
+    def told(self, began: float) -> Steps:
+        """The sold-out check: whether a click that began then is told so without the lock."""
         if self.known is not None and began >= self.known:
             asked = self.rush.env.now
-            yield from self.trip(lambda: None, clicks)
+            yield from self.trip()
             self.known = asked
         return self.known is not None
 
     def cancel(self) -> None:
         """Wake the threads that wait in vain."""
-        waiting, self.waiting = self.waiting, []
+        waiting, self._waiting = self._waiting, []
         for ticket in waiting:
             ticket.end(CANCELLED)
 
 
-Buy = Callable[[SimulatedInstance, float, int], Steps]
+Buy = Callable[[SimulatedInstance, float], Steps]
 
 
 class SimulatedRush:
     """The world of one setting; `answers` has time, clicks and outcome."""
 
-    def __init__(self, costs: Costs, setting: Setting, buy: Buy, seed: int = 1) -> None:
+    def __init__(self, costs: Costs, setting: Setting, buy: Buy) -> None:
         self.costs, self.setting = costs, setting
         self.env = env = simpy.Environment()
-        self.random = random.Random(seed)
+        self.random = random.Random(1)
         self.stock, self.version, self.locked = setting.stock, 0, False
         self.trips = self.rpcs = 0
         self.answers: list[tuple[float, int, str]] = []
@@ -169,22 +182,18 @@ class SimulatedRush:
         self.instances = [SimulatedInstance(self, number) for number in range(setting.instances)]
         self._buy = buy
         self._left = setting.buyers
-        self._lot = ceil(setting.buyers / _SINGLE)
         self._over = env.event()
 
     def run(self) -> None:
         """Until the last answer, or the horizon."""
-        clicks = ceil(self.setting.buyers / len(self.instances))
+        setting, clicks = self.setting, ceil(self.setting.buyers / len(self.instances))
         for instance in self.instances:
             for _ in range(min(int(self.costs.settings["threads"]), clicks)):
                 self.env.process(self._thread(instance))
-        lot = self._lot if self.setting.apart else 1
-        for number, first in enumerate(range(0, self.setting.buyers, lot)):
-            instance, clicks = self.instances[number % len(self.instances)], min(lot, self.setting.buyers - first)
-            if self.setting.apart:
-                self._clicked(instance, clicks)
-            else:
-                self.buyers.run(self.costs.buyer / 2).callbacks.append(partial(self._clicked, instance, clicks))
+        together = ceil(setting.buyers / _ARRIVALS) if setting.apart else 1
+        for number, first in enumerate(range(0, setting.buyers, together)):
+            clicks = min(together, setting.buyers - first)
+            self._at_buyer(partial(self._clicked, self.instances[number % len(self.instances)], clicks))
         self.env.process(self._sweep())
         self.env.run(self._over)
 
@@ -212,14 +221,20 @@ class SimulatedRush:
         while self.env.now < self.setting.horizon_s:
             yield self.env.timeout(_SWEEP_S)
             while self.expiring and self.expiring[0][0] <= self.env.now:
-                heappop(self.expiring)[2].end(TIMED_OUT)
-        if not self._over.triggered:
-            self._over.succeed()
+                heappop(self.expiring)[2].end(LOCK_TIMEOUT)
+        happen(self._over)
 
     def _tell(self, ticket: Ticket) -> Steps:
         yield from self.travel()
         yield ticket.owner.run(0.0)
         ticket.end(TURN)
+
+    def _at_buyer(self, then: Callable[..., None]) -> None:
+        """Do it after the buyer's half of a click, or at once if the buyers have machines."""
+        if self.setting.apart:
+            then()
+        else:
+            self.buyers.run(self.costs.buyer / 2).callbacks.append(then)
 
     def _clicked(self, instance: SimulatedInstance, clicks: int, _: object = None) -> None:
         room = min(clicks, max(int(self.costs.settings["queue"]) - instance.in_hand, 0))
@@ -236,26 +251,16 @@ class SimulatedRush:
             while not instance.clicks:
                 instance.idle.append(self.env.event())
                 yield instance.idle[-1]
-            clicks = min(instance.clicks, self._lot) if self._alike(instance) else 1
-            instance.clicks -= clicks
+            instance.clicks -= 1
             began = self.env.now
-            yield instance.run(told * clicks / 2)
-            outcome = yield from self._buy(instance, began, clicks)
-            yield instance.run(max(told * clicks / 2 + (sold - told if outcome == SOLD else 0.0), 0.0))
-            instance.in_hand -= clicks
-            answered = partial(self._answered, clicks, outcome)
-            if self.setting.apart:
-                answered()
-            else:
-                self.buyers.run(self.costs.buyer / 2).callbacks.append(answered)
-
-    def _alike(self, instance: SimulatedInstance) -> bool:
-        """Whether the next clicks are all told the same, and wait for nothing but the instance and Redis."""
-        known = instance.known is not None or not self.setting.guard.startswith("etcd")
-        return self.stock <= 0 and known and self.setting.guard != "redis-lock"
+            yield instance.run(told / 2)
+            outcome = yield from self._buy(instance, began)
+            yield instance.run(max(told / 2 + (sold - told if outcome == SOLD else 0.0), 0.0))
+            instance.in_hand -= 1
+            self._at_buyer(partial(self._answered, 1, outcome))
 
     def _answered(self, clicks: int, outcome: str, _: object = None) -> None:
         self.answers.append((self.env.now, clicks, outcome))
         self._left -= clicks
-        if not self._left and not self._over.triggered:
-            self._over.succeed()
+        if not self._left:
+            happen(self._over)

@@ -18,8 +18,9 @@ from loadtest.cli.main import cli
 from loadtest.results.kept import KeptError
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
+from loadtest.simulate.machine import LOCK_TIMEOUT
 from loadtest.simulate.prediction import Prediction
-from loadtest.simulate.rush import BUSY, LOCK_TIMEOUT, SOLD, SOLD_OUT, Setting
+from loadtest.simulate.rush import BUSY, SOLD, SOLD_OUT, Setting
 
 DOCUMENT = Path(__file__).parents[3] / "docs/scaling.md"
 FILE = Path(__file__).parents[2] / "data/bench-small.json"
@@ -103,6 +104,13 @@ def test_waits_end_when_their_time_is_up() -> None:
     assert made.outcomes[SOLD] >= 1
     assert made.outcomes[LOCK_TIMEOUT] >= 1
     assert sum(made.outcomes.values()) == 60
+
+
+def test_a_long_queue_in_an_instance_does_not_keep_the_lock_there() -> None:
+    """The lock is passed on while thousands wait to be told that all is sold, so the others learn it in time."""
+    quick = replace(COSTS, settings={**COSTS.settings, "queue": 5000.0, "lock_timeout_s": 2.0})
+    made = Prediction.of(quick, Setting("etcd-batch", 40_000, 1000, 8, apart=True, rtt_s=0.0005))
+    assert made.outcomes == {SOLD: 1000, SOLD_OUT: 39_000}
 
 
 def test_an_instance_without_room_says_so_at_once() -> None:

@@ -23,6 +23,7 @@ from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session
 from lock import connect as connect_etcd
+from tests.support.shops import environment
 
 
 @pytest.fixture
@@ -47,17 +48,9 @@ def settings(etcd: Etcd, redis_server: Redis) -> Settings:
 
 
 @pytest.fixture
-def env(settings: Settings) -> dict[str, str]:
+def env(settings: Settings, etcd: Etcd, redis_server: Redis) -> dict[str, str]:
     """The environment of instances that sell this test's sale."""
-    return {
-        "FLASHSALE_ETCD_ENDPOINTS": settings.etcd_endpoints,
-        "FLASHSALE_REDIS_URL": settings.redis_url,
-        "FLASHSALE_SALE": settings.sale,
-        "FLASHSALE_STOCK": "10",
-        "FLASHSALE_LEASE_TTL": "2",
-        "FLASHSALE_LOCK_TIMEOUT": "20",
-        "FLASHSALE_THREADS": "16",
-    }
+    return environment(etcd, redis_server, settings.sale)
 
 
 @pytest.fixture

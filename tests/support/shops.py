@@ -13,6 +13,7 @@ from flask import Flask
 
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
+from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
 from tests.support.waiting import wait_until
 
@@ -28,6 +29,19 @@ def buy(shop: Flask, guard: str = "etcd", *, key: str | None = None, **query: An
     answer = shop.test_client().post(path, query_string=query, headers=headers)
     told = {"replayed": answer.headers.get("Idempotency-Replayed"), "retry_after": answer.headers.get("Retry-After")}
     return {**answer.get_json(), **told, "status": answer.status_code}
+
+
+def environment(etcd: Etcd, redis: Redis, sale: str) -> dict[str, str]:
+    """The environment of instances that sell this sale: ten items, and patience for what a test makes them wait for."""
+    return {
+        "FLASHSALE_ETCD_ENDPOINTS": etcd.endpoint,
+        "FLASHSALE_REDIS_URL": redis.url,
+        "FLASHSALE_SALE": sale,
+        "FLASHSALE_STOCK": "10",
+        "FLASHSALE_LEASE_TTL": "2",
+        "FLASHSALE_LOCK_TIMEOUT": "20",
+        "FLASHSALE_THREADS": "16",
+    }
 
 
 def in_ms(milliseconds: int) -> int:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +25,9 @@ from app.config.settings import Settings
 from app.guards import GUARDS
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
+from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex
+from tests.support.shops import environment
 from tests.support.waiting import has_ended, wait_until
 
 Answer = tuple[int, dict[str, Any]]
@@ -68,6 +72,14 @@ def workers(instance: Instance) -> set[int]:
 def leases(mutex: Mutex) -> set[int]:
     """The leases of all contenders."""
     return {contender.lease_id for contender in mutex.contenders()}
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[Instance]:
+    """An instance for the tests that leave it running."""
+    env = environment(etcd, redis_server, uuid.uuid4().hex)
+    with Instance(tmp_path_factory.mktemp("lasting"), env=env) as instance:
+        yield instance
 
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
@@ -158,13 +170,13 @@ def test_a_killed_instance_frees_the_lock_within_its_ttl(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reaches the worker's heartbeat through /proc")
-def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
+def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
     """The master does not kill it, and its buyer gets the answer when it is thawed."""
-    master, (worker,) = psutil.Process(instance.pid), map(psutil.Process, workers(instance))
+    master, (worker,) = psutil.Process(lasting.pid), map(psutil.Process, workers(lasting))
     (heartbeat,) = (each for each in Path(f"/proc/{master.pid}/fd").iterdir() if "wgunicorn-" in each.readlink().name)
     with ThreadPoolExecutor(1) as threads:
-        bought = threads.submit(buy, instance, "guard=none&hold_ms=1000")
-        wait_until(lambda: in_progress(instance))
+        bought = threads.submit(buy, lasting, "guard=none&hold_ms=1000")
+        wait_until(lambda: in_progress(lasting))
         worker.suspend()
         try:
             wait_until(lambda: all_stand_still(worker.pid))
@@ -174,7 +186,7 @@ def test_a_worker_may_be_frozen_for_long(instance: Instance) -> None:
         finally:
             worker.resume()
         assert bought.result(60)[0] == 200
-        assert in_progress(instance) == 0
+        assert in_progress(lasting) == 0
 
 
 def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
@@ -199,19 +211,19 @@ def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stran
     assert not list(temporary.iterdir())
 
 
-def test_a_large_body_is_refused_and_the_log_names_the_instance(instance: Instance) -> None:
+def test_a_large_body_is_refused_and_the_log_names_the_instance(lasting: Instance) -> None:
     """10 MB are a 413, in one piece or in chunks; each line of the log names the instance, none a request."""
-    status, body = ask(instance, "/stock/reset", method="POST", data=b"[" * 10_000_000)
-    assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, instance.name, True)
-    with closing(http.client.HTTPConnection("127.0.0.1", instance.port, timeout=60)) as connection:
+    status, body = ask(lasting, "/stock/reset", method="POST", data=b"[" * 10_000_000)
+    assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, lasting.name, True)
+    with closing(http.client.HTTPConnection("127.0.0.1", lasting.port, timeout=60)) as connection:
         chunks = (b"x" * 10_000 for _ in range(1000))
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/stock/reset", body=chunks, headers=headers, encode_chunked=True)
         assert connection.getresponse().status == 413
-    assert buy(instance, "guard=none")[0] == 200
-    lines = instance.log.read_text().splitlines()
+    assert buy(lasting, "guard=none")[0] == 200
+    lines = lasting.log.read_text().splitlines()
     assert lines
-    assert all(f" {instance.name} [" in line for line in lines)
+    assert all(f" {lasting.name} [" in line for line in lines)
     assert not any("/stock" in line for line in lines)
 
 

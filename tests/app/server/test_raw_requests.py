@@ -13,6 +13,7 @@ import pytest
 from loadtest.stack.apps import Board, Instance
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd, Redis
+from tests.support.shops import environment
 
 PROBLEM = "application/problem+json"
 POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -21,12 +22,7 @@ POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[dict[str, Process]]:
     """A running instance of the shop, and the board."""
-    env = {
-        "FLASHSALE_ETCD_ENDPOINTS": etcd.endpoint,
-        "FLASHSALE_REDIS_URL": redis_server.url,
-        "FLASHSALE_SALE": uuid.uuid4().hex,
-        "FLASHSALE_THREADS": "8",
-    }
+    env = environment(etcd, redis_server, uuid.uuid4().hex)
     directory = tmp_path_factory.mktemp("servers")
     with Instance(directory, env=env) as shop, Board(directory, env=env) as board:
         yield {"shop": shop, "board": board}

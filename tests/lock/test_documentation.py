@@ -75,18 +75,3 @@ def test_the_reference_is_complete_and_up_to_date() -> None:
     text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
     for module, names in (("lock", lock.__all__), ("lock.aio", lock.aio.__all__)):
         assert [name for name in names if not re.search(rf"^### `{module}\.{name}\b", text, re.MULTILINE)] == []
-
-
-@pytest.mark.parametrize("page", [PAGE, RECIPES], ids=lambda page: page.stem)
-def test_links_inside_the_repository_exist(page: Path) -> None:
-    """Relative links lead to files, and links within the page to its headings."""
-    text = page.read_text(encoding="utf-8")
-    headings = {
-        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        for heading in re.findall(r"^##+ (.+)$", text, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in headings, target
-        elif not target.startswith("https://"):
-            assert (page.parent / target.partition("#")[0]).exists(), target

@@ -176,60 +176,38 @@ class ModelClient:
         return False
 
     def create(
-        self,
-        key: str,
-        value: bytes,
-        lease_id: int,
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, key: str, value: bytes, lease_id: int, *, unanswered: Callable[[], object], **options: object
     ) -> KeyValue:
         """As `lock.etcd.client.Client.create`."""
-        assert unanswered is not None
-        fate, self.fate = self.fate, Fate.ANSWERED
-        if fate in (Fate.LATE, Fate.DUPLICATED):
-            self.late.append(lambda: self.etcd.create(key, value, lease_id))
-        if fate in (Fate.LOST_AFTER, Fate.REPEATED):
-            self.etcd.create(key, value, lease_id)
-        if fate is not Fate.ANSWERED:
-            unanswered()
-        if fate in (Fate.LATE, Fate.LOST_BEFORE, Fate.LOST_AFTER):
-            raise EtcdUnavailable("lost")
-        kv = self.etcd.create(key, value, lease_id)
+        kv = self._sent(lambda: self.etcd.create(key, value, lease_id), unanswered)
         if self.meanwhile is not None:
             self.meanwhile(key)
         return kv
 
     async def ask(
-        self,
-        execution: Execution,
-        call: Callable[..., T],
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, execution: Execution, call: Callable[..., T], *, unanswered: object = None, **options: object
     ) -> T:
         """As `lock.etcd.client.Client.ask`: here a call is what is to be called."""
         return call(unanswered=unanswered)
 
     def delete(
-        self,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float | None = None,
-        unanswered: Callable[[], object] | None = None,
+        self, key: str, create_revision: int | None, *, unanswered: Callable[[], object], **options: object
     ) -> bool:
         """As `lock.etcd.client.Client.delete`."""
+        return self._sent(lambda: self.etcd.delete(key, create_revision), unanswered)
+
+    def _sent(self, call: Callable[[], T], unanswered: Callable[[], object]) -> T:
+        """What becomes of a call that is sent."""
         fate, self.fate = self.fate, Fate.ANSWERED
         if fate in (Fate.LATE, Fate.DUPLICATED):
-            self.late.append(lambda: self.etcd.delete(key, create_revision))
+            self.late.append(call)
         if fate in (Fate.LOST_AFTER, Fate.REPEATED):
-            self.etcd.delete(key, create_revision)
-        if fate is not Fate.ANSWERED and unanswered is not None:
+            call()
+        if fate is not Fate.ANSWERED:
             unanswered()
         if fate in (Fate.LATE, Fate.LOST_BEFORE, Fate.LOST_AFTER):
             raise EtcdUnavailable("lost")
-        return self.etcd.delete(key, create_revision)
+        return call()
 
     def replace(self, kv: KeyValue, value: bytes, **options: object) -> KeyValue | None:
         """As `lock.etcd.requests.Requests.replace`."""
@@ -313,13 +291,7 @@ class Process:
         return identity(self.name, declared)
 
     async def delete(
-        self,
-        execution: Execution,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float | None = None,
-        may_wait: bool = False,
+        self, execution: Execution, key: str, create_revision: int | None, *, may_wait: bool = False, **options: object
     ) -> bool:
         """Have the janitor delete a key; company comes when it next goes over its list."""
         if may_wait:

@@ -50,23 +50,6 @@ def patiently(connecting: Callable[[], Session]) -> Session:
                 raise
 
 
-def test_b_five_over_three_endpoints_in_order(
-    implementation: Implementation, cluster: EtcdCluster, observer: Client, queue: Contend, name: str
-) -> None:
-    """Each has another member for its first endpoint; never two at a time, and in the order in which they queued."""
-    addresses = [member.endpoint for member in cluster.members]
-    contenders = [
-        queue(implementation, name, observer=observer, endpoints=",".join(addresses[first:] + addresses[:first]))
-        for first in (0, 1, 2, 0, 1)
-    ]
-    expected = keys(observer, name)
-    for position, contender in enumerate(contenders):
-        assert contender.holds()
-        assert [each.said for each in contenders if each.holds(within=0)] == expected[: position + 1]
-        contender.release()
-    assert keys(observer, name) == []
-
-
 def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: str, loop: Loop) -> None:
     """Of each recipe, the TTL after the last renewal was sent; with the quorum back, a lock can be had."""
     with connect(cluster.endpoints, timeout=1.0) as client, Session(client, ttl=TTL_S) as session:

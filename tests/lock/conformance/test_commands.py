@@ -1,21 +1,17 @@
-"""Conformance of the commands, as processes: cases e, f, k, m, n and p."""
+"""Conformance of the commands, as processes: cases e, f, m and p."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psutil
-import pytest
 
-from lock import Client, Mutex, Session
+from lock import Client
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import OURS, Implementation
-from tests.support.lock import AT_ONCE_S, WAIT_S, in_thread, keys, put
+from tests.support.lock import AT_ONCE_S, keys
 from tests.support.waiting import has_ended, wait_until
 
 SLEEPER = ["sh", "-c", "echo $$; exec sleep 60"]
@@ -47,15 +43,6 @@ def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, que
     assert time.monotonic() - began >= 0.5
     assert holder.said in waiter.ends()[1]
     assert keys(client, name) == [holder.said]
-
-
-def test_k_a_stray_key_is_named(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
-    """A key below the name that was put by hand, without a lease, blocks it; the message says which key that is."""
-    stray = put(client, f"{name}/b/1", b"by hand", lease_id=0)
-    waiter = queue(implementation, name, timeout=0.5)
-    assert waiter.has_ended(within=0.5 + 2 * AT_ONCE_S)
-    assert stray.key in waiter.ends()[1]
-    client.delete(stray.key, stray.create_revision)
 
 
 def test_m_a_lost_lock_ends_the_child(
@@ -91,40 +78,6 @@ def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Con
     contender.signal(signal.SIGTERM)
     assert contender.has_ended(within=2 * AT_ONCE_S)
     assert contender.ends()[0] == 3
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)
-def test_n_a_hundred_increments_from_the_shell(
-    implementation: Implementation, start: Contend, tmp_path: Path, name: str
-) -> None:
-    """Read-modify-writes of a file, two dozen at a time, lose nothing under the lock."""
-    counter = tmp_path / "counter"
-    counter.write_text("0\n")
-    script = f"n=$(expr 1 + $(cat {counter})); echo $n > {counter}"
-    with ThreadPoolExecutor(24) as pool:
-        codes = list(pool.map(lambda _: start(implementation, name, "sh", "-c", script).ends()[0], range(100)))
-    assert codes == [0] * 100
-    assert counter.read_text() == "100\n"
-
-
-def test_n_a_thousand_threads_share_one_mutex(session: Session, client: Client, name: str) -> None:
-    """A thousand threads that all wait at once increment a variable once each."""
-    mutex, count = Mutex(session, name), [0]
-
-    def increment() -> None:
-        with mutex.acquire(timeout=10 * WAIT_S):
-            before = count[0]
-            threading.Event().wait(0)  # lets other threads run between the read and the write
-            count[0] = before + 1
-
-    with mutex.acquire(timeout=WAIT_S):
-        increments = [in_thread(increment) for _ in range(1000)]
-        wait_until(lambda: len(keys(client, name)) == 1001, timeout=10 * WAIT_S)
-    for done in increments:
-        done.result(10 * WAIT_S)
-    assert count == [1000]
-    assert keys(client, name) == []
 
 
 def test_p_nothing_is_left(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:

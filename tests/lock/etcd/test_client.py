@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,9 +14,7 @@ import pytest
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
-from lock.model import KeyValue
 from tests.support.lock import ROOT, WAIT_S, assert_raises, in_thread, put
-from tests.support.waiting import wait_until
 
 NO_LEASE = 0
 
@@ -123,16 +120,6 @@ def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> N
     assert client.delete_several([(second.key, second.create_revision)]) == [True]
 
 
-def test_a_list_is_in_the_order_of_creation(client: Client) -> None:
-    """The oldest create revision first, whatever the names, as of the last write; `ab/` and `a0` are not below `a/`."""
-    created = [put(client, f"client/list/a/{name}") for name in ("c", "a", "b")]
-    for beside in ("a0", "ab/1", "a"):
-        put(client, f"client/list/{beside}")
-    snapshot = client.get_prefix("client/list/a/")
-    assert snapshot.keys == created
-    assert snapshot.revision >= created[-1].create_revision
-
-
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     """Six megabytes of keys come in one list; gRPC's default refuses four."""
     for number in range(5):
@@ -163,46 +150,6 @@ def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) ->
         assert inside.delete("ns/a", kv.create_revision)
 
 
-def test_a_lease_lives_and_ends(client: Client) -> None:
-    """Granted, renewed, asked for, revoked with its keys; then it is gone in every answer; revoking again is fine."""
-    lease = client.grant(30)
-    assert lease.ttl == 30
-    assert client.keep_alive(lease.id) == 30
-    status = client.time_to_live(lease.id)
-    assert status.granted_ttl == 30
-    assert 20 < status.ttl <= 30
-    for name in "ab":
-        put(client, f"client/revoke/{name}", lease_id=lease.id)
-    client.revoke(lease.id)
-    assert client.get_prefix("client/revoke/").keys == []
-    assert client.keep_alive(lease.id) == 0
-    assert client.time_to_live(lease.id).ttl == -1
-    client.revoke(lease.id)
-
-
-def test_a_watch_tells_every_change_from_now_on(client: Client) -> None:
-    """The first batch is empty: it stands. Then puts and deletions come with their revisions; close() ends it."""
-    watch = client.watch("client/watch/")
-    batches: list[list[tuple[bool, str, int]]] = []
-
-    def follow() -> None:
-        for events in watch:
-            batches.append([(deleted, kv.key, kv.mod_revision) for deleted, kv in events])
-
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(follow)
-        wait_until(lambda: batches == [[]])
-        kv = put(client, "client/watch/a")
-        client.create("client/watch", b"", NO_LEASE)
-        client.create("client/watch0", b"", NO_LEASE)
-        client.delete("client/watch/a", kv.create_revision)
-        wait_until(lambda: len(batches) == 3)
-        watch.close()
-        following.result(WAIT_S)
-    assert batches[1] == [(False, "client/watch/a", kv.create_revision)]
-    assert [(deleted, key) for deleted, key, _ in batches[2]] == [(True, "client/watch/a")]
-
-
 def test_a_watch_that_is_closed_before_it_is_read_ends_at_once(client: Client) -> None:
     """close() may come first."""
     watch = client.watch("client/early/")
@@ -230,14 +177,3 @@ def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
         assert_raises(EtcdUnavailable, call, match="closed")
-
-
-def test_a_value_is_replaced_only_where_nobody_else_did(client: Client) -> None:
-    """replace() compares the mod revision, keeps the create revision, and tells what stands there if it lost."""
-    first = put(client, "client/replace/a", b"one", NO_LEASE)
-    second = client.answer(client.requests.replace(first, b"two"))
-    assert second is not None
-    assert (second.value, second.create_revision) == (b"two", first.create_revision)
-    assert second.mod_revision > first.mod_revision
-    assert client.answer(client.requests.replace(first, b"three")) == second
-    assert client.answer(client.requests.replace(KeyValue("client/replace/b", b"", 1, 1, NO_LEASE), b"x")) is None

@@ -91,13 +91,6 @@ def test_the_next_endpoint_is_asked_when_one_fails(etcd: Etcd, silent: str, refu
         assert time.monotonic() - started < 4.0  # not half a second each
 
 
-def test_many_threads_fail_over_together(etcd: Etcd, silent: str) -> None:
-    """Twenty threads that find the first endpoint silent all get their answer from the second one in time."""
-    with connect(f"{silent},{etcd.endpoint}", timeout=2.0) as client, ThreadPoolExecutor(20) as pool:
-        answers = [pool.submit(client.status) for _ in range(20)]
-        assert len({answer.result() for answer in answers}) == 1
-
-
 def _answers(client: Client) -> bool:
     try:
         return bool(client.status(timeout=0.5))
@@ -241,15 +234,6 @@ def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> Non
         for _ in range(20):
             assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
         assert_raises(EtcdUnavailable, next, changes)
-
-
-@pytest.mark.parametrize("watched_before", [True, False])
-def test_a_watch_moves_to_another_endpoint(both: Client, proxy: Proxy, watched_before: bool) -> None:
-    """When the endpoint of a watch fails, the next watch is opened elsewhere, without any other call in between."""
-    if watched_before:
-        assert _can_be_watched(both)
-    proxy.refuse()
-    wait_until(lambda: _can_be_watched(both))
 
 
 @pytest.mark.parametrize("read", [True, False])

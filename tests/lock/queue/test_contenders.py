@@ -31,18 +31,14 @@ def test_a_key_names_its_owner() -> None:
     assert contender.queued_s is not None
     assert 0 <= contender.queued_s < 5
     assert (contender.key, contender.token, contender.lease_id, contender.ttl_s) == ("shop/abc-1", 7, 0xABC, 5)
+    assert str(contender) == f"{expected}, key 'shop/abc-1', lease abc with 5 s of its TTL left"
 
 
-def test_an_empty_key_is_another_clients() -> None:
-    """Go's client, etcdctl and the server's lock RPC leave the value empty: so much is said."""
-    contender = Contender.of(key(b""))
-    assert contender.owner == "another client"
-    assert contender.session is None
-    assert contender.queued_s is None
-
-
-def test_text_of_another_client_is_shown() -> None:
-    """A value that is not ours is quoted."""
+def test_another_clients_key_is_shown_as_far_as_it_tells() -> None:
+    """Go's client, etcdctl and the server's lock RPC leave the value empty: so much is said; other text is quoted."""
+    contender = Contender.of(key(b""), ttl_s=-1)
+    assert (contender.owner, contender.session, contender.queued_s) == ("another client", None, None)
+    assert str(contender).endswith("with 0 s of its TTL left")  # etcd says -1 of a lease that is gone
     assert "'host-7'" in Contender.of(key(b"host-7")).owner
 
 
@@ -56,18 +52,6 @@ def test_orders_to_a_terminal_are_shown_and_not_given(lock_of: str) -> None:
     assert str(contender).isprintable()
     assert r"lager-\x1b[31mgrün" in contender.owner
     assert (contender.session or "").isprintable()
-
-
-def test_a_line_for_people_names_owner_key_lease_and_ttl() -> None:
-    """What a timeout's message shows; the lease in hexadecimal, as etcdctl takes it."""
-    line = str(Contender.of(key(identity("shop-8080")), ttl_s=5))
-    assert line.startswith("shop-8080 (host ")
-    assert line.endswith("key 'shop/abc-1', lease abc with 5 s of its TTL left")
-
-
-def test_a_lease_that_is_gone_has_no_time_left() -> None:
-    """etcd says -1 for it; people read 0."""
-    assert str(Contender.of(key(b""), ttl_s=-1)).endswith("with 0 s of its TTL left")
 
 
 def test_a_clock_that_is_ahead_does_not_give_negative_waits() -> None:

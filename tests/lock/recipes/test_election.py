@@ -13,7 +13,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, lock_threads
+from tests.support.lock import WAIT_S, Patch, assert_goes_on, assert_raises, in_thread, lock_threads
 from tests.support.waiting import wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -128,8 +128,10 @@ def test_observers_see_all_leaders(client: Client, election: Election, theirs: E
         assert (third.value, third.token > first.token) == ("three", True)
         elected.send_signal(signal.SIGINT)
         elected.wait(WAIT_S)
+        reading = in_thread(next, observation)
+        assert_goes_on(reading, 0.1)
         with theirs.campaign("four", timeout=WAIT_S):
-            assert next(observation).value == "four"
+            assert reading.result(WAIT_S).value == "four"
 
 
 def test_closing_an_observation_wakes_its_reader(election: Election) -> None:

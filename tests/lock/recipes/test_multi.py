@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -34,33 +35,21 @@ def test_all_are_held_and_all_are_released(client: Client, session: Session, str
 
 
 def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session, name: str) -> None:
-    """Workers that name the same locks in random order all get through, and are never two inside a name."""
-    names = [f"{name}/{letter}" for letter in "abcde"]
-    inside = {name: threading.Lock() for name in names}
+    """Workers that name the same locks in random order, or nested ones, all get through, never two inside a name."""
+    nested = (["a", "c"], ["b", "a/b"], ["c/d"])
+    inside = {each: threading.Lock() for each in ("a", "b", "c", "d", "e", "a/b", "c/d")}
 
     def work(number: int) -> None:
-        wanted = random.Random(number).sample(names, 3)
-        with MultiLock((session, stranger)[number % 2], wanted).acquire(timeout=WAIT_S):
-            for name in wanted:
-                assert inside[name].acquire(blocking=False), f"two are inside {name}"
-            for name in wanted:
-                inside[name].release()
+        wanted = nested[number // 2 % 3] if number % 2 else random.Random(number).sample("abcde", 3)
+        names = [f"{name}/{each}" for each in wanted]
+        with MultiLock((session, stranger)[number // 6 % 2], names).acquire(timeout=WAIT_S), ExitStack() as alone:
+            for each in wanted:
+                assert inside[each].acquire(blocking=False), f"two are inside {each}"
+                alone.callback(inside[each].release)
 
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(work, range(100)))
+        list(pool.map(work, range(120)))
     assert keys(client, name) == []
-
-
-def test_nested_names_of_different_locks_do_not_deadlock(session: Session, stranger: Session, name: str) -> None:
-    """One names a and c, the other a/b and b: the waits of nested names stay in order too."""
-
-    def work(number: int) -> None:
-        wanted = [f"{name}/{each}" for each in (("a", "c"), ("b", "a/b"), ("c/d",))[number % 3]]
-        with MultiLock((session, stranger)[number % 2], wanted).acquire(timeout=WAIT_S):
-            pass
-
-    with ThreadPoolExecutor(12) as pool:
-        list(pool.map(work, range(90)))
 
 
 def test_all_are_held_or_none(client: Client, lock: MultiLock, stranger: Session, name: str) -> None:

@@ -40,7 +40,7 @@ scaling: setup-loadtest ##3 Measure for a simulation, and fill docs/scaling.md
 	@$(RUN) -m loadtest simulate reports/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
 
 test: lint ##3 Run all checks and tests
-	@$(RUN) -m pytest -n 3 --dist loadfile $(ARGS)  # they mostly wait
+	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)  # they mostly wait; long files are not the last
 
 test-slow: setup-dev ##3 Run the tests that take minutes
 	@$(RUN) -m pytest -m slow $(ARGS)

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
-from loadtest.cli.audit import audit_records
-from loadtest.cli.bench import bench, bench_lock, write_performance
-from loadtest.cli.compare import compare
-from loadtest.cli.demo import demo
-from loadtest.cli.faults import faults
-from loadtest.cli.report import report
-from loadtest.cli.simulate import simulate
-from loadtest.cli.up import up
-from loadtest.cli.workshop import workshop
 from loadtest.report.sources import ReportError
 from loadtest.results.folders import ReportsError
 from loadtest.stack.process import ServerError
 from loadtest.target.shops import SaleError
 
+# The module of each command, imported when the command is used: all of them take most of a second.
+MODULES = {
+    "audit": "audit",
+    "bench": "bench",
+    "bench-lock": "bench",
+    "compare": "compare",
+    "demo": "demo",
+    "faults": "faults",
+    "performance": "bench",
+    "report": "report",
+    "simulate": "simulate",
+    "up": "up",
+    "workshop": "workshop",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        members = vars(import_module(f"loadtest.cli.{MODULES[cmd_name]}")) if cmd_name in MODULES else {}
+        return next((each for each in members.values() if getattr(each, "name", None) == cmd_name), None)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Run the flash sale on this machine, without Docker."""
-
-
-for command in (
-    demo,
-    workshop,
-    up,
-    compare,
-    faults,
-    audit_records,
-    report,
-    bench,
-    write_performance,
-    bench_lock,
-    simulate,
-):
-    cli.add_command(command)
 
 
 def run() -> NoReturn:

@@ -209,6 +209,7 @@ class Cohort:
         self._instance, self._rush = instance, instance.rush
         self._waiting: deque[Ticket] = deque()
         self._busy, self._turns, self._since = False, 0, 0.0
+        self._key: Ticket | None = None
         self._given_up = self._rush.env.event()
 
     def acquire(self, began: float) -> Steps:
@@ -218,12 +219,21 @@ class Cohort:
         self._busy = self._busy or self._call(LEAD)
         how = yield waiter.turn
         if how == LEAD:
-            self._key = self._instance.ticket(began)
-            how = yield from self._instance.queue(self._key)
+            how = yield from self._lead(began)
             self._turns, self._since = 0, self._rush.env.now
-            if how != TURN:
+            if how != TURN and not (how == LOCK_TIMEOUT and self._call(LEAD)):  # or else the next one has the key
                 yield from self._give_up()
         return how
+
+    def _lead(self, began: float) -> Steps:
+        key = self._key
+        if key is None:
+            key = self._key = self._instance.ticket(began)
+            how = yield from self._instance.queue(key)
+        else:
+            key.turn = self._rush.env.event()
+            how = yield self._instance.await_turn(key, began).turn
+        return TURN if how == LOCK_TIMEOUT and key.told else how  # the turn may have come with the very write
 
     def release(self) -> Steps:
         """Hand the turn on, or the lock back."""
@@ -239,7 +249,8 @@ class Cohort:
 
     def _give_up(self) -> Steps:
         given_up, self._given_up = self._given_up, self._rush.env.event()
-        gone = self._instance.delete(self._key)
+        assert self._key is not None
+        gone, self._key = self._instance.delete(self._key), None
         self._busy = self._call(LEAD)
         yield gone
         given_up.succeed()

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from heapq import heappop, heappush
-from itertools import count
 from math import ceil, inf
 from typing import Any
 
@@ -31,7 +29,6 @@ SOLD, SOLD_OUT, BUSY = "sold", "sold_out", "busy"
 _COMPANY_S = 0.005  # for which the deletion of a key waits for others, where the lock has gone on without it
 _MOST_DELETIONS = 64
 _ARRIVALS = 5_000  # of more clicks, some arrive together
-_SWEEP_S = 0.1  # how late a wait may end whose time is up
 
 
 @dataclass(frozen=True)
@@ -108,10 +105,13 @@ class SimulatedInstance:
 
     def ticket(self, began: float) -> Ticket:
         """A place for a click that began then."""
-        ticket = Ticket(self.rush.env, self)
+        return self.await_turn(Ticket(self.rush.env, self), began)
+
+    def await_turn(self, ticket: Ticket, began: float) -> Ticket:
+        """End the wait when the click has waited for as long as it may."""
         self._waiting.append(ticket)
-        deadline = began + self.rush.costs.settings["lock_timeout_s"]
-        heappush(self.rush.expiring, (deadline, next(self.rush.order), ticket))
+        left = began + self.rush.costs.settings["lock_timeout_s"] - self.rush.env.now
+        self.rush.env.timeout(max(left, 0.0)).callbacks.append(lambda _: ticket.end(LOCK_TIMEOUT))
         return ticket
 
     def queue(self, ticket: Ticket) -> Steps:
@@ -169,8 +169,6 @@ class SimulatedRush:
         self.stock, self.version, self.locked = setting.stock, 0, False
         self.trips = self.rpcs = 0
         self.answers: list[tuple[float, int, str]] = []
-        self.expiring: list[tuple[float, int, Ticket]] = []
-        self.order = count()
         self.cpus = None if setting.apart else simpy.Resource(env, costs.cpus)
         self.shards = [0] * int(costs.settings["shards"])
         nodes = len(self.shards) if setting.apart and setting.guard == "etcd-sharded" else 1
@@ -194,8 +192,7 @@ class SimulatedRush:
         for number, first in enumerate(range(0, setting.buyers, together)):
             clicks = min(together, setting.buyers - first)
             self._at_buyer(partial(self._clicked, self.instances[number % len(self.instances)], clicks))
-        self.env.process(self._sweep())
-        self.env.run(self._over)
+        self.env.run(self._over | self.env.timeout(setting.horizon_s))
 
     def travel(self) -> Steps:
         """One way over the network."""
@@ -216,13 +213,6 @@ class SimulatedRush:
     def write(self, read: int) -> None:
         """Take a piece of what was read."""
         self.stock, self.version = read - 1, self.version + 1
-
-    def _sweep(self) -> Steps:
-        while self.env.now < self.setting.horizon_s:
-            yield self.env.timeout(_SWEEP_S)
-            while self.expiring and self.expiring[0][0] <= self.env.now:
-                heappop(self.expiring)[2].end(LOCK_TIMEOUT)
-        happen(self._over)
 
     def _tell(self, ticket: Ticket) -> Steps:
         yield from self.travel()
@@ -263,4 +253,4 @@ class SimulatedRush:
         self.answers.append((self.env.now, clicks, outcome))
         self._left -= clicks
         if not self._left:
-            happen(self._over)
+            self._over.succeed()

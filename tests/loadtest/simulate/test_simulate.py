@@ -106,6 +106,23 @@ def test_waits_end_when_their_time_is_up() -> None:
     assert sum(made.outcomes.values()) == 60
 
 
+@pytest.mark.parametrize("guard", [guard for guard in GUARDS if guard.startswith("etcd")])
+@pytest.mark.parametrize("seconds", [0.002, 0.005, 0.01, 0.05])
+def test_no_buyer_is_left_without_an_answer_when_time_is_short(guard: str, seconds: float) -> None:
+    """Leaders whose time is up, also while their key is being written, leave the lead to others."""
+    hasty = replace(COSTS, settings={**COSTS.settings, "threads": 8.0, "lock_timeout_s": seconds})
+    made = Prediction.of(hasty, Setting(guard, 60, 20, 2, apart=True, rtt_s=0.001, horizon_s=60.0))
+    assert sum(made.outcomes.values()) == 60
+
+
+def test_an_instance_keeps_its_place_when_the_time_of_its_leader_is_up() -> None:
+    """As in `lock/recipes/cohort.py`, the next thread takes the key over: each key that is written comes to sell."""
+    hasty = replace(COSTS, trip=0.02, settings={**COSTS.settings, "threads": 20.0, "lock_timeout_s": 0.2})
+    made = Prediction.of(hasty, Setting("etcd-cohort", 300, 300, 3, apart=True))
+    assert made.outcomes[LOCK_TIMEOUT] > 200
+    assert made.rpcs * 300 / 2 <= made.outcomes[SOLD]
+
+
 def test_a_long_queue_in_an_instance_does_not_keep_the_lock_there() -> None:
     """The lock is passed on while thousands wait to be told that all is sold, so the others learn it in time."""
     quick = replace(COSTS, settings={**COSTS.settings, "queue": 5000.0, "lock_timeout_s": 2.0})

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import queue
-import random
 import re
-import signal
 import subprocess
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -20,7 +15,6 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, Session, connect
-from tests.support.lock import WAIT_S
 
 
 @pytest.fixture(scope="session")
@@ -153,30 +147,3 @@ def no_garbage_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-
-
-@pytest.fixture
-def interrupt() -> Iterator[Callable[[], threading.Event]]:
-    """Raises KeyboardInterrupt in this, the main thread a few milliseconds after it is called, never the same, and sets
-    what it has returned.
-    """
-    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    orders: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
-    chance = random.Random(7)
-
-    def send() -> None:
-        while (sent := orders.get()) is not None:
-            time.sleep(chance.uniform(0.0, 0.006))
-            os.kill(os.getpid(), signal.SIGUSR1)
-            sent.set()
-
-    def order() -> threading.Event:
-        orders.put(sent := threading.Event())
-        return sent
-
-    sender = threading.Thread(target=send, daemon=True)
-    sender.start()
-    yield order
-    orders.put(None)
-    sender.join(WAIT_S)
-    signal.signal(signal.SIGUSR1, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import Client, CohortMutex, Hold, Mutex
+from lock import Client, Hold, Mutex
 from lock.model import KeyValue
 from tests.support.waiting import wait_until
 
@@ -82,18 +81,6 @@ def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) 
     waiting = in_thread(mutex.acquire, timeout=timeout)
     wait_until(lambda: waiting.done() or len(keys(observer, mutex.name)) > before)
     return waiting
-
-
-def lock_until(order: Callable[[], threading.Event], mutex: Mutex | CohortMutex) -> None:
-    """Acquire and release until what is ordered has come, or interrupts this.
-
-    Python drops an interrupt that comes in a ``__del__`` or in a callback of the garbage collector.
-    """
-    with contextlib.suppress(KeyboardInterrupt):
-        told = order()
-        while not told.is_set():
-            with mutex.acquire(timeout=WAIT_S):
-                pass
 
 
 def in_turn(*calls: Callable[[], object]) -> Callable[..., Any]:

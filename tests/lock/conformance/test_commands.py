@@ -45,18 +45,6 @@ def test_f_a_wait_has_an_end(implementation: Implementation, client: Client, que
     assert keys(client, name) == [holder.said]
 
 
-def test_m_a_lost_lock_ends_the_child(
-    implementation: Implementation, client: Client, queue: Contend, name: str
-) -> None:
-    """When the lease is revoked, the command under the lock is ended, and the exit code tells it."""
-    contender = queue(implementation, name, *SLEEPER)
-    assert contender.holds()
-    client.revoke(client.get_prefix(f"{name}/").keys[0].lease_id)
-    assert contender.has_ended(within=2 * AT_ONCE_S)
-    assert contender.ends()[0] != 0
-    assert not psutil.pid_exists(int(contender.said))
-
-
 def test_m_a_killed_keeper_takes_its_child_along(implementation: Implementation, queue: Contend, name: str) -> None:
     """When the process that holds the lock is killed, the command under it ends before another process can hold."""
     keeper, following = [queue(implementation, name, *SLEEPER, ttl=5) for _ in range(2)]

@@ -161,17 +161,6 @@ def test_o_leaving_with_tells_of_a_loss(face: Face, client: Client) -> None:
 # p: nothing is left
 
 
-def test_p_an_error_in_the_body_releases(face: Face, client: Client) -> None:
-    """Whatever the body raises comes through, the lock is free, and no listener is told of a loss."""
-    held, told = face.acquire(), list[str]()
-    held.on_lost(lambda: told.append("lost"))
-    with pytest.raises(ZeroDivisionError), held:
-        raise ZeroDivisionError
-    assert keys(client, face.name) == []
-    face.acquire().release()
-    assert told == []
-
-
 def test_p_a_dropped_hold_frees_the_lock(face: Face, client: Client) -> None:
     """What cannot be released any more is freed, with a warning that names it."""
 

@@ -48,7 +48,15 @@ from tests.support.waiting import wait_until
 
 
 def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Client) -> None:
-    """The lock itself has no release; using a hold after its release is NotHeld and touches no other key."""
+    """The lock itself has no release; using a hold after its release is NotHeld and touches no other key.
+
+    Whatever the body of `with` raises comes through, the lock is free, and no listener is told of a loss.
+    """
+    held, told = face.acquire(), list[str]()
+    held.on_lost(lambda: told.append("lost"))
+    with pytest.raises(ZeroDivisionError), held:
+        raise ZeroDivisionError
+    assert keys(client, face.name) == []
     held = face.acquire()
     held.ensure()
     assert not hasattr(face.lock, "release")
@@ -60,6 +68,7 @@ def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Cl
         for call in (held.release, held.ensure):
             assert_raises(NotHeld, call, match=face.name)
         assert keys(client, face.name) == before
+    assert told == []
 
 
 def test_b_others_follow_in_order(make: Make, client: Client, session: Session, stranger: Session, name: str) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from loadtest.stack import programs
 from loadtest.stack.ports import LOOPBACK
@@ -36,28 +33,15 @@ class GrpcProxy(Process):
         return answers_ok(f"http://{self.endpoint}/health")
 
 
-@pytest.fixture(scope="module")
-def proxied(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client that reaches the shared etcd through its proxy."""
-    with (
-        GrpcProxy(tmp_path_factory.mktemp("proxy"), etcd.endpoint) as proxy,
-        connect(proxy.endpoint, timeout=WAIT_S) as client,
-    ):
-        yield client
-
-
-def test_a_lease_is_renewed_through_the_proxy(proxied: Client) -> None:
-    """Every renewal is answered (the proxy takes half a second for one), also of a lease that is gone."""
-    lease = proxied.grant(30)
-    assert [proxied.keep_alive(lease.id) for _ in range(3)] == [30] * 3
-    proxied.revoke(lease.id)
-    assert proxied.keep_alive(lease.id) == 0
-
-
-def test_the_lock_changes_hands_through_the_proxy(proxied: Client, client: Client, stranger: Session) -> None:
-    """Who waits behind the proxy learns of its turn at once."""
+def test_a_lock_works_through_the_proxy(etcd: Etcd, client: Client, stranger: Session, tmp_path: Path) -> None:
+    """Every renewal is answered (the proxy takes half a second for one), also of a lease that is gone; turns come."""
     hold = Mutex(stranger, "grpc-proxy/hand-over").acquire(timeout=WAIT_S)
-    with Session(proxied) as session:
-        waiting = queue_up(client, Mutex(session, hold.name))
-        hold.release()
-        waiting.result(AT_ONCE_S).release()
+    with GrpcProxy(tmp_path, etcd.endpoint) as proxy, connect(proxy.endpoint, timeout=WAIT_S) as proxied:
+        lease = proxied.grant(30)
+        assert [proxied.keep_alive(lease.id) for _ in range(3)] == [30] * 3
+        proxied.revoke(lease.id)
+        assert proxied.keep_alive(lease.id) == 0
+        with Session(proxied) as session:
+            waiting = queue_up(client, Mutex(session, hold.name))
+            hold.release()
+            waiting.result(AT_ONCE_S).release()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,31 +27,16 @@ class Failing:
         raise raised[-1]("a bug in an observer")
 
 
-@pytest.fixture
-def observer() -> Failing:
-    """One that always fails."""
-    return Failing()
-
-
-@pytest.fixture
-def observed(etcd: Etcd, observer: Failing) -> Iterator[Client]:
-    """A client with that observer."""
-    with connect(etcd.endpoint, observer=observer) as client:
-        yield client
-
-
-def test_an_observer_that_fails_breaks_no_call(observed: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """The caller gets etcd's answer; the log gets the error."""
-    for number in range(1, 4):
-        assert observed.status()
-        assert caplog.text.count("a bug in an observer") >= number
-
-
-def test_an_observer_that_fails_ends_no_thread(observed: Client, client: Client, observer: Failing, name: str) -> None:
-    """The lease is kept alive, queues are followed and keys are deleted, whatever it raises and however often."""
-    with Session(observed, ttl=60) as session:
+def test_an_observer_that_fails_ends_nothing(
+    etcd: Etcd, client: Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Callers get etcd's answers, and the log the errors; leases are kept alive, queues followed and keys deleted."""
+    observer = Failing()
+    with connect(etcd.endpoint, observer=observer) as observed, Session(observed, ttl=60) as session:
         first, *others = (Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3))
         for number in range(1, 4):
+            assert observed.status()
+            assert caplog.text.count("a bug in an observer") >= number
             session.lease.renew_soon()
             wait_until(lambda: len(observer.raised["lock-lease", "LeaseKeepAlive"]) >= number)  # noqa: B023
         for hold in (first, *others):

@@ -55,15 +55,17 @@ def test_both_sides_show_a_certificate(server: TlsEtcd, certificates: Certificat
     assert locks(f"https://{server.endpoint}", Tls(certificates.ca, certificate, key))
 
 
-def test_a_client_without_a_certificate_is_turned_away(server: TlsEtcd, certificates: Certificates) -> None:
-    """A typed error within the deadline, not a hang."""
-    assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca))
-
-
-def test_a_client_of_another_authority(server: TlsEtcd, certificates: Certificates, strangers: Certificates) -> None:
-    """The server trusts its own authority alone."""
-    certificate, key = strangers.sign("client")
-    assert_raises(EtcdUnavailable, locks, server.endpoint, Tls(certificates.ca, certificate, key))
+@pytest.mark.parametrize("client", ["without a certificate", "of another authority", "in plain text"])
+def test_a_client_is_turned_away(
+    server: TlsEtcd, certificates: Certificates, strangers: Certificates, client: str
+) -> None:
+    """The server trusts its own authority alone: a typed error within the deadline, not a hang."""
+    tls = {
+        "without a certificate": Tls(certificates.ca),
+        "of another authority": Tls(certificates.ca, *strangers.sign("client")),
+        "in plain text": None,
+    }[client]
+    assert_raises(EtcdUnavailable, locks, server.endpoint, tls)
 
 
 def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificates, strangers: Certificates) -> None:
@@ -71,11 +73,6 @@ def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificat
     certificate, key = certificates.sign("client")
     with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
         locks(server.endpoint, Tls(strangers.ca, certificate, key))
-
-
-def test_plain_text_to_a_tls_server_fails_in_time(server: TlsEtcd) -> None:
-    """Forgotten TLS options give a typed error."""
-    assert_raises(EtcdUnavailable, locks, server.endpoint, None)
 
 
 def test_https_without_certificates_is_refused_at_once(server: TlsEtcd) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator
 from typing import TypeVar
@@ -18,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound, LockCancelled, LockLost, LockTimeout
+from lock.errors import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout
 from lock.model import Declaration, declaration
 from lock.queue import wait_queue
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
@@ -29,7 +28,8 @@ from lock.runtime.clock import now
 from lock.runtime.execution import run_blocking
 from tests.lock.queue.rules import OneKind
 from tests.support.lock import Patch
-from tests.support.model_etcd import PREFIX, Fate, ModelEtcd, ModelWatch, Process
+from tests.support.model_etcd import PREFIX, Fate, ModelEtcd
+from tests.support.model_process import Process
 
 T = TypeVar("T")
 SOME = st.integers(0, 10_000)  # chooses one of what there is at that moment
@@ -199,7 +199,7 @@ class Crowd(RuleBasedStateMachine):
         """Something happens to a watch."""
         process = choose(self.processes, some)
         if fault == "repeats" and process.client.current.listed:
-            self.tell_again(process.client.current, age, 1 + some % 3)
+            process.tell_again(age, 1 + some % 3)
         elif fault == "is audited":
             process.audit(self.etcd.snapshots[-1 - min(age, len(self.etcd.snapshots) - 1)] if age else None)
         elif fault == "is compacted":
@@ -221,7 +221,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(some=SOME)
     def late_call_arrives(self, some: int) -> None:
         """Also of a process that has crashed."""
-        arrive(choose([process for process in self.all_processes() if process.client.late], some))
+        choose([process for process in self.all_processes() if process.client.late], some).late_call_arrives()
 
     @precondition(lambda self: any(process.pending for process in self.processes))
     @rule()
@@ -296,7 +296,7 @@ class Crowd(RuleBasedStateMachine):
         try:
             for process in self.all_processes():
                 while process.client.late:
-                    arrive(process)
+                    process.late_call_arrives()
             for process in self.crashed:
                 self.etcd.revoke(process.lease_id)
             for key in [kv.key for kv in self.etcd.keys.values() if kv.lease_id == STRANGER]:
@@ -312,7 +312,7 @@ class Crowd(RuleBasedStateMachine):
         for _ in range(len(self.etcd.keys) + 2):
             for process in self.processes:
                 process.sweep_up()
-                self.heal(process)
+                process.heal()
                 for acquisition in list(process.waits):
                     if acquisition._ticket.turn.is_set():
                         self.conclude(process, acquisition)
@@ -321,21 +321,7 @@ class Crowd(RuleBasedStateMachine):
         for process in self.processes:
             assert not process.waits, "a process waits without end"
 
-    def heal(self, process: Process) -> None:
-        """The network works, and an audit has found what was lost."""
-        process.follow()
-        process.audit(None)
-        process.follow()
-        if told := process.untold():
-            process.tell(told[-1][0], [event for _, events in told for event in events])
-
     # Steps
-
-    def tell_again(self, watch: ModelWatch, age: int, number: int) -> None:
-        """A few revisions that it has told before."""
-        assert watch.position is not None
-        told = [events for revision, events in self.etcd.history if revision <= watch.position][-1 - age :][:number]
-        watch.tell([event for events in told for event in events])
 
     def all_processes(self) -> list[Process]:
         return [*self.processes, *self.crashed]
@@ -399,12 +385,6 @@ class Crowd(RuleBasedStateMachine):
 def choose(among: list[T], some: int) -> T:
     """One of them."""
     return among[some % len(among)]
-
-
-def arrive(process: Process) -> None:
-    """The oldest late call of a process arrives."""
-    with contextlib.suppress(LeaseNotFound):
-        process.client.late.pop(0)()
 
 
 def test_a_crowd_on_a_bad_network(monkeypatch: Patch) -> None:

@@ -125,16 +125,6 @@ def test_a_key_in_the_way_of_another_process_goes_at_once(
     assert keys(client, name) == []
 
 
-def test_a_release_waits_only_a_moment_for_company(client: Client, session: Session, name: str) -> None:
-    """A successor of the same process that holds for long does not keep the release before it from returning."""
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    second = queue_up(client, Mutex(session, name))
-    wait_until(lambda: hold._queue.length() == 2)
-    assert seconds(hold.release) < AT_ONCE_S
-    with second.result(WAIT_S) as next_hold:
-        assert keys(client, name) == [next_hold.key]
-
-
 def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: str, monkeypatch: Patch) -> None:
     """Of two holds that leave together, the one whose key was gone gets LockLost, and the other does not."""
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)

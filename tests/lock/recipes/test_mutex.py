@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import signal
-from functools import partial
 from typing import Any
 
 import pytest
@@ -36,7 +33,6 @@ from tests.support.lock import (
     assert_raises,
     await_keys,
     in_thread,
-    in_turn,
     keys,
     put,
     queue_up,
@@ -197,14 +193,3 @@ def test_an_interrupt_while_withdrawing_leaves_no_key(
         monkeypatch.setattr(place, step, interrupted_once)
         assert_raises(KeyboardInterrupt, mutex.acquire, timeout=0.3)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
-
-
-def test_an_interrupt_while_waiting_leaves_no_key(client: Client, mutex: Mutex, theirs: Mutex) -> None:
-    """KeyboardInterrupt in the middle of a wait takes the key away; the holder is undisturbed (pitfall 18)."""
-    with theirs.acquire(timeout=WAIT_S) as hold:
-        waits = partial(await_keys, client, mutex.name, 2)
-        interrupting = in_thread(in_turn(waits, lambda: os.kill(os.getpid(), signal.SIGINT)))
-        assert_raises(KeyboardInterrupt, mutex.acquire, timeout=WAIT_S)
-        interrupting.result(WAIT_S)
-        wait_until(lambda: keys(client, mutex.name) == [hold.key])
-        hold.ensure()

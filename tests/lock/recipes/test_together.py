@@ -111,6 +111,12 @@ def test_gos_rwmutex_shares_the_queue(
         assert writer.key.startswith(f"{writer.name}/write/")  # for which recipes.RWMutex.RLock waits
 
 
+def test_an_overwritten_reader_stays_a_reader() -> None:
+    """Whatever value is put over the key of Go's reader: a kind that changed would end the holds beside it."""
+    gos = KeyValue("shop/read/1732000000000000001", b"", create_revision=1, mod_revision=1, lease_id=7)
+    assert {ReadersTogether().kind(gos._replace(value=value)) for value in (b"", b"new", b"{}")} == {"read"}
+
+
 def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> None:
     """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
     with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):

@@ -23,7 +23,7 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, Patch, assert_raises, await_keys, in_thread, keys, lock_threads, lock_until
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads
 from tests.support.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -127,19 +127,6 @@ def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
         if not more:
             break
     assert number > 1
-
-
-def test_interrupts_leave_no_key(
-    client: Client, session: Session, name: str, interrupt: Callable[[], threading.Event]
-) -> None:
-    """Ctrl-C a hundred times, anywhere in acquire, `with` and release: in the end all is as if nothing had been."""
-    for number in range(100):
-        lock_until(interrupt, Mutex(session, f"{name}/{number}"))
-    await_keys(client, name, 0)
-    with in_thread(Mutex(session, name).acquire).result(WAIT_S):
-        pass
-    in_thread(session.close).result(WAIT_S)
-    wait_until(lambda: not lock_threads())
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:

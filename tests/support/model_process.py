@@ -1,4 +1,4 @@
-"""A process of the model etcd: the library's own queue, acquisitions and holds, and a janitor that works when told to."""
+"""A process of the model etcd: the library's own queue, acquisitions and holds, and a janitor that is told to work."""
 
 from __future__ import annotations
 

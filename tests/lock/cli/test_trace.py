@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from lock.__main__ import main
-from lock.cli.exit_codes import Exit
 from tests.support.waiting import wait_until
 
 WAIT_S = 30.0
@@ -60,16 +59,6 @@ def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: d
     assert after.keys == []
     assert after.revision >= before + 4
     assert f"{name}/{leases[0]}-1" in done.stdout
-
-
-def test_it_waits_its_turn_and_names_the_holder(session: Session, client: Client, trace: Trace) -> None:
-    """A lock in use is not disturbed: exit 75, a message that names the holder, and nothing left."""
-    with Mutex(session, "trace/busy").acquire(timeout=WAIT_S) as hold:
-        done = trace("trace/busy", "--timeout", "0.2")
-        assert done.exit_code == Exit.NOT_ACQUIRED
-        assert "ours" in done.stderr
-        hold.ensure()
-        assert [kv.key for kv in client.get_prefix("trace/busy/").keys] == [hold.key]
 
 
 def test_an_observer_is_told_of_every_answer(etcd: Etcd) -> None:

@@ -138,18 +138,6 @@ def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., 
     assert client.get_prefix("client/bytes/").keys == []
 
 
-def test_a_namespace_is_put_in_front_of_every_key(etcd: Etcd, client: Client) -> None:
-    """Two applications with the same names do not meet; inside, nothing is seen of the prefix."""
-    with connect(etcd.endpoint, namespace="shop-a/") as inside:
-        kv = put(inside, "ns/a")
-        assert kv.key == "ns/a"
-        assert [kv.key for kv in inside.get_prefix("ns/").keys] == ["ns/a"]
-        assert [kv.key for kv in client.get_prefix("shop-a/ns/").keys] == ["shop-a/ns/a"]
-        assert client.get_prefix("ns/").keys == []
-        assert inside.answer(inside.requests.create_alone("ns/", "ns/b", b"", NO_LEASE)) is None
-        assert inside.delete("ns/a", kv.create_revision)
-
-
 def test_a_watch_that_is_closed_before_it_is_read_ends_at_once(client: Client) -> None:
     """close() may come first."""
     watch = client.watch("client/early/")

@@ -3,53 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from loadtest.stack.servers import Etcd
-from lock import Client, Hold, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
+from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
 from tests.support.lock import AT_ONCE_S, WAIT_S, Patch, assert_raises, in_thread, keys, queue_up, seconds
 from tests.support.waiting import wait_until
-
-
-class Row(NamedTuple):
-    """A hold, thirty threads of the same process that wait behind it, and what etcd is asked from now on."""
-
-    hold: Hold
-    waits: list[Future[None]]
-    calls: Counter[str]
-
-    def pass_on(self) -> None:
-        """All have their turns."""
-        self.hold.release()
-        for wait in self.waits:
-            wait.result(WAIT_S)
-
-
-@pytest.fixture
-def row(etcd: Etcd, name: str) -> Iterator[Row]:
-    """All keys are written, and their answers and events have come."""
-    calls: Counter[str] = Counter()
-    with (
-        connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
-        Session(counted, ttl=600) as session,
-    ):
-        mutex = Mutex(session, name)
-        hold = mutex.acquire(timeout=WAIT_S)
-        waits = [in_thread(_take_turn, mutex) for _ in range(30)]
-        wait_until(lambda: calls["Txn"] == 31 and hold._queue.length() == 31)
-        calls.clear()
-        yield Row(hold, waits, calls)
-
-
-def _take_turn(mutex: Mutex) -> None:
-    with mutex.acquire(timeout=WAIT_S):
-        pass
 
 
 def test_the_next_one_of_this_process_holds_before_etcd_knows(
@@ -93,19 +56,23 @@ def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch
     second.result(WAIT_S).release()
 
 
-def test_a_hand_over_asks_etcd_for_nothing(row: Row) -> None:
-    """Per acquisition: one transaction to queue, at most one to leave. No list, no read; not even a bounded one."""
-    row.pass_on()
-    assert 1 <= row.calls["Txn"] <= 31
-    assert row.calls["Range"] <= 1  # an audit, if that took longer than expected
-
-
-def test_holds_of_one_process_in_a_row_leave_together(client: Client, row: Row, name: str, monkeypatch: Patch) -> None:
-    """The keys of holds after each other, with no other process between, are deleted in one transaction."""
+def test_a_hand_over_asks_etcd_for_nothing(
+    counted: Client, calls: Counter[str], client: Client, name: str, monkeypatch: Patch
+) -> None:
+    """No list, no read, not even a bounded one; the keys of holds after each other are deleted in one transaction."""
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
-    row.pass_on()
-    assert row.calls["Txn"] == 1
-    assert keys(client, name) == []
+    with Session(counted, ttl=600) as session:
+        mutex = Mutex(session, name)
+        hold = mutex.acquire(timeout=WAIT_S)
+        waits = [in_thread(lambda: mutex.acquire(timeout=WAIT_S).release()) for _ in range(30)]
+        wait_until(lambda: calls["Txn"] == 31 and hold._queue.length() == 31)
+        calls.clear()
+        hold.release()
+        for wait in waits:
+            wait.result(WAIT_S)
+        assert calls["Txn"] == 1
+        assert calls["Range"] <= 1  # an audit, if that took longer than expected
+        assert keys(client, name) == []
 
 
 def test_a_key_in_the_way_of_another_process_goes_at_once(

@@ -26,6 +26,7 @@ from lock import (
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
+from lock.runtime.clock import now
 from tests.support.lock import (
     WAIT_S,
     Patch,
@@ -148,6 +149,8 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
         Mutex(other, name).acquire(timeout=WAIT_S) as inner,
     ):
         assert inner.key.startswith(name)
+        assert keys(mutex.session.client, f"elsewhere/{name}") == [f"elsewhere/{inner.key}"]
+        assert Mutex(other, name).try_acquire() is None
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
 
 
@@ -181,7 +184,8 @@ def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mut
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
-    """A wait that is over deletes its key although Ctrl-C comes just then."""
+    """A wait that is over deletes its key although Ctrl-C comes just then, and leaves it to no later look for strays."""
+    mutex.session._janitor._strays_due = now() + 600.0
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -97,13 +96,12 @@ def test_a_session_that_is_dropped_is_closed(client: Client, name: str) -> None:
     wait_until(lambda: not lock_threads())
 
 
-def test_all_threads_share_one_lease(client: Client, etcdctl: Callable[..., str], name: str) -> None:
+def test_all_threads_share_one_lease(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
     """However many acquisitions: one lease, for hundreds a second would paralyse a cluster when they expire."""
-    before = len(etcdctl("lease", "list").split("\n"))
-    with Session(client) as session:
+    with Session(counted) as session:
         for hold in [in_thread(Mutex(session, f"{name}/{number}").acquire) for number in range(20)]:
             hold.result(WAIT_S)
-        assert len(etcdctl("lease", "list").split("\n")) == before + 1
+        assert calls["LeaseGrant"] == 1
         assert {kv.lease_id for kv in client.get_prefix(f"{name}/").keys} == {session.lease_id}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -137,21 +136,16 @@ def test_observers_see_all_leaders(client: Client, election: Election, theirs: E
 def test_closing_an_observation_wakes_its_reader(election: Election) -> None:
     """close from another thread ends the iteration, twice is fine, and no thread is left."""
     seen: list[str] = []
-
-    def followers() -> list[threading.Thread]:
-        return [thread for thread in threading.enumerate() if election.name in thread.name]
-
     with election.campaign("one", timeout=WAIT_S):
-        before = followers()
         observation = election.observe()
-        assert len(followers()) == len(before) + 1
+        assert lock_threads().count(f"lock-queue {election.name}/") == 2  # the candidate's, and this one's
         reading = in_thread(lambda: seen.extend(leader.value for leader in observation))
         wait_until(lambda: seen == ["one"])
         for _ in range(2):
             observation.close()
             reading.result(WAIT_S)
         assert seen == ["one"]
-        assert followers() == before
+        assert lock_threads().count(f"lock-queue {election.name}/") == 1
 
 
 def test_an_observation_that_is_dropped_ends(election: Election) -> None:

@@ -184,8 +184,8 @@ def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mut
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
-    """A wait that is over deletes its key although Ctrl-C comes just then, and leaves it to no later look for strays."""
-    mutex.session._janitor._strays_due = now() + 600.0
+    """A wait that is over deletes its key although Ctrl-C comes just then."""
+    mutex.session._janitor._strays_due = now() + 600.0  # which would find it, too
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

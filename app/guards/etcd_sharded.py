@@ -5,7 +5,10 @@ from __future__ import annotations
 from app.guards.base import Guard, Promise, Tools
 from app.locking.holding import waiting_in_line
 from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
+
+_POLL_S = 0.01
 
 
 class EtcdShardedGuard(Guard):
@@ -32,20 +35,31 @@ class EtcdShardedGuard(Guard):
         purchase.think()
         if not shard.line.locked() and (receipt := self.sell(shard, purchase)):
             return receipt
-        # The shard is empty, or items are on their way: one thread brings them, and the others wait behind it.
-        with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
-            while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
-                self.refill(shard, purchase)
-            return receipt
+        # The shard is empty, or items are on their way: one thread waits for them, and the others wait behind it.
+        shard.waiting.append(purchase)
+        try:
+            with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
+                while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
+                    self.refill(stock, shard, purchase)
+                return receipt
+        finally:
+            shard.waiting.pop()
 
     def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
         """The purchase in one script without a lock; None if the shard is empty."""
         with purchase.critical_section():
             return shard.sell(purchase)
 
-    def refill(self, shard: Shard, purchase: Purchase) -> None:
-        """Move items to the shard; other processes and other shards wait for the mutex meanwhile."""
-        cohort = self.sessions.cohort(purchase.item)
-        with self.locked(cohort, purchase) as turn:
-            if not shard.refill(turn.token):  # nothing is left anywhere
-                cohort.cancel()  # the others need no lock to be told so
+    def refill(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> None:
+        """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
+        if stock.line.acquire(blocking=False):
+            try:
+                with self.locked(self.sessions.cohort(purchase.item), purchase) as turn:
+                    stock.refill(shard, turn.token)
+            finally:
+                stock.line.release()
+        elif self.time_left(purchase):
+            self.sessions.check_open()
+            shard.wait(_POLL_S)  # not longer: the other instance may bring some, too
+        else:
+            raise GaveUp(f"no items came to shard {shard.number} in time")

@@ -141,7 +141,7 @@ class Inventory:
         with ExitStack() as timing, sending():
             for purchase in purchases:
                 timing.enter_context(purchase.timing("commit"))
-            status, *found = self._sell([self._sale.generation(self._item), fence_text(fence), *wanted])
+            status, *found = self._sell([self._sale.generation(self._item), fence_text(fence), "sold_out", *wanted])
         if status == "generation":
             self._sale.reconcile(self._item, found[0])
             return self.sell_group(purchases, fence=fence)

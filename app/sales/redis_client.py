@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import redis
@@ -76,13 +77,9 @@ def warm_up(client: redis.Redis) -> None:
         NotSent: Redis cannot be reached.
     """
     for pool in client.nodes.pools() if isinstance(client, ClusterClient) else [client.connection_pool]:
-        opened = []
-        try:
+        with ExitStack() as opened:
             for _ in range(pool.max_connections):
-                opened.append(pool.get_connection())
-        finally:
-            for connection in opened:
-                pool.release(connection)
+                opened.callback(pool.release, pool.get_connection())
 
 
 class Nodes:

@@ -42,6 +42,8 @@ class Script:
 
     def together(self, calls: Sequence[Call]) -> list[Any]:
         """Run it with all these keys and arguments in one step; the answers."""
+        if len(calls) == 1:
+            return [self(*calls[0])]
         with self._client.pipeline(transaction=True) as pipe:
             for keys, args in calls:
                 self(keys, args, pipe=pipe)

@@ -21,6 +21,7 @@ class ShardedStock:
     """The shards of one item, all of them empty at first.
 
     Attributes:
+        line: held by the thread of this process that brings items.
         sold_out: the generation of which nothing is left anywhere, and since when that is known (`time.monotonic`).
     """
 
@@ -29,6 +30,7 @@ class ShardedStock:
         self.item = item
         self.instance = instance
         self.shards = [Shard(self, number, slot) for number, slot in enumerate(sale.slots_of[item][1:])]
+        self.line = threading.Lock()
         self.sold_out: tuple[str, float] = "", 0.0
 
     def shard_of(self, purchase: Purchase) -> Shard:
@@ -43,20 +45,42 @@ class ShardedStock:
         found = purchase.began < self.sold_out[1] and not purchase.key
         return decided(purchase, Outcome.SOLD_OUT, 0) if found else None
 
+    def refill(self, shard: Shard, fence: Token) -> None:
+        """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.
+
+        Raises as `Transfers`.
+        """
+        began, transfers = time.monotonic(), Transfers(self.sale, self.item, fence)
+        empty = [shard, *(each for each in self.shards if each.is_empty)]
+        if not transfers.refill({each.number: len(each.waiting) for each in empty}):
+            self.sold_out = transfers.generation, began
+        for each in self.shards:
+            each.brought.set()
+
 
 class Shard:
     """One of them.
 
     Attributes:
-        line: held by the thread of this process that brings items; the others wait behind it.
+        line: held by the thread of this process that found the shard empty; the others wait behind it.
+        waiting: the purchases in the line.
+        is_empty: whether it was, by the last answer; not while there is none, as its node may be down.
     """
 
     def __init__(self, stock: ShardedStock, number: int, slot: Slot) -> None:
         self._stock = stock
-        self._number = number
+        self.number = number
         self._slot = slot
-        self._script = Script(slot.client, "shard_sell")
+        self._script = Script(slot.client, "sell")
         self.line = threading.Lock()
+        self.waiting: list[Purchase] = []
+        self.is_empty = False
+        self.brought = threading.Event()
+
+    def wait(self, timeout: float) -> None:
+        """Wait until a thread of this process has brought items, or for `timeout` seconds."""
+        self.brought.wait(timeout)
+        self.brought.clear()
 
     def sell(self, purchase: Purchase) -> Receipt | None:
         """The whole purchase in one script; None if the shard is empty and others may have items.
@@ -65,21 +89,15 @@ class Shard:
         """
         sale, item, k = self._stock.sale, self._stock.item, self._slot.keys
         generation = sale.generation(item)
-        last = "last" if generation and generation == self._stock.sold_out[0] else ""
+        no_more = "sold_out" if generation and generation == self._stock.sold_out[0] else "empty"
+        self.is_empty = False
         with purchase.timing("commit"), sending():
-            status, found = self._script(
-                [k.stock, k.lucky, k.orders, k.generation, k.answers],
-                [generation, purchase.key or "", purchase.entry(self._stock.instance), last],
+            status, *found = self._script(
+                [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers],
+                [generation, "", no_more, purchase.key or "", purchase.entry(self._stock.instance)],
             )
         if status == "generation":
-            sale.reconcile(item, found, self._slot)
+            sale.reconcile(item, found[0], self._slot)
             return self.sell(purchase)
-        return None if status == "empty" else settled(purchase, status, found)
-
-    def refill(self, fence: Token) -> bool:
-        """Bring items here; False if nothing is left anywhere, which all shards know then. Raises as `Transfers`."""
-        began, transfers = time.monotonic(), Transfers(self._stock.sale, self._stock.item, fence)
-        if transfers.refill(self._number):
-            return True
-        self._stock.sold_out = transfers.generation, began
-        return False
+        self.is_empty = found[0] == "empty"
+        return None if self.is_empty else settled(purchase, *found)

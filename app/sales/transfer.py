@@ -3,7 +3,8 @@
 A transfer is three steps, each of them a script or a command in one slot. *Debit* takes items out of a slot and writes
 the transfer into the slot's journal. *Credit* adds them to a shard, once for each id. *Settle* deletes the entry, and
 only follows a credit that has succeeded. The caller holds the item's mutex in etcd. Debit and credit carry its token,
-and each slot refuses a token lower than one that it has seen.
+and each slot refuses a token lower than one that it has seen. Several transfers take each step together: those slots
+that are on one Redis in one transaction.
 
 Why it is right:
 
@@ -23,32 +24,22 @@ Why it is right:
 from __future__ import annotations
 
 import uuid
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
 
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
-from app.sales.scripts import Script, fenced_off
-from app.sales.slots import Slot
+from app.sales.scripts import Call, Script, fenced_off
 from app.sales.tokens import Token, fence_text
 
-
-class Look(NamedTuple):
-    """What a debit has taken from a slot, and found there.
-
-    Attributes:
-        left: items in the slot after it.
-        pending: transfers that stood in the journal before: id, shard, amount.
-    """
-
-    taken: int
-    left: int
-    pending: list[tuple[str, int, int]]
+Args = tuple[str | int, ...]
 
 
 class Transfers:
     """Those of one holder of the mutex, in one item of a sale.
 
-    Error handling: `FencedOff`, `SaleReset`, what `Sale.reconcile` raises, or a `redis.RedisError` may leave a transfer
+    Error handling: `FencedOff`, `SaleReset`, what `Sale.reconcile` raises, or a `redis.RedisError` may leave transfers
     to be finished by the next holder.
 
     Attributes:
@@ -62,51 +53,55 @@ class Transfers:
         self._slots = sale.slots_of[item]
         self.generation = sale.generation(item)
 
-    def refill(self, shard: int) -> bool:
-        """Move items to a shard: from the treasury, or else half of what the richest shard has.
+    def refill(self, wanted: Mapping[int, int]) -> bool:
+        """Move items to these shards: parts of the treasury until they are enough, or else half of the richest shard.
+
+        Args:
+            wanted: from the number of a shard to how many items are wanted there.
 
         Returns:
             False if nothing is left anywhere, now and until a reset.
         """
-        if self._move(0, shard, divisor=2 * (len(self._slots) - 1)):
+        if self._move(0, wanted, divisor=2 * (len(self._slots) - 1)):
             return True
         while True:
-            looks = [self._debit(slot) for slot in self._slots]
-            if not sum(self._finish(place, look.pending) for place, look in enumerate(looks)):
+            looks = self._run("debit", [(place, ()) for place in range(len(self._slots))])
+            if not sum(self._finish(place, *look) for place, look in enumerate(looks)):
                 break
-        richest = max(range(len(looks)), key=lambda place: looks[place].left)
-        if looks[richest].left and richest != 1 + shard:
-            self._move(richest, shard, divisor=2)
-        return looks[richest].left > 0
+        left = [left for (left,) in looks]
+        empty = {shard: 1 for shard, items in wanted.items() if items and not left[1 + shard]}
+        if any(left) and empty:
+            self._move(left.index(max(left)), empty, divisor=2)
+        return any(left)
 
-    def _move(self, source: int, shard: int, *, divisor: int) -> int:
-        """Take one part in `divisor` of a slot; how many transfers have arrived, with those that it found pending."""
-        name = uuid.uuid4().hex
-        look = self._debit(self._slots[source], name, shard, divisor)
-        return self._finish(source, [*look.pending, *([(name, shard, look.taken)] if look.taken else [])])
+    def _move(self, source: int, wanted: Mapping[int, int], *, divisor: int) -> int:
+        """Take parts of a slot, one in `divisor`; how many transfers have arrived, those of dead holders as well."""
+        transfers = [text for shard, items in wanted.items() for text in (uuid.uuid4().hex, shard, items)]
+        ((left, *journal),) = self._run("debit", [(source, (divisor, *transfers))])
+        return self._finish(source, left, *journal)
 
-    def _debit(self, slot: Slot, *transfer: str | int) -> Look:
-        k = slot.keys
-        taken, left, *journal = self._run("debit", slot, [k.stock, k.fence, k.generation, k.transfers], transfer)
-        notes = zip(journal[::2], (note.split() for note in journal[1::2]), strict=True)
-        return Look(taken, left, [(name, int(shard), int(amount)) for name, (shard, amount) in notes])
+    def _finish(self, source: int, _left: int, *journal: str) -> int:
+        """Credit and settle what stands in the journal of a slot; how many transfers there were."""
+        names, notes = journal[::2], [map(int, note.split()) for note in journal[1::2]]
+        if names:
+            self._run("credit", [(1 + to, (name, amount)) for name, (to, amount) in zip(names, notes, strict=True)])
+            self._slots[source].client.hdel(self._slots[source].keys.transfers, *names)
+        return len(names)
 
-    def _finish(self, source: int, pending: list[tuple[str, int, int]]) -> int:
-        """Credit and settle what stands in the journal of a slot; how many there were."""
-        client, journal = self._slots[source].client, self._slots[source].keys.transfers
-        for name, shard, amount in pending:
-            slot = self._slots[1 + shard]
-            k = slot.keys
-            self._run("credit", slot, [k.stock, k.fence, k.generation, k.credited], (name, amount))
-            client.hdel(journal, name)
-        return len(pending)
+    def _run(self, script: Literal["debit", "credit"], calls: Sequence[tuple[int, Args]]) -> list[list[Any]]:
+        """Run it in the slots that have these places; those of one Redis in one step, and one trip."""
+        answers = list[list[Any]]()
+        for client, there in groupby(calls, lambda call: self._slots[call[0]].client):
+            answers += Script(client, script).together([self._call(script, *call) for call in there])
+        for (place, _), (status, *found) in zip(calls, answers, strict=True):
+            if status == "generation":
+                self._sale.reconcile(self._item, found[0], self._slots[place])
+                raise SaleReset("the sale was reset while items were moved")
+            if status == "fenced":
+                raise fenced_off(self._fence, found[0])
+        return [found for _, *found in answers]
 
-    def _run(self, script: str, slot: Slot, keys: list[str], args: tuple[str | int, ...]) -> list[Any]:
-        found: list[Any]
-        status, *found = Script(slot.client, script)(keys, [self.generation, fence_text(self._fence), *args])
-        if status == "generation":
-            self._sale.reconcile(self._item, found[0], slot)
-            raise SaleReset("the sale was reset while items were moved")
-        if status == "fenced":
-            raise fenced_off(self._fence, found[0])
-        return found
+    def _call(self, script: str, place: int, args: Args) -> Call:
+        k = self._slots[place].keys
+        notes = k.transfers if script == "debit" else k.credited
+        return [k.stock, k.fence, k.generation, notes], [self.generation, fence_text(self._fence), *args]

@@ -139,7 +139,7 @@ def test_a_script_that_was_stopped_halfway_is_in_doubt(app: Flask, fresh_redis: 
 
 
 SCRIPT = {name: sha1(text.encode()).hexdigest().encode() for name, text in TEXTS.items()}
-IN_ONE = {"etcd-batch": "sell", "etcd-sharded": "shard_sell", "redis-lua": "sell", "cart": "cart"}
+IN_ONE = {"etcd-batch": "sell", "etcd-sharded": "sell", "redis-lua": "sell", "cart": "cart"}
 WAYS = [*(guard.name for guard in GUARDS), "cart"]
 
 
@@ -151,7 +151,7 @@ def warm(app: Flask) -> Flask:
         assert buy(app, guard)["status"] == 200
     app.test_client().post("/stock/reset")
     for shard in range(4):
-        Transfers(services.of(app).sale, "1", 1).refill(shard)
+        Transfers(services.of(app).sale, "1", 1).refill({shard: 1})
     return app
 
 

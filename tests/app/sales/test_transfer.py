@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -12,9 +14,10 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from redis.client import Pipeline
 
 from app.sales.purchase import Purchase
-from app.sales.refusals import FencedOff, SaleLost, SaleReset
+from app.sales.refusals import FencedOff, InDoubt, SaleLost, SaleReset
 from app.sales.sale import Sale
 from app.sales.shards import ShardedStock
 from app.sales.snapshot import Snapshot, read_slots
@@ -27,6 +30,15 @@ ITEM = "1"
 def stock(sale: Sale) -> ShardedStock:
     """Ten items in the treasury, for four shards."""
     return ShardedStock(sale, ITEM, instance="shop-a")
+
+
+@pytest.fixture(params=["one node", "a node each"])
+def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
+    """Slots on one node are looked at and credited in one step; those of a cluster one after the other."""
+    if request.param != "one node":
+        pool = sale.client.connection_pool
+        sale.slots_of[ITEM] = [each._replace(client=redis.Redis(connection_pool=pool)) for each in sale.slots_of[ITEM]]
+    return str(request.param)
 
 
 def sells(stock: ShardedStock, number: int) -> bool:
@@ -42,77 +54,83 @@ def now(sale: Sale) -> Snapshot:
     return found
 
 
-def dying(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def dying(command: int, answered: bool, patch: pytest.MonkeyPatch) -> None:
     """Let the thread that moves items die before that command, or after it has lost the answer to it."""
-    name, _, lost = step.partition(", ")
-    original: Callable[..., Any] = redis.Redis.execute_command
-    commands = {"debit": ["evalsha"], "credit": ["evalsha"] * 2, "settle": ["evalsha", "evalsha", "hdel"]}[name]
+    sent = itertools.count(1)
 
-    def die(self: redis.Redis, *args: Any, **options: Any) -> Any:
-        commands.pop()
-        if commands:
-            return original(self, *args, **options)
-        if lost:
-            original(self, *args, **options)
-        raise redis.ConnectionError("died")
+    def of(original: Callable[..., Any]) -> Callable[..., Any]:
+        def send_or_die(*args: Any, **options: Any) -> Any:
+            dies = next(sent) == command
+            answer = original(*args, **options) if answered or not dies else None
+            if dies:
+                raise redis.ConnectionError("died")
+            return answer
 
-    monkeypatch.setattr(redis.Redis, "execute_command", die)
+        return send_or_die
+
+    patch.setattr(redis.Redis, "execute_command", of(redis.Redis.execute_command))
+    patch.setattr(Pipeline, "execute", of(Pipeline.execute))
 
 
-@pytest.mark.parametrize("how", ["", ", answered"])
-@pytest.mark.parametrize("name", ["debit", "credit", "settle"])
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("step", ["debit", "credit", "settle"])
 def test_the_next_holder_finishes_what_a_dead_one_began(
-    sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+    sale: Sale, stock: ShardedStock, nodes: str, monkeypatch: pytest.MonkeyPatch, step: str, answered: bool
 ) -> None:
     """Wherever its author died, a transfer arrives once, and the author's own late steps are refused."""
-    late = Transfers(sale, ITEM, 5)
-    assert Transfers(sale, ITEM, 4).refill(1)
-    before, step = now(sale), name + how
+    late, together = Transfers(sale, ITEM, 5), nodes == "one node"
+    assert Transfers(sale, ITEM, 4).refill({1: 1})
+    before = now(sale)
     with monkeypatch.context() as patch:
-        dying(step, patch)
+        dying({"debit": 1, "credit": 2, "settle": 3 if together else 4}[step], answered, patch)
         with pytest.raises(redis.ConnectionError):
-            late.refill(2)
-    taken, arrived = step != "debit", step not in ("debit", "debit, answered", "credit")
-    assert now(sale).in_transit == (1 if taken and not arrived else 0)
-    assert now(sale).shards[2].stock == arrived
-    assert Transfers(sale, ITEM, 6).refill(0)
-    assert (now(sale).in_transit, now(sale).shards[2].stock) == (0, taken)
+            late.refill({2: 1, 3: 1})
+    taken, arrived = step != "debit" or answered, step == "settle" or (step == "credit" and answered)
+    came = 0 if not arrived else 1 if step == "credit" and not together else 2
+    assert (now(sale).in_transit, now(sale).shards[2].stock) == (2 * taken - came, arrived)
+    assert Transfers(sale, ITEM, 6).refill({0: 1})
+    assert (now(sale).in_transit, now(sale).shards[2].stock, now(sale).shards[3].stock) == (0, taken, taken)
     with pytest.raises(FencedOff, match="token 5 is fenced off, 6 was here before"):
-        late.refill(2)
+        late.refill({2: 1})
     assert before.stock == now(sale).stock
 
 
 class Holder(greenlet):  # type: ignore[misc]
     """A holder of the mutex that stops before each command, and may never go on."""
 
-    def __init__(self, sale: Sale, token: int, shard: int) -> None:
+    def __init__(self, sale: Sale, token: int, *shards: int) -> None:
         super().__init__(self._refill)
         self._transfers = Transfers(sale, ITEM, token)
-        self._shard = shard
+        self._shards = shards
         self.found_nothing = False
 
     def _refill(self) -> None:
         with suppress(FencedOff):
-            self.found_nothing = not self._transfers.refill(self._shard)
+            self.found_nothing = not self._transfers.refill(dict.fromkeys(self._shards, 2))
 
 
-def stopping(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that a holder sends after it was resumed once more."""
+def stop_before_commands(patch: pytest.MonkeyPatch) -> None:
+    """A holder sends a command, or several in one step, after it was resumed once more."""
 
-    def stop_and_send(*args: Any, **options: Any) -> Any:
-        holder = getcurrent()
-        if isinstance(holder, Holder):
-            assert holder.parent is not None
-            holder.parent.switch()
-        return original(*args, **options)
+    def stopping(original: Callable[..., Any]) -> Callable[..., Any]:
+        def stop_and_send(*args: Any, **options: Any) -> Any:
+            holder = getcurrent()
+            if isinstance(holder, Holder):
+                assert holder.parent is not None
+                holder.parent.switch()
+            return original(*args, **options)
 
-    return stop_and_send
+        return stop_and_send
+
+    patch.setattr(redis.Redis, "execute_command", stopping(redis.Redis.execute_command))
+    patch.setattr(Pipeline, "execute", stopping(Pipeline.execute))
 
 
-STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"]), st.integers(0, 7))
+STEPS = st.tuples(st.sampled_from(["begin", "resume", "resume", "resume", "sell"]), st.integers(0, 14))
 
 
-@examples(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("nodes")
+@examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=120), st.integers(0, 12))
 def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
     sale: Sale, stock: ShardedStock, steps: list[tuple[str, int]], items: int
@@ -121,12 +139,12 @@ def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
     sale.reset(items)
     holders = list[Holder]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis.Redis, "execute_command", stopping(redis.Redis.execute_command))
+        stop_before_commands(patch)
         for step, which in steps:
             if step == "sell":
                 sells(stock, which % 4)
             elif step == "begin":
-                holders.append(Holder(sale, len(holders) + 1, which % 4))
+                holders.append(Holder(sale, len(holders) + 1, *(n for n in range(4) if which + 1 >> n & 1)))
             elif holders:
                 holder = holders[-1 - which % min(len(holders), 4)]
                 if not holder.dead:
@@ -135,49 +153,64 @@ def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
             assert now(sale).unsold == 0 or not said
     last = Transfers(sale, ITEM, 1000)
     for _ in range(100):
-        if not sum(sells(stock, number) for number in range(4)) and not last.refill(0):
+        if not sum(sells(stock, number) for number in range(4)) and not last.refill({0: 1}):
             break
     assert now(sale).orders == items
 
 
+@pytest.mark.usefixtures("nodes")
 def test_a_paused_holder_cannot_make_sold_out_a_lie(
     sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last item is on its way while the next holder looks: it is found in the journal, and brought to its shard."""
     sale.reset(1)
     paused = Holder(sale, 1, 2)
-    monkeypatch.setattr(redis.Redis, "execute_command", stopping(redis.Redis.execute_command))
+    stop_before_commands(monkeypatch)
     paused.switch()
     paused.switch()
     assert now(sale).in_transit == 1
-    assert Transfers(sale, ITEM, 2).refill(0)
+    assert Transfers(sale, ITEM, 2).refill({0: 1})
     paused.switch()
     assert (paused.dead, paused.found_nothing, now(sale).in_transit) == (True, False, 0)
     assert [sells(stock, number) for number in range(4)] == [False, False, True, False]
-    assert not Transfers(sale, ITEM, 3).refill(0)
+    assert not Transfers(sale, ITEM, 3).refill({0: 1})
 
 
 def test_items_go_where_they_are_asked_for(sale: Sale, stock: ShardedStock) -> None:
     """An eighth of the treasury at a time for four shards; then half of the richest shard; then nothing is left."""
     sale.reset(100)
-    for token in range(1, 50):
-        Transfers(sale, ITEM, token).refill(0)
-        if now(sale).shards[0].stock == 100:
-            break
-    assert token <= 30
-    assert [Transfers(sale, ITEM, token).refill(number) for number in (1, 2)] == [True, True]
-    assert [each.stock for each in now(sale).shards] == [25, 50, 25, 0]
-    assert sum(sells(stock, number) for number in range(4) for _ in range(100)) == 100
-    assert not Transfers(sale, ITEM, token).refill(3)
+    assert Transfers(sale, ITEM, 1).refill({3: 1, 0: 1})
+    assert [each.stock for each in now(sale).shards] == [11, 0, 0, 13]
+    while sum(sells(stock, 3) for _ in range(13)) or now(sale).shards[0].stock < 87:
+        assert Transfers(sale, ITEM, 2).refill({0: 1})
+    assert Transfers(sale, ITEM, 3).refill({2: 1, 0: 1, 1: 1})
+    assert [each.stock for each in now(sale).shards] == [21, 22, 44, 0]
+    assert sum(sells(stock, number) for number in range(4) for _ in range(100)) == 87
+    assert not Transfers(sale, ITEM, 4).refill({3: 1})
+
+
+def test_shards_that_wait_get_items_together_unless_their_node_is_down(
+    sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as buyers wait there; a shard that did not answer would keep its items in the journal."""
+    for number in range(4):
+        assert not sells(stock, number)
+        stock.shards[number].waiting += [Purchase("ada", "etcd-sharded")] * number
+    monkeypatch.setattr(stock.shards[3], "_script", Mock(side_effect=redis.ConnectionError))
+    with pytest.raises(InDoubt):
+        sells(stock, 3)
+    stock.refill(stock.shards[2], 1)
+    assert [each.stock for each in now(sale).shards] == [0, 1, 2, 0]
+    assert [shard.brought.is_set() for shard in stock.shards] == [True] * 4
 
 
 def test_a_reset_ends_what_was_on_its_way(sale: Sale, stock: ShardedStock) -> None:
     """A holder and a buyer of the sale before meet the new generation; the new sale is whole."""
-    assert Transfers(sale, ITEM, 1).refill(0)
+    assert Transfers(sale, ITEM, 1).refill({0: 1})
     late = Transfers(sale, ITEM, 2)
     sale.reset(7)
     with pytest.raises(SaleReset):
-        late.refill(1)
+        late.refill({1: 1})
     assert now(sale) == Snapshot(initial=7, stock=7, lucky=0, orders=0)
     assert [each.stock for each in now(sale).shards] == [0] * 4
 
@@ -185,9 +218,9 @@ def test_a_reset_ends_what_was_on_its_way(sale: Sale, stock: ShardedStock) -> No
 def test_a_shard_without_its_data_sells_nothing(sale: Sale, stock: ShardedStock) -> None:
     """Neither does it get items; the others go on, and a reset heals it."""
     for number in (0, 1):
-        assert Transfers(sale, ITEM, 1).refill(number)
+        assert Transfers(sale, ITEM, 1).refill({number: 1})
     sale.client.delete(*vars(sale.slots_of[ITEM][1].keys).values())
-    for call in (lambda: sells(stock, 0), lambda: Transfers(sale, ITEM, 2).refill(0), sale.snapshot):
+    for call in (lambda: sells(stock, 0), lambda: Transfers(sale, ITEM, 2).refill({0: 1}), sale.snapshot):
         with pytest.raises(SaleLost):
             call()
     assert sells(stock, 1)

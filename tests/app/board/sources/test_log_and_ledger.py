@@ -179,7 +179,7 @@ def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> 
     """Orders of all ledgers, each once, and where the items are; also after the reset that ended the sale."""
     stock, transfers = ShardedStock(sale, "1", instance="shop-a"), Transfers(sale, "1", 1)
     for number in (0, 1):
-        transfers.refill(number)
+        transfers.refill({number: 1})
         stock.shards[number].sell(Purchase("ada", "etcd-sharded"))
     first = read(reader)
     assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)

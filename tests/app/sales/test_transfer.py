@@ -159,21 +159,24 @@ def test_no_interleaving_loses_an_item_or_is_sold_out_too_early(
 
 
 @pytest.mark.usefixtures("nodes")
+@pytest.mark.parametrize("source", ["treasury", "shard"])
 def test_a_paused_holder_cannot_make_sold_out_a_lie(
-    sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch
+    sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     """The last item is on its way while the next holder looks: it is found in the journal, and brought to its shard."""
     sale.reset(1)
-    paused = Holder(sale, 1, 2)
+    if source == "shard":
+        assert Transfers(sale, ITEM, 1).refill({0: 1})
+    paused = Holder(sale, 2, 2)
     stop_before_commands(monkeypatch)
-    paused.switch()
-    paused.switch()
-    assert now(sale).in_transit == 1
-    assert Transfers(sale, ITEM, 2).refill({0: 1})
+    while not now(sale).in_transit:
+        assert not paused.dead
+        paused.switch()
+    assert Transfers(sale, ITEM, 3).refill({2: 1})
     paused.switch()
     assert (paused.dead, paused.found_nothing, now(sale).in_transit) == (True, False, 0)
     assert [sells(stock, number) for number in range(4)] == [False, False, True, False]
-    assert not Transfers(sale, ITEM, 3).refill({0: 1})
+    assert not Transfers(sale, ITEM, 4).refill({3: 1})
 
 
 def test_items_go_where_they_are_asked_for(sale: Sale, stock: ShardedStock) -> None:

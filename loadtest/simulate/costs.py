@@ -48,27 +48,23 @@ class Costs:
     @classmethod
     def of(cls, result: BenchResult) -> Costs:
         """The costs of each guard in the part `costs`; raises KeptError where something was not measured."""
-        rows = result.part("costs")
-        missing = [name for name in ("trip_ms", *_STEPS, *SETTINGS) if name not in result.bounds]
-        missing += [] if rows else ["part 'costs'"]
-        if missing:
-            raise KeptError(f"the result has no {missing[0]}; measure it with python -m loadtest bench --part costs")
-        steps = {name.removesuffix("_ms"): result.bounds[name] / 1000 for name in _STEPS}
-        trip = _trip(rows, result.bounds["trip_ms"] / 1000)
-
-        def own(row: Row) -> float:
+        rows, bounds = result.part("costs"), result.bounds
+        missing = [name for name in ("trip_ms", *_STEPS, *SETTINGS) if name not in bounds]
+        if missing or not rows:
+            name = (*missing, "part 'costs'")[0]
+            raise KeptError(f"the result has no {name}; measure it with python -m loadtest bench --part costs")
+        steps = {name.removesuffix("_ms"): bounds[name] / 1000 for name in _STEPS}
+        trip = _trip(rows, bounds["trip_ms"] / 1000)
+        told: dict[str, float] = {}
+        sold: dict[str, float] = {}
+        for row in rows:
             calls = row.etcd_calls * steps["rpc"] + row.etcd_events * steps["event"]
-            return max(row.cpu_ms["instances"] / 1000 - row.redis_trips * trip - calls, 0.0)
-
-        return cls(
-            cpus=int(result.machine["cpus"]),
-            told={row.case.guard: own(row) for row in rows if row.case.stock < row.case.buyers},
-            sold={row.case.guard: own(row) for row in rows if row.case.stock >= row.case.buyers},
-            trip=trip,
-            buyer=statistics.mean(row.cpu_ms["buyers"] for row in rows) / 1000,
-            settings={name: result.bounds[name] for name in SETTINGS},
-            **steps,
-        )
+            own = max(row.cpu_ms["instances"] / 1000 - row.redis_trips * trip - calls, 0.0)
+            (told if row.case.stock < row.case.buyers else sold)[row.case.guard] = own
+        buyer = statistics.mean(row.cpu_ms["buyers"] for row in rows) / 1000
+        settings = {name: bounds[name] for name in SETTINGS}
+        cpus = int(result.machine["cpus"])
+        return cls(cpus=cpus, told=told, sold=sold, trip=trip, buyer=buyer, settings=settings, **steps)
 
 
 def _trip(rows: Sequence[Row], least: float) -> float:

@@ -35,30 +35,23 @@ def redis_lua(instance: SimulatedInstance, began: float) -> Steps:
 def redis_lock(instance: SimulatedInstance, began: float) -> Steps:
     """A try every tenth of a second."""
     rush, settings = instance.rush, instance.rush.costs.settings
-
-    def take() -> bool:
-        before, rush.locked = rush.locked, True
-        return before
-
-    while (yield from instance.trip(take)):
+    while (yield from instance.trip(rush.take_lock)):
         if rush.env.now + settings["poll_s"] > began + settings["lock_timeout_s"]:
             return LOCK_TIMEOUT
         yield rush.env.timeout(settings["poll_s"])
     outcome = yield from none(instance, began)
-    yield from instance.trip(lambda: setattr(rush, "locked", False))
+    yield from instance.trip(partial(setattr, rush, "locked", False))
     return outcome
 
 
 def redis_watch(instance: SimulatedInstance, began: float) -> Steps:
     """Write if nothing has changed since the read, or pause and begin again."""
-    rush, settings = instance.rush, instance.rush.costs.settings
+    rush, settings, outcome = instance.rush, instance.rush.costs.settings, ""
     instance.trying += 1
-    outcome = ""
     while not outcome:
         version = yield from instance.trip(lambda: rush.version)
         if (yield from instance.trip(lambda: rush.stock)) <= 0:
-            yield from instance.trip()  # UNWATCH
-            outcome = SOLD_OUT
+            outcome = yield from instance.trip(lambda: SOLD_OUT)  # UNWATCH
         elif (yield from instance.trip(partial(rush.sell_if, version))):
             outcome = SOLD
         else:
@@ -106,12 +99,11 @@ def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
         return SOLD_OUT
     rush, cohort, entries, entry = instance.rush, _cohort(instance), instance.entries, instance.ticket(began)
     entries.append(entry)
-    entries[0].end(LEAD)
+    _appoint_first(entries)
     how = yield entry.turn
     if how == LOCK_TIMEOUT:
         entries.remove(entry)
-        if entries:
-            entries[0].end(LEAD)
+        _appoint_first(entries)
     if how != LEAD:
         return how
     how = yield from cohort.acquire(began)
@@ -120,8 +112,7 @@ def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
     group = [entries.popleft() for _ in range(min(len(entries), most))]
     for each in group:
         each.told = True
-    if entries:
-        entries[0].end(LEAD)
+    _appoint_first(entries)
     if how != TURN:
         return how
     outcomes = yield from instance.trip(lambda: [rush.sell() for _ in group])
@@ -133,20 +124,23 @@ def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
     return outcomes[0]
 
 
+def _appoint_first(entries: deque[Ticket]) -> None:
+    if entries:
+        entries[0].end(LEAD)
+
+
 def etcd_sharded(instance: SimulatedInstance, began: float) -> Steps:
     """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
     rush, cohort = instance.rush, _cohort(instance)
     shard = rush.random.randrange(len(rush.shards))
     if instance.known is not None and began < instance.known:
         return SOLD_OUT
-    outcome, line, script = "", instance.lines[shard], partial(_sell, instance, shard)
-    if not line.count:
-        outcome = yield from instance.trip(script, shard)
-    if outcome:
+    line, script = instance.lines[shard], partial(instance.trip, partial(_sell, instance, shard), shard)
+    if not line.count and (outcome := (yield from script())):
         return outcome
     with line.request() as turn:
         yield turn
-        while not (outcome := (yield from instance.trip(script, shard))):
+        while not (outcome := (yield from script())):
             if (yield from cohort.acquire(began)) == LOCK_TIMEOUT:
                 return LOCK_TIMEOUT
             yield from _refill(instance, shard)

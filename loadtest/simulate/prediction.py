@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import inf
 
@@ -40,31 +41,22 @@ class Prediction:
     @classmethod
     def of(cls, costs: Costs, setting: Setting) -> Prediction:
         """Play it; raises KeyError for a guard whose clicks were not measured."""
-        rush = SimulatedRush(costs, setting, GUARDS[setting.guard])
+        rush, buyers, outcomes = SimulatedRush(costs, setting, GUARDS[setting.guard]), setting.buyers, Counter[str]()
         with without_garbage_collection():
             rush.run()
-        outcomes: dict[str, int] = {}
         for _, clicks, outcome in rush.answers:
-            outcomes[outcome] = outcomes.get(outcome, 0) + clicks
-        return cls(
-            setting,
-            _answered(rush, 1.0),
-            max((at for at, _, outcome in rush.answers if outcome == SOLD), default=0.0),
-            _answered(rush, 0.5),
-            _answered(rush, 0.99),
-            outcomes,
-            rush.trips / setting.buyers,
-            rush.rpcs / setting.buyers,
-            _limit(rush),
-        )
+            outcomes[outcome] += clicks
+        sold_s = max((at for at, _, outcome in rush.answers if outcome == SOLD), default=0.0)
+        wall_s, p50_s, p99_s = (_answered(rush, share * buyers) for share in (1.0, 0.5, 0.99))
+        counts = rush.trips / buyers, rush.rpcs / buyers
+        return cls(setting, wall_s, sold_s, p50_s, p99_s, dict(outcomes), *counts, _limit(rush))
 
 
-def _answered(rush: SimulatedRush, share: float) -> float:
-    """When so many buyers have their answer."""
-    left = share * rush.setting.buyers
+def _answered(rush: SimulatedRush, buyers: float) -> float:
+    """When so many have their answer."""
     for at, clicks, _ in rush.answers:
-        left -= clicks
-        if left <= 0:
+        buyers -= clicks
+        if buyers <= 0:
             return at
     return inf
 
@@ -80,7 +72,6 @@ def _limit(rush: SimulatedRush) -> str:
     if not rush.setting.apart:
         others = sum(each.busy_s for each in (*rush.redis, rush.etcd, rush.buyers))
         used["the CPUs"] = (sum(instances) + others) / rush.costs.cpus
-    name = max(used, key=lambda each: used[each])
-    share = used[name] / rush.env.now
-    waits_for = _WAITS_FOR.get(rush.setting.guard, "turns")
+    most, name = max((seconds, name) for name, seconds in used.items())
+    share, waits_for = most / rush.env.now, _WAITS_FOR.get(rush.setting.guard, "turns")
     return f"{waits_for}, {name} {100 * share:.0f} %" if waits_for and share < _FULL else f"{name} {100 * share:.0f} %"

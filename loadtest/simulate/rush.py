@@ -206,6 +206,11 @@ class SimulatedRush:
         self.write(self.stock)
         return SOLD
 
+    def take_lock(self) -> bool:
+        """Lock; whether it was locked before."""
+        before, self.locked = self.locked, True
+        return before
+
     def sell_if(self, version: int) -> bool:
         """Sell unless the stock was touched since that version."""
         return self.version == version and self.sell() == SOLD

@@ -11,7 +11,7 @@ from loadtest.simulate.costs import Costs
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import SOLD, SOLD_OUT, Setting
 
-GOOD = 1.2  # how far apart measured and foreseen may be, as a factor
+_GOOD = 1.2  # how far apart measured and foreseen may be, as a factor
 
 
 def steps(costs: Costs) -> Grid:
@@ -32,9 +32,8 @@ def steps(costs: Costs) -> Grid:
 
 def ceilings(costs: Costs) -> Grid:
     """Sales of one item per second, however many instances there are."""
-    trip, settings = costs.trip + costs.redis_trip, costs.settings
-    turns = min(settings["cohort_turns"], settings["cohort_slice_s"] / (2 * trip))
-    group = settings["group"]
+    trip, group = costs.trip + costs.redis_trip, costs.settings["group"]
+    turns = min(costs.settings["cohort_turns"], costs.settings["cohort_slice_s"] / (2 * trip))
     found = [
         ("etcd, etcd-unfenced", "1 / hand-over", 1 / costs.handover),
         ("etcd-cohort", "turns / (turns x 2 trips + hand-over)", turns / (turns * 2 * trip + costs.handover)),
@@ -43,9 +42,8 @@ def ceilings(costs: Costs) -> Grid:
         ("redis-watch", "1 / 2 trips", 1 / (2 * trip)),
         ("redis-lua", "1 / what a trip costs Redis", 1 / costs.redis_trip),
     ]
-    return Grid(
-        "ceilings", str(ceilings.__doc__), ["guard", "ceiling", "sales/s"], [[*row, f"{n:,.0f}"] for *row, n in found]
-    )
+    rows = [[*row, f"{n:,.0f}"] for *row, n in found]
+    return Grid("ceilings", str(ceilings.__doc__), ["guard", "ceiling", "sales/s"], rows)
 
 
 def foreseen(costs: Costs, result: BenchResult) -> Grid:
@@ -55,8 +53,8 @@ def foreseen(costs: Costs, result: BenchResult) -> Grid:
         case = row.case
         made = Prediction.of(costs, Setting(case.guard, case.buyers, case.stock, case.instances))
         ratio = made.wall_s / row.wall_s
-        apart = "" if 1 / GOOD <= ratio <= GOOD else "**"
-        walls = [f"{row.wall_s:.3f}", f"{made.wall_s:.3f}", f"{apart}{ratio:.2f}{apart}"]
+        bold = "" if 1 / _GOOD <= ratio <= _GOOD else "**"
+        walls = [f"{row.wall_s:.3f}", f"{made.wall_s:.3f}", f"{bold}{ratio:.2f}{bold}"]
         counts = [f"{row.redis_trips:.2f}, {made.trips:.2f}", f"{row.etcd_calls:.2f}, {made.rpcs:.2f}"]
         rows.append([case.guard, str(case.instances), f"{case.buyers:,}", *walls, *counts])
     headings = ["guard", "instances", "buyers", "measured s", "foreseen s", "ratio", "Redis trips", "etcd RPCs"]
@@ -68,11 +66,8 @@ def apart(made: Iterable[Prediction]) -> Grid:
     rows = []
     for each in made:
         told = sum(each.outcomes.get(outcome, 0) for outcome in (SOLD, SOLD_OUT)) / each.setting.buyers
-        times = [_seconds(s, each) for s in (each.sold_s, each.wall_s, each.p50_s, each.p99_s)]
+        late = f"> {each.setting.horizon_s:.0f}"
+        times = [late if s == inf else f"{s:.1f}" for s in (each.sold_s, each.wall_s, each.p50_s, each.p99_s)]
         rows.append([each.setting.guard, f"{each.setting.instances:,}", *times, f"{100 * told:.0f} %", each.limit])
     headings = ["guard", "instances", "last sale", "wall", "p50", "p99", "served", "used most"]
     return Grid("apart", str(apart.__doc__), headings, rows)
-
-
-def _seconds(seconds: float, made: Prediction) -> str:
-    return f"> {made.setting.horizon_s:.0f}" if seconds == inf else f"{seconds:.1f}"

@@ -70,7 +70,7 @@ def test_m_a_signal_reaches_the_child(implementation: Implementation, queue: Con
 
 def test_p_nothing_is_left(implementation: Implementation, client: Client, queue: Contend, name: str) -> None:
     """After holder and waiter have ended, etcd has neither their keys nor their leases."""
-    both = [queue(implementation, name) for _ in range(2)]
+    both = [queue(implementation, name, ttl=60) for _ in range(2)]
     leases = [kv.lease_id for kv in client.get_prefix(f"{name}/").keys]
     assert both[0].holds()
     for each in reversed(both):

@@ -16,7 +16,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockTimeout, NotHeld, Session, UpgradeRefused, aio, connect
-from tests.support.lock import WAIT_S, await_keys
+from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.waiting import wait_until
 
 P = ParamSpec("P")
 
@@ -118,7 +119,7 @@ def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str) -> None
         mutex, lock = aio.Mutex(session, name), aio.ReadWriteLock(session, f"{name}/rw")
         hold, writer = await mutex.acquire(timeout=WAIT_S), await lock.write.acquire(timeout=WAIT_S)
         first = asyncio.create_task(mutex.acquire(timeout=0.7).__aenter__())
-        await queued(client, name, 3)
+        await asyncio.to_thread(wait_until, lambda: first.done() or len(keys(client, name)) == 3)
         proxy.stall()
         second = mutex.acquire(timeout=0.3).__aenter__()
         others = [lock.read.try_acquire(), mutex.contenders(), hold.release(), writer.downgrade()]
@@ -129,10 +130,9 @@ def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str) -> None
             longest = max(longest, time.monotonic() - began)
         assert not calls.done()
         proxy.resume()
-        tried, _, _, reader = (await calls)[2:]
-        for held in (tried, reader):
-            if held is not None:
-                await held.release()
+        for outcome in await calls:
+            if isinstance(outcome, aio.Hold):
+                await outcome.release()
 
     with connect(proxy.endpoint, timeout=WAIT_S) as far, Session(far, ttl=600) as session:
         asyncio.run(main(session))

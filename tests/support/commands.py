@@ -59,7 +59,7 @@ class Command:
         children: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
         return children
 
-    def end(self, number: signal.Signals, *, timeout: float = 30.0) -> int:
+    def end(self, number: signal.Signals, *, timeout: float = 100.0) -> int:
         """Send a signal, read the rest, and return the exit code."""
         self.process.send_signal(number)
         self.printed += self.process.communicate(timeout=timeout)[0]

@@ -16,7 +16,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockTimeout, NotHeld, Session, UpgradeRefused, aio, connect
-from tests.support.lock import WAIT_S, await_keys, keys
+from lock.etcd import transport
+from tests.support.lock import WAIT_S, Patch, await_keys, keys
 from tests.support.waiting import wait_until
 
 P = ParamSpec("P")
@@ -110,8 +111,9 @@ async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str
     assert hold.lost.is_set()
 
 
-def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str) -> None:
+def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str, monkeypatch: Patch) -> None:
     """While etcd does not answer the loop goes on, whatever tasks want: it is the loop that lets etcd answer again."""
+    monkeypatch.setattr(transport, "_CHANNEL_OPTIONS", ())  # no ping ends a call before its deadline
     longest = 0.0
 
     async def main(session: Session) -> None:

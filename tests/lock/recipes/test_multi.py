@@ -24,8 +24,10 @@ def lock(session: Session, name: str) -> MultiLock:
 def test_all_are_held_and_all_are_released(client: Client, session: Session, stranger: Session, name: str) -> None:
     """Inside `with` no other session gets any of the names; `b` and `bb` are two, and one given twice is one."""
     names = [f"{name}/{each}" for each in ("c", "a", "b", "bb", "a")]
-    with MultiLock(session, names).acquire(timeout=WAIT_S) as hold:
+    lock = MultiLock(session, names)
+    with lock.acquire(timeout=WAIT_S) as hold:
         assert list(hold.tokens) == sorted(set(names))
+        assert {name: queue[0].token for name, queue in lock.contenders().items()} == hold.tokens
         assert all(Mutex(stranger, name).try_acquire() is None for name in names)
         proofs = {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()}
         assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}

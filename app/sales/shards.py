@@ -63,7 +63,7 @@ class Shard:
 
     Attributes:
         line: held by the thread of this process that found the shard empty; the others wait behind it.
-        waiting: the purchases in the line.
+        waiting: purchases in the line; only their number counts, so any of them may leave the list.
         is_empty: whether it was, by the last answer; not while there is none, as its node may be down.
     """
 

@@ -36,7 +36,8 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         members = vars(import_module(f"loadtest.cli.{MODULES[cmd_name]}")) if cmd_name in MODULES else {}
-        return next((each for each in members.values() if getattr(each, "name", None) == cmd_name), None)
+        commands = (each for each in members.values() if isinstance(each, click.Command))
+        return next((command for command in commands if command.name == cmd_name), None)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

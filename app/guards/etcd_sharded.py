@@ -8,7 +8,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
 
-_POLL_S = 0.01
+_POLL_S = 0.1
 
 
 class EtcdShardedGuard(Guard):

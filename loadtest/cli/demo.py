@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import Process, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 from loadtest.terminal.console import console
+
+
+_POLL_S = 0.1
 
 
 @click.command()
@@ -68,7 +71,8 @@ def _keep(stack: Stack, screen: Console) -> None:
     for name, place in usage_hints(stack).items():
         screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
     with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
+        while True:
+            time.sleep(_POLL_S)  # one long wait would miss a signal that comes just before it
 
 
 def _start(stack: Stack, screen: Console) -> None:

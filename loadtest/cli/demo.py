@@ -23,7 +23,6 @@ from loadtest.stack.process import Process, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 from loadtest.terminal.console import console
 
-
 _POLL_S = 0.1
 
 

@@ -1,1 +1,1 @@
-"""What people use: mutex, cohort, reentrant, multi, election; and the hold and the acquisition they share."""
+"""What people use: mutex, read-write lock, semaphore, cohort, reentrant, multi, election; and what they share."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -19,14 +18,13 @@ LOADTEST = [sys.executable, "-m", "loadtest"]
 
 
 def finished(
-    directory: Path, *words: str, env: Mapping[str, str] = os.environ, largest_file: int = resource.RLIM_INFINITY
+    directory: Path, *words: str, env: Mapping[str, str] = os.environ, largest_file: str = "unlimited"
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has ended; `directory` gets its reports, no file may be larger than so many bytes."""
+    """A command that has ended; `directory` gets its reports, no file may be larger than so many KiB."""
     return subprocess.run(
-        [*LOADTEST, *words],
+        ["bash", "-c", f'ulimit -f {largest_file} && exec "$@"', "bash", *LOADTEST, *words],
         cwd=directory,
         env={**env, "PYTHONPATH": str(REPOSITORY)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY)),
         capture_output=True,
         text=True,
         timeout=200,

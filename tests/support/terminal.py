@@ -13,6 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 WAIT_S = 30.0  # far more than anything here takes
+# The leader of a session gets the terminal that it opens as controlling terminal. (A `preexec_fn` would be Python in a
+# fork of this process, in which gRPC has threads: some of these children abort.)
+_AT_TERMINAL = 'exec "$@" <>"$0" >&0 2>&0'
 
 
 class Terminal:
@@ -21,16 +24,25 @@ class Terminal:
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._master, slave = os.openpty()
         self.process = subprocess.Popen(
-            command,
+            [
+                "sh",
+                "-c",
+                _AT_TERMINAL,
+                os.ttyname(slave),
+                *command,
+            ],  # not by preexec_fn: gRPC has threads in this process
             env={**env, "TERM": "dumb"},  # no escapes
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
         self.screen = ""
+
+    def __repr__(self) -> str:
+        """What a failed test is explained by."""
+        return f"<Terminal: exit code {self.process.poll()}, screen {self.screen!r}>"
 
     def type(self, text: str) -> None:
         """Press keys: Ctrl-C is the character 3, Ctrl-Z the character 26."""

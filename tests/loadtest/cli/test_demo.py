@@ -100,7 +100,7 @@ def test_reports_that_cannot_be_kept_are_told_at_once(
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:
     """Where the report cannot be written, the reason is told, and no traceback is shown."""
     done = finished(
-        tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack), largest_file=4096
+        tmp_path, "compare", *SMALL, f"--hosts={','.join(stack.urls)}", env=environment(stack), largest_file="4"
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "EXACT: 20 sold" in done.stdout

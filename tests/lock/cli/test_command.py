@@ -154,8 +154,11 @@ def test_signals_are_passed_on_to_the_child(client: Client, start: Start, number
 
 def test_an_ignored_signal_stays_ignored(start: Start) -> None:
     """Under nohup a hang-up reaches neither us nor the child."""
-    process = start("command/nohup", "--", "sh", "-c", "echo up; read _; echo down", stdin=subprocess.PIPE,
-                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # fmt: skip
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = start("command/nohup", "--", "sh", "-c", "echo up; read _; echo down", stdin=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert line(process) == "up"
     process.send_signal(signal.SIGHUP)
     output, _ = process.communicate("\n", timeout=WAIT_S)

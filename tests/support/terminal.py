@@ -24,13 +24,7 @@ class Terminal:
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._master, slave = os.openpty()
         self.process = subprocess.Popen(
-            [
-                "sh",
-                "-c",
-                _AT_TERMINAL,
-                os.ttyname(slave),
-                *command,
-            ],  # not by preexec_fn: gRPC has threads in this process
+            ["sh", "-c", _AT_TERMINAL, os.ttyname(slave), *command],
             env={**env, "TERM": "dumb"},  # no escapes
             stdin=slave,
             stdout=slave,

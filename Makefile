@@ -36,7 +36,7 @@ bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, r
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
 scaling: setup-loadtest ##3 Measure for a simulation, and fill docs/scaling.md
-	@$(RUN) -m loadtest bench --part costs --part scale --output reports/scaling.json
+	@$(RUN) -m loadtest bench --part scale --part flood --output reports/scaling.json
 	@$(RUN) -m loadtest simulate reports/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
 
 test: lint ##3 Run all checks and tests

@@ -7,6 +7,7 @@ thread, which would hide what the guards differ in. The clicks and answers are t
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import resource
 import selectors
 import socket
@@ -14,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Barrier
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from loadtest.results.answer import Answer
 
 PATIENCE_S = 60.0
+CROWD = 10_000  # connections of one process; many systems allow not many more
 _WAVE = 200  # connections opened at once: fewer than any server's backlog
 _LARGEST_READ = 65536
 _MOST_FILES = 16384
@@ -183,6 +186,30 @@ class ClientPool:
                 self._selector.unregister(connection.sock)
             if ends:
                 yield connection
+
+
+def crowd_burst(urls: Sequence[str], clicks: Sequence[Click]) -> list[Answer]:
+    """As `ClientPool.burst`, for more clicks than one process has connections."""
+    count = -(-len(clicks) // CROWD)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(count, _await_others_at, [context.Barrier(count, timeout=PATIENCE_S)]) as processes:
+        shares = [(urls, clicks[number::count]) for number in range(count)]
+        return [answer for answers in processes.starmap(_share_of_burst, shares, chunksize=1) for answer in answers]
+
+
+_connected: Barrier  # in a process of `crowd_burst`; it comes there in no other way
+
+
+def _await_others_at(barrier: Barrier) -> None:
+    global _connected
+    _connected = barrier
+
+
+def _share_of_burst(urls: Sequence[str], clicks: Sequence[Click]) -> list[Answer]:
+    with ClientPool(urls) as clients:
+        clients.connect(len(clicks))
+        _connected.wait()
+        return clients.burst(clicks)
 
 
 def _still_open(free: list[Connection]) -> Iterator[Connection]:

@@ -30,7 +30,7 @@ _SECONDS = 0.5
 _ROUNDS = 3
 _CROWD = 64
 _CLICKS = 1000
-_WATCHES = 16
+_WATCHES = 64
 _FSYNC = re.compile(r"^etcd_disk_wal_fsync_duration_seconds_(sum|count) (\S+)$", re.MULTILINE)
 
 _COHORT = inspect.signature(CohortMutex).parameters
@@ -43,6 +43,7 @@ SETTINGS = {
     "cohort_slice_s": float(_COHORT["slice"].default),
     "group": 128.0,
     "shards": 4.0,
+    "shard_poll_s": 0.1,
     "poll_s": 0.1,
     "watch_pause_s": 0.004,
     "watch_longest_s": 0.8,

@@ -28,6 +28,7 @@ class Case:
         stock: pieces of each item.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
+        queue: clicks that an instance has room for; see FLASHSALE_QUEUE.
     """
 
     part: str
@@ -39,6 +40,7 @@ class Case:
     items: int = 1
     rate: float = 0.0
     redis_nodes: int = 1
+    queue: int = 3000
 
 
 @dataclass(frozen=True)

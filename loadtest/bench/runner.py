@@ -6,11 +6,12 @@ import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
-from loadtest.bench.clients import Click, ClientPool
+from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst
 from loadtest.bench.meters import Meter
-from loadtest.bench.result import Case, MeasuredRush
+from loadtest.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
@@ -43,18 +44,25 @@ class Bench:
     def run(self, case: Case) -> MeasuredRush:
         """One round; raises Unanswered and SaleError."""
         self.sale.reset(case.stock)
-        with ClientPool(self.stack.urls) as clients:
-            clients.connect(int(case.rate / 5) if case.rate else case.buyers)
-            before = self.meter.read()
-            answers = self._clicks(clients, case)
-            count = self.meter.read().since(before)
+        answers, count = self._crowd(case) if case.buyers > CROWD and not case.rate else self._clicks(case)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
         return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
-    def _clicks(self, clients: ClientPool, case: Case) -> list[Answer]:
-        if case.rate:
-            return clients.stream(lambda number: click(case, number), rate=case.rate, seconds=case.buyers / case.rate)
-        return clients.burst([click(case, number) for number in range(case.buyers)])
+    def _clicks(self, case: Case) -> tuple[list[Answer], Count]:
+        with ClientPool(self.stack.urls) as clients:
+            clients.connect(int(case.rate / 5) if case.rate else case.buyers)
+            before = self.meter.read()
+            if case.rate:
+                answers = clients.stream(partial(click, case), rate=case.rate, seconds=case.buyers / case.rate)
+            else:
+                answers = clients.burst([click(case, number) for number in range(case.buyers)])
+            return answers, self.meter.read().since(before)
+
+    def _crowd(self, case: Case) -> tuple[list[Answer], Count]:
+        """From several processes; what it costs the instances that they connect is counted, too."""
+        before = self.meter.read()
+        answers = crowd_burst(self.stack.urls, [click(case, number) for number in range(case.buyers)])
+        return answers, self.meter.read().since(before)
 
     def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
         """In the words of the rush for one item; for several, the sum of what does not add up."""

@@ -18,7 +18,7 @@ class Part:
     """Cases that are compared with each other, so their rounds are interleaved on one stack.
 
     Attributes:
-        instances, items, redis_nodes, shards: of the stack and its sale.
+        instances, items, redis_nodes, shards, queue: of the stack and its sale.
         rounds: of each case.
         warm_up: whether there is one more round before them, which is not counted.
     """
@@ -30,6 +30,7 @@ class Part:
     items: int = 1
     redis_nodes: int = 1
     shards: int = 4
+    queue: int = 3000
     warm_up: bool = True
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
@@ -85,7 +86,16 @@ def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
     for count in (1, 2, 4):
         cases = [Case("scale", guard, buyers, 300, instances=count) for guard in guards for buyers in (500, 5000)]
-        yield Part("scale", cases, rounds=2, instances=count, warm_up=False)
+        # Its input in turn with these, as machines are faster one minute and slower the next. It is short, so twice.
+        cases += 2 * [case for part in _costs(guards) for case in part.cases if case.instances == count]
+        yield Part("scale", cases, rounds=2, instances=count)
+
+
+def _flood(guards: Sequence[str]) -> Iterator[Part]:
+    """20,000 buyers at once for 300 pieces, where each instance has room for so many clicks."""
+    for queue in (300, 1000, 3000):
+        cases = [Case("flood", guard, 20_000, 300, queue=queue) for guard in guards if guard == "etcd"]
+        yield Part("flood", cases, rounds=3, queue=queue)
 
 
 def _shards(guards: Sequence[str]) -> Iterator[Part]:
@@ -107,6 +117,7 @@ PARTS = {
     "items": _items,
     "costs": _costs,
     "scale": _scale,
+    "flood": _flood,
     "shards": _shards,
 }
 

@@ -33,6 +33,7 @@ def setting(case: Case) -> str:
         "items": counted(case.items, "item"),
         "costs": f"{case.stock} for sale",
         "shards": f"{counted(case.redis_nodes, 'node')}, {counted(case.stock, 'item')}",
+        "flood": f"room for {case.queue:,}",
         "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
     }
     return shown.get(case.part, "")
@@ -65,6 +66,7 @@ CPU = [
     Column(f"CPU ms {name}", lambda result, row, name=name: f"{row.cpu_ms[name]:.2f}")  # type: ignore[misc]
     for name in ("instances", "etcd", "redis")
 ]
+BUSY = Column("busy", lambda result, row: f"{100 * row.outcomes.get('busy', 0) / sum(row.outcomes.values()):.0f} %")
 SERVED = Column("served", lambda result, row: f"{100 * row.served():.1f} %")
 VERDICT = Column("verdict", _verdict)
 
@@ -77,6 +79,7 @@ COLUMNS = {
     "items": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, *CPU, VERDICT],
     "costs": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
     "shards": [GUARD, SETTING, RATE, PUTS, TRIPS, NODE_TRIPS, *CPU, VERDICT],
+    "flood": [GUARD, SETTING, WALL, SPREAD, BUSY, P50, P99, VERDICT],
     "scale": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
 }
 

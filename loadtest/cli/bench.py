@@ -66,7 +66,8 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    env = {**_SETTINGS, "FLASHSALE_ITEMS": str(part.items), "FLASHSALE_SHARDS": str(part.shards)}
+    sizes = {"ITEMS": part.items, "SHARDS": part.shards, "QUEUE": part.queue}
+    env = {**_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from click.testing import Result as ClickResult
 
 from loadtest.bench import clients as clients_module
-from loadtest.bench.clients import Click, ClientPool, Unanswered
+from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import blocks, filled
 from loadtest.bench.limits import limits_table
@@ -78,6 +78,15 @@ def greeting(buyers: int, then: Callable[[socket.socket], None]) -> Callable[[so
             then(connection)
 
     return answer
+
+
+def test_a_crowd_clicks_from_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All have connected, in whichever process, before the first of them clicks; and each has an answer."""
+    monkeypatch.setattr(clients_module, "CROWD", 4)
+    with server(greeting(10, lambda connection: connection.sendall(http(SOLD)))) as url:
+        answers = crowd_burst([url], clicks(10))
+    assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
+    assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
 def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
@@ -216,11 +225,11 @@ def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     """By default no guard is left out of a part, except where locks of several items, or shards, are compared."""
     for name in PARTS:
         guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
-        assert guards == set(GUARDS) or name in ("items", "shards")
+        assert guards == set(GUARDS) or name in ("items", "shards", "flood")
     assert COLUMNS.keys() == PARTS.keys()
 
 
-SHOWN = [name for name in PARTS if name not in ("costs", "scale")]  # those are docs/scaling.md's
+SHOWN = [name for name in PARTS if name not in ("costs", "scale", "flood")]  # those are docs/scaling.md's
 DOCUMENT = Path(__file__).parents[3] / "docs/performance.md"
 
 

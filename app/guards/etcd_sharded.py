@@ -8,7 +8,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
 
-_POLL_S = 0.1
+POLL_S = 0.1
 
 
 class EtcdShardedGuard(Guard):
@@ -60,6 +60,6 @@ class EtcdShardedGuard(Guard):
                 stock.line.release()
         elif self.time_left(purchase):
             self.sessions.check_open()
-            shard.wait(_POLL_S)  # not longer: the other instance may bring some, too
+            shard.wait(POLL_S)  # not longer: the other instance may bring some, too
         else:
             raise GaveUp(f"no items came to shard {shard.number} in time")

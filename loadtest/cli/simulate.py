@@ -45,7 +45,7 @@ def simulate(
 ) -> None:
     """Foresee rushes from measured costs.
 
-    `bench --part costs --part scale` measures them. First the rushes that were measured; then one with a machine for
+    `bench --part scale` measures them. First the rushes that were measured; then one with a machine for
     each instance, for etcd and for Redis.
     """
     console = Console(highlight=False)

@@ -52,14 +52,14 @@ class Costs:
         missing = [name for name in ("trip_ms", *_STEPS, *SETTINGS) if name not in bounds]
         if missing or not rows:
             name = (*missing, "part 'costs'")[0]
-            raise KeptError(f"the result has no {name}; measure it with python -m loadtest bench --part costs")
+            raise KeptError(f"the result has no {name}; measure it with python -m loadtest bench --part scale")
         steps = {name.removesuffix("_ms"): bounds[name] / 1000 for name in _STEPS}
         trip = _trip(rows, bounds["trip_ms"] / 1000)
         told: dict[str, float] = {}
         sold: dict[str, float] = {}
         for row in rows:
             calls = row.etcd_calls * steps["rpc"] + row.etcd_events * steps["event"]
-            own = max(row.cpu_ms["instances"] / 1000 - row.redis_trips * trip - calls, 0.0)
+            own = max(row.cpu_ms["instances"] / 1000 - row.redis_trips * trip - calls - steps["busy"], 0.0)
             (told if row.case.stock < row.case.buyers else sold)[row.case.guard] = own
         buyer = statistics.mean(row.cpu_ms["buyers"] for row in rows) / 1000
         settings = {name: bounds[name] for name in SETTINGS}

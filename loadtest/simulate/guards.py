@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from math import ceil
 
+from loadtest.simulate.locks import Cohort, Mutex, cohort_of
 from loadtest.simulate.machine import CANCELLED, LEAD, LOCK_TIMEOUT, TURN, Steps, Ticket
-from loadtest.simulate.rush import SOLD, SOLD_OUT, Buy, SimulatedInstance
+from loadtest.simulate.rush import SOLD, SOLD_OUT, Buy, SimulatedInstance, SimulatedShard
 
 
 def none(instance: SimulatedInstance, began: float) -> Steps:
@@ -72,7 +74,7 @@ def etcd(instance: SimulatedInstance, began: float) -> Steps:
 
 def etcd_cohort(instance: SimulatedInstance, began: float) -> Steps:
     """A key for each instance, which hands the lock along inside."""
-    return (yield from _locked(instance, _cohort(instance), began))
+    return (yield from _locked(instance, cohort_of(instance), began))
 
 
 def _locked(instance: SimulatedInstance, mutex: Mutex | Cohort, began: float) -> Steps:
@@ -97,7 +99,7 @@ def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
     """The holder of the cohort's turn sells to all that wait in its instance, by one script."""
     if (yield from instance.told(began)):
         return SOLD_OUT
-    rush, cohort, entries, entry = instance.rush, _cohort(instance), instance.entries, instance.ticket(began)
+    rush, cohort, entries, entry = instance.rush, cohort_of(instance), instance.entries, instance.ticket(began)
     entries.append(entry)
     _appoint_first(entries)
     how = yield entry.turn
@@ -131,138 +133,87 @@ def _appoint_first(entries: deque[Ticket]) -> None:
 
 def etcd_sharded(instance: SimulatedInstance, began: float) -> Steps:
     """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
-    rush, cohort = instance.rush, _cohort(instance)
-    shard = rush.random.randrange(len(rush.shards))
-    if instance.known is not None and began < instance.known:
-        return SOLD_OUT
-    line, script = instance.lines[shard], partial(instance.trip, partial(_sell, instance, shard), shard)
-    if not line.count and (outcome := (yield from script())):
+    shard = instance.shards[instance.rush.random.randrange(len(instance.shards))]
+    if not shard.line.count and (outcome := (yield from _sell(instance, shard))):
         return outcome
-    with line.request() as turn:
+    shard.waiting += 1
+    with shard.line.request() as turn:
         yield turn
-        while not (outcome := (yield from script())):
-            if (yield from cohort.acquire(began)) == LOCK_TIMEOUT:
-                return LOCK_TIMEOUT
-            yield from _refill(instance, shard)
-            yield from cohort.release()
+        outcome = ""
+        while not outcome:
+            known = instance.known is not None and began < instance.known
+            outcome = SOLD_OUT if known else (yield from _sell(instance, shard))
+            if not outcome:
+                outcome = yield from _fill(instance, shard, began)
+    shard.waiting -= 1
     return outcome
 
 
-def _sell(instance: SimulatedInstance, shard: int) -> str:
-    if instance.rush.shards[shard]:
-        instance.rush.shards[shard] -= 1
-        return instance.rush.sell()
-    return "" if instance.known is None else SOLD_OUT
+def _sell(instance: SimulatedInstance, shard: SimulatedShard) -> Steps:
+    """SOLD, SOLD_OUT if nothing is known to be left anywhere, or nothing if the shard is empty."""
+    rush, number = instance.rush, shard.number
+
+    def script() -> str:
+        if rush.shards[number]:
+            rush.shards[number] -= 1
+            return rush.sell()
+        return "" if instance.known is None else SOLD_OUT
+
+    outcome = yield from instance.trip(script, number)
+    shard.empty = not outcome
+    return outcome
 
 
-def _refill(instance: SimulatedInstance, shard: int) -> Steps:
+def _fill(instance: SimulatedInstance, shard: SimulatedShard, began: float) -> Steps:
+    """Move items to all shards that are empty, or wait for the thread that is about to."""
+    env, settings = instance.rush.env, instance.rush.costs.settings
+    if instance.filling:
+        if env.now > began + settings["lock_timeout_s"]:
+            return LOCK_TIMEOUT
+        yield shard.brought | env.timeout(settings["shard_poll_s"])
+        return ""
+    instance.filling, cohort = True, cohort_of(instance)
+    how = yield from cohort.acquire(began)
+    if how == TURN:
+        yield from _move(instance, [shard, *(each for each in instance.shards if each.empty and each is not shard)])
+        yield from cohort.release()
+        for each in instance.shards:
+            each.bring()
+    instance.filling = False
+    return "" if how == TURN else how
+
+
+def _move(instance: SimulatedInstance, empty: list[SimulatedShard]) -> Steps:
     """See `app/sales/transfer.py`: debit, credit and settle; if the treasury is empty, a look at every slot first."""
-    shards, entered = instance.rush.shards, instance.rush.env.now
-    treasury = instance.rush.stock - sum(shards)
-    yield from instance.trip()
-    amount = max(treasury // (2 * len(shards)), 1)
-    if not treasury:
-        for node in range(1 + len(shards)):
-            yield from instance.trip(node=node)
-        richest = max(range(len(shards)), key=lambda each: shards[each])
-        amount = ceil(shards[richest] / 2)
-        if not amount:
+    rush, entered = instance.rush, instance.rush.env.now
+    treasury = yield from instance.trip(lambda: rush.stock - sum(rush.shards))
+    if treasury:
+        for each in empty:
+            wanted = each.waiting
+            while wanted > 0 and treasury:
+                part = ceil(treasury / (2 * len(rush.shards)))
+                rush.shards[each.number] += part
+                wanted, treasury = wanted - part, treasury - part
+    else:
+        yield from _trips(instance, instance.shards)
+        if not any(rush.shards):
             instance.known = entered
             return
-        shards[richest] -= amount
+        richest = max(range(len(rush.shards)), key=lambda number: rush.shards[number])
         yield from instance.trip(node=richest)
-    shards[shard] += amount
-    for _ in range(2):
-        yield from instance.trip(node=shard)
+        for each in empty:
+            if not rush.shards[each.number]:
+                part = ceil(rush.shards[richest] / 2)
+                rush.shards[richest] -= part
+                rush.shards[each.number] += part
+    yield from _trips(instance, empty)  # the credits
+    yield from instance.trip()
 
 
-class Mutex:
-    """One acquisition of the lock."""
-
-    def __init__(self, instance: SimulatedInstance) -> None:
-        self._instance = instance
-
-    def acquire(self, began: float) -> Steps:
-        """Wait for the turn; how the wait ended."""
-        self._key = self._instance.ticket(began)
-        how = yield from self._instance.queue(self._key)
-        if how != TURN:
-            yield self._instance.delete(self._key)
-        return how
-
-    def release(self) -> Steps:
-        """Let the next one in: at once, if it is of this instance."""
-        passed = self._instance.rush.queue.pass_on(self._instance)
-        yield self._instance.delete(self._key, urgent=not passed)
-
-
-class Cohort:
-    """The lock that an instance hands along inside; see `lock/recipes/cohort.py`."""
-
-    def __init__(self, instance: SimulatedInstance) -> None:
-        self._instance, self._rush = instance, instance.rush
-        self._waiting: deque[Ticket] = deque()
-        self._busy, self._turns, self._since = False, 0, 0.0
-        self._key: Ticket | None = None
-        self._given_up = self._rush.env.event()
-
-    def acquire(self, began: float) -> Steps:
-        """Wait for a turn; how the wait ended."""
-        waiter = self._instance.ticket(began)
-        self._waiting.append(waiter)
-        self._busy = self._busy or self._call(LEAD)
-        how = yield waiter.turn
-        if how == LEAD:
-            how = yield from self._lead(began)
-            self._turns, self._since = 0, self._rush.env.now
-            if how != TURN and not (how == LOCK_TIMEOUT and self._call(LEAD)):  # or else the next one has the key
-                yield from self._give_up()
-        return how
-
-    def _lead(self, began: float) -> Steps:
-        key = self._key
-        if key is None:
-            key = self._key = self._instance.ticket(began)
-            how = yield from self._instance.queue(key)
-        else:
-            key.turn = self._rush.env.event()
-            how = yield self._instance.await_turn(key, began).turn
-        return TURN if how == LOCK_TIMEOUT and key.told else how  # the turn may have come with the very write
-
-    def release(self) -> Steps:
-        """Hand the turn on, or the lock back."""
-        settings, env = self._rush.costs.settings, self._rush.env
-        left = max(settings["cohort_slice_s"] - (env.now - self._since), 0.0)
-        contended = self._rush.queue.contended(self._instance)
-        self._turns += 1
-        spent = self._turns >= settings["cohort_turns"] or not left
-        if (spent and contended) or not self._call(TURN):
-            yield from self._give_up()
-        elif contended:
-            yield self._given_up | env.timeout(left)
-
-    def _give_up(self) -> Steps:
-        given_up, self._given_up = self._given_up, self._rush.env.event()
-        assert self._key is not None
-        gone, self._key = self._instance.delete(self._key), None
-        self._busy = self._call(LEAD)
-        yield gone
-        given_up.succeed()
-
-    def _call(self, how: str) -> bool:
-        """Wake the first that waits, if there is one."""
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if waiter.waits:
-                waiter.end(how)
-                return True
-        return False
-
-
-def _cohort(instance: SimulatedInstance) -> Cohort:
-    cohort: Cohort = instance.cohort or Cohort(instance)
-    instance.cohort = cohort
-    return cohort
+def _trips(instance: SimulatedInstance, shards: Iterable[SimulatedShard]) -> Steps:
+    """One to each node that has some of these."""
+    for node in {each.number % len(instance.rush.redis) for each in shards}:
+        yield from instance.trip(node=node)
 
 
 _ALL: list[Buy] = [none, thread, etcd, etcd_cohort, etcd_batch, etcd_sharded, redis_lock, redis_watch, redis_lua]

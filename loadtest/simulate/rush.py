@@ -28,6 +28,7 @@ from loadtest.simulate.machine import (
 SOLD, SOLD_OUT, BUSY = "sold", "sold_out", "busy"
 _COMPANY_S = 0.005  # for which the deletion of a key waits for others, where the lock has gone on without it
 _MOST_DELETIONS = 64
+_READ_AT_ONCE = 10  # clicks that the main thread reads before another thread has its turn
 _ARRIVALS = 5_000  # of more clicks, some arrive together
 
 
@@ -51,22 +52,38 @@ class Setting:
     horizon_s: float = inf
 
 
+class SimulatedShard:
+    """What an instance knows of one: how many of its clicks wait there, and whether it was empty when last asked."""
+
+    def __init__(self, env: simpy.Environment, number: int) -> None:
+        self.number, self.waiting, self.empty = number, 0, False
+        self.line, self.brought, self._env = simpy.Resource(env), env.event(), env
+
+    def bring(self) -> None:
+        """Wake the click that waits for items."""
+        self.brought, brought = self._env.event(), self.brought
+        brought.succeed()
+
+
 class SimulatedInstance:
     """One Flask server.
 
     Attributes:
-        clicks: that wait for a thread; in_hand: those and the ones that have a thread.
+        arrived: clicks that the main thread has not read yet; clicks: those that wait for another thread;
+            in_hand: these and the ones that have a thread.
         known: when the look was sent that has found, under the lock, that all is sold.
-        trying, lock, lines, entries, cohort: what the guards keep here.
+        trying, lock, shards, filling, entries, cohort: what the guards keep here.
     """
 
     def __init__(self, rush: SimulatedRush, number: int) -> None:
         self.rush, self.number = rush, number
         self.process = Program(rush.env, rush.cpus)
-        self.clicks = self.in_hand = self.trying = 0
+        self.arrived = self.clicks = self.in_hand = self.trying = 0
+        self.awake = rush.env.event()
         self.idle: list[simpy.Event] = []
         self.known: float | None = None
-        self.lock, self.lines = simpy.Resource(rush.env), [simpy.Resource(rush.env) for _ in rush.shards]
+        self.lock, self.filling = simpy.Resource(rush.env), False
+        self.shards = [SimulatedShard(rush.env, number) for number in range(len(rush.shards))]
         self.entries: deque[Ticket] = deque()
         self.cohort: Any = None
         self._waiting: list[Ticket] = []
@@ -186,6 +203,7 @@ class SimulatedRush:
         """Until the last answer, or the horizon."""
         setting, clicks = self.setting, ceil(self.setting.buyers / len(self.instances))
         for instance in self.instances:
+            self.env.process(self._main_thread(instance))
             for _ in range(min(int(self.costs.settings["threads"]), clicks)):
                 self.env.process(self._thread(instance))
         together = ceil(setting.buyers / _ARRIVALS) if setting.apart else 1
@@ -232,13 +250,25 @@ class SimulatedRush:
             self.buyers.run(self.costs.buyer / 2).callbacks.append(then)
 
     def _clicked(self, instance: SimulatedInstance, clicks: int, _: object = None) -> None:
-        room = min(clicks, max(int(self.costs.settings["queue"]) - instance.in_hand, 0))
-        instance.in_hand += room
-        instance.clicks += room
-        for _idle in range(min(room, len(instance.idle))):
-            instance.idle.pop().succeed()
-        if refused := clicks - room:
-            instance.run(refused * self.costs.busy).callbacks.append(partial(self._answered, refused, BUSY))
+        instance.arrived += clicks
+        happen(instance.awake)
+
+    def _main_thread(self, instance: SimulatedInstance) -> Steps:
+        """Read clicks, some at a time; those for which there is no room are answered at once."""
+        while True:
+            yield instance.awake
+            clicks = min(instance.arrived, _READ_AT_ONCE)
+            instance.arrived -= clicks
+            if not instance.arrived:
+                instance.awake = self.env.event()
+            yield instance.run(clicks * self.costs.busy)
+            room = min(clicks, max(int(self.costs.settings["queue"]) - instance.in_hand, 0))
+            instance.in_hand += room
+            instance.clicks += room
+            for _idle in range(min(room, len(instance.idle))):
+                instance.idle.pop().succeed()
+            if refused := clicks - room:
+                self._answered(refused, BUSY)
 
     def _thread(self, instance: SimulatedInstance) -> Steps:
         told, sold = (cost[self.setting.guard] for cost in (self.costs.told, self.costs.sold))

@@ -16,6 +16,7 @@ from app.sales.refusals import ShuttingDown
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Etcd
 from lock import EtcdUnavailable, Session, connect
+from tests.support.lock import await_rest
 from tests.support.shops import at_once
 from tests.support.waiting import wait_until
 
@@ -53,6 +54,7 @@ def test_a_lost_session_is_given_back_when_etcd_is_back(fresh_etcd: Etcd) -> Non
     """etcd extends every lease when it restarts; the lost one is revoked, even if another client renews it."""
     sessions = EtcdSessions(fresh_etcd.endpoint, "flash-sale/x", ttl=3, instance="shop-a")
     lost = sessions.session()
+    await_rest(fresh_etcd)
     fresh_etcd.kill()
     wait_until(lost.lost.is_set)
     with pytest.raises(EtcdUnavailable):

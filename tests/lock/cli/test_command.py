@@ -104,7 +104,8 @@ def test_a_signal_ends_a_wait(client: Client, session: Session, start: Start) ->
 def test_the_child_gets_key_revision_and_token(client: Client, session: Session, start: Start) -> None:
     """ETCD_LOCK_KEY and LOCK_TOKEN are those of the hold; ETCD_LOCK_REV is a revision at which it was held."""
     hold = Mutex(session, "command/environment").acquire(timeout=WAIT_S)
-    process = start("command/environment", "--", "sh", "-c", "echo $ETCD_LOCK_KEY $ETCD_LOCK_REV $LOCK_TOKEN")
+    script = "echo $ETCD_LOCK_KEY $ETCD_LOCK_REV $LOCK_TOKEN; read _"  # or its own release is a revision, too
+    process = start("command/environment", "--", "sh", "-c", script, stdin=subprocess.PIPE)
     wait_until(lambda: len(keys(client, "command/environment")) == 2)
     queued = client.get_prefix("command/environment/").keys[1]
     hold.release()
@@ -112,7 +113,8 @@ def test_the_child_gets_key_revision_and_token(client: Client, session: Session,
     key, revision, token = line(process).split()
     assert (key, int(token)) == (queued.key, queued.create_revision)
     assert int(revision) >= released > int(token)
-    assert process.wait(WAIT_S) == 0
+    process.communicate("\n", timeout=WAIT_S)
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lock.runtime.clock import now
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, in_thread, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, await_rest, in_thread, keys
 
 TTL_S = 2
 
@@ -34,6 +34,8 @@ def kill_quorum(cluster: EtcdCluster) -> list[Etcd]:
     """Kill two of three members, the leader first: left alone, it would go on renewing leases for a second or two."""
     first = leader(cluster)
     gone = [first, next(member for member in cluster.members if member is not first)]
+    for member in gone:
+        await_rest(member)
     for member in gone:
         member.kill()
     return gone
@@ -99,6 +101,7 @@ def test_j_the_leader_restarts_while_many_wait(cluster: EtcdCluster, observer: C
         await_keys(observer, name, len(holds) + len(waits))
         before, fifty = keys(observer, name), keys(observer, f"{name}/fifty")
         member = leader(cluster)
+        await_rest(member)
         member.kill()
         member.start()
         for hold in holds:

@@ -17,7 +17,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
+from tests.support.lock import Patch, assert_goes_on, assert_raises, await_rest, in_thread, put
 from tests.support.waiting import wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
@@ -223,6 +223,7 @@ def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> Non
         changes = iter(client.watch("a/"))
         assert next(changes) == []  # it stands
         for member in cluster.members[1:]:
+            await_rest(member)
             member.kill()
         for _ in range(20):
             assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)

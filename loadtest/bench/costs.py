@@ -19,7 +19,7 @@ import redis
 
 from loadtest.bench.locks.bench import PYTHON, measure
 from loadtest.bench.meters import Meter
-from loadtest.bench.result import Case
+from loadtest.bench.result import QUEUE, Case
 from loadtest.bench.runner import Bench
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
@@ -37,7 +37,7 @@ _COHORT = inspect.signature(CohortMutex).parameters
 # The defaults of app/config/settings.py and of the guards; a test compares them.
 SETTINGS = {
     "threads": 256.0,
-    "queue": 3000.0,
+    "queue": float(QUEUE),
     "lock_timeout_s": 10.0,
     "cohort_turns": float(_COHORT["batch"].default),
     "cohort_slice_s": float(_COHORT["slice"].default),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from loadtest.bench.result import Case
+from loadtest.bench.result import QUEUE, Case
 from loadtest.results.comparison import GUARDS
 
 # They poll or begin again instead of queueing, so they take many times longer than all others together.
@@ -30,7 +30,7 @@ class Part:
     items: int = 1
     redis_nodes: int = 1
     shards: int = 4
-    queue: int = 3000
+    queue: int = QUEUE
     warm_up: bool = True
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
@@ -93,7 +93,7 @@ def _scale(guards: Sequence[str]) -> Iterator[Part]:
 
 def _flood(guards: Sequence[str]) -> Iterator[Part]:
     """20,000 buyers at once for 300 pieces, where each instance has room for so many clicks."""
-    for queue in (300, 1000, 3000):
+    for queue in (300, 1000, QUEUE):
         cases = [Case("flood", guard, 20_000, 300, queue=queue) for guard in guards if guard == "etcd"]
         yield Part("flood", cases, rounds=3, queue=queue)
 

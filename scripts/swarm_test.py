@@ -4,7 +4,7 @@ Run it on a manager of a swarm of three nodes or more, whose ports 8070 and 8080
 none is named: deploy, leader (the node of etcd's leader dies), instances (a node with instances dies), update (the
 image is replaced), remove. After each rush the sale has to be EXACT, each acknowledged order in the ledger once, and
 the queue in etcd empty; in the end nothing of the stack is left. (Volumes of the other nodes are out of reach:
-docker volume prune --all removes them there.)
+docker volume prune --all --filter label=com.docker.stack.namespace=sale-test-... removes them there.)
 
     KILL_NODE     ends the machine $NODE at once, such as 'ssh root@$NODE poweroff --force --force'
     REVIVE_NODE   starts it again, such as 'virsh start $NODE'

@@ -195,17 +195,17 @@ class Sale:
         opening writes it first: of several it decides which one the shards follow.
         """
         if when == "always":
-            self._write_shards(openings)
+            self._write_shards(openings, when)
         begun = self._write(0, openings, when)
         if when == "if none":
-            self._write_shards(begun)
+            self._write_shards(begun, when)
         return begun
 
-    def _write_shards(self, openings: Openings) -> None:
-        """Empty shards for these openings, except where there is one or a later one."""
+    def _write_shards(self, openings: Openings, when: str) -> None:
+        """The same in the shards, which are empty at first."""
         empty = {item: opened._replace(stock=0) for item, opened in openings.items()}
         for place in range(1, len(self.slots_of[DEFAULT_ITEM])):
-            self._write(place, empty, "always")
+            self._write(place, empty, when)
 
     def _write(self, place: int, openings: Openings, when: str) -> Openings:
         """The same in the slots that have this place in `slots_of`."""

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import suppress
 
 import pytest
 import redis
 
+from app.config.settings import Settings
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
+from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
+from app.sales.shards import ShardedStock
 from app.sales.snapshot import Snapshot
-from loadtest.stack.servers import Etcd
+from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.overtaking import overtaken
-from tests.support.shops import at_once
+from tests.support.shops import WAIT_S, at_once
 
 
 def wipe(sale: Sale) -> None:
@@ -187,6 +191,22 @@ def test_a_new_item_opens_by_itself(process: Process) -> None:
     for each in (more, process(items=2)):
         refused(each, SaleLost, "2")
     assert buys(sale) == 2
+
+
+def test_a_new_item_costs_no_answers(process: Process) -> None:
+    """All items share the answers in a shard: a retry buys nothing after the first purchase of a new item."""
+    sale, purchase = process(), Purchase("ada", "etcd-sharded", key="k")
+    sale.reset(3)
+    stock = ShardedStock(sale, "1", instance="shop-a")
+    shard = stock.shard_of(purchase)
+    shard.waiting.append(purchase)
+    stock.refill(shard, 1)
+    first, more = shard.sell(purchase), process(items=2)
+    assert buys(more, "2") == 9
+    retry = ShardedStock(more, "1", instance="shop-b").shard_of(purchase).sell(purchase)
+    assert first is not None
+    assert retry is not None
+    assert (first.replayed, retry.replayed, retry.order) == (False, True, first.order)
 
 
 def test_the_generation_rises_even_if_the_clock_does_not(process: Process) -> None:

@@ -118,9 +118,11 @@ class Sale:
         )
 
     def note_closed(self, openings: Openings) -> None:
-        """Remember the closed ones of these items: a purchase of them need not wait for a lock."""
+        """Remember those items that are closed and were not opened since: their buyers need not wait for a lock."""
         with self._lock:
-            self._note({item: opened for item, opened in openings.items() if not opened.is_open})
+            for item, opened in openings.items():
+                if not opened.is_open and int(opened.generation) > int(self._known.get(item, 0)):
+                    self._note({item: opened})
 
     def _note(self, openings: Openings) -> None:
         """Remember what to expect in Redis; with the lock held."""
@@ -132,10 +134,11 @@ class Sale:
                 self._closed[item] = time.monotonic(), opened
 
     def _open_new(self, openings: Openings) -> Openings:
-        """Open the items that never were, or adopt what Redis has."""
+        """Open the items that never were, or adopt what Redis has; while the sale is closed, they wait with it."""
         new = [item for item in self.keys_of if item not in openings]
-        generation = self._generation_after(openings)
-        begun = self._write_openings({item: Opened(generation, self._stock) for item in new}, "if none")
+        first = openings.get(DEFAULT_ITEM)
+        opened = first if first and not first.is_open else Opened(self._generation_after(openings), self._stock)
+        begun = self._write_openings(dict.fromkeys(new, opened), "if none")
         return self.record.update(lambda before: {**begun, **before})
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:

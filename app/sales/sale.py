@@ -50,7 +50,7 @@ class Sale:
         self._known: dict[str, str] = {}
         self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd was asked
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
-        self._outage: tuple[float, Exception] | None = None  # the last time etcd did not answer, and the error
+        self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
 
     @property
@@ -74,7 +74,7 @@ class Sale:
         Raises:
             NotOpen: the sale opens later.
             SaleLost: Redis does not have what was opened last.
-            EtcdUnavailable: etcd cannot tell what was opened.
+            EtcdError, redis.RedisError: etcd cannot tell what was opened, or the treasury what is there.
         """
         came, k = time.monotonic(), slot.keys if slot else self.keys_of[item]
         with self._lock:
@@ -87,17 +87,17 @@ class Sale:
                 raise again(self._outage[1])
             try:
                 openings = self.record.read()
-            except EtcdError as error:
+                if item not in openings and item not in self._known:  # or else etcd was wiped: do not open it twice
+                    openings = self._open_new(openings)
+                stands = self._follows(item, openings[item], slot) if item in openings else ""
+                if not stands:
+                    self._lost[k.generation] = found
+                    raise SaleLost
+                if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
+                    openings = self.confirm({item: openings[item]})
+            except (EtcdError, redis.RedisError) as error:
                 self._outage = time.monotonic(), error
                 raise
-            if item not in openings and item not in self._known:  # if it is known, etcd was wiped: do not open it twice
-                openings = self._open_new(openings)
-            stands = self._follows(item, openings[item], slot) if item in openings else ""
-            if not stands:
-                self._lost[k.generation] = found
-                raise SaleLost
-            if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
-                openings = self.confirm({item: openings[item]})
             self._note(openings)
             if not openings[item].is_open:
                 raise NotOpen(openings[item])
@@ -161,7 +161,7 @@ class Sale:
         """Begin again with `stock` pieces of each item, empty ledgers and a new generation.
 
         Raises:
-            EtcdUnavailable: nothing is reset.
+            EtcdError: nothing is reset.
         """
         self.begin(lambda _: Opened("", self._stock if stock is None else stock))
 

@@ -122,6 +122,49 @@ def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_e
     assert buys(newcomer) == 6
 
 
+class CountedLock:
+    """Counts the threads that have come to it."""
+
+    def __init__(self) -> None:
+        self.came = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_a_frozen_redis_is_waited_for_once(
+    process: Process, settings: Settings, fresh_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that ask what was opened while the treasury is frozen share one timeout, with one error for each."""
+    process().reset()
+    lock, asked, read = CountedLock(), list[OpeningRecord](), OpeningRecord.read
+
+    def read_when_all_have_come(record: OpeningRecord) -> Openings:
+        asked.append(record)
+        assert len(asked) > 1 or all(lock.came.acquire(timeout=WAIT_S) for _ in range(12))
+        return read(record)
+
+    def ask(_: int) -> Exception:
+        with pytest.raises(redis.TimeoutError) as caught:
+            newcomer.reconcile("1", "")
+        return caught.value
+
+    monkeypatch.setattr(OpeningRecord, "read", read_when_all_have_come)
+    with connect(fresh_redis.url, connections=12, timeout=1.0) as client:
+        newcomer = Sale(client, settings.sale, record=process().record, stock=10)
+        monkeypatch.setattr(newcomer, "_lock", lock)
+        client.ping()
+        fresh_redis.pause()
+        errors = at_once(12, ask)
+        fresh_redis.resume()
+    assert (len({id(error) for error in errors}), len(asked)) == (12, 1)
+
+
 @pytest.mark.parametrize("crash", range(6))
 def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
     """A reset that crashes before any command leaves the old sale or none; the next reset opens a new one."""

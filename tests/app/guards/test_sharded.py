@@ -119,7 +119,7 @@ def test_a_node_may_have_any_address(tmp_path: Path) -> None:
     with (
         RedisCluster(tmp_path, masters=1) as cluster,
         redis.Redis(port=cluster.members[0].port) as admin,
-        connect(cluster.url, connections=1) as client,
+        connect(cluster.url, connections=1, timeout=20.0) as client,
     ):
         nodes: Any = client.nodes
         port = cluster.members[0].port

@@ -41,11 +41,13 @@ control_socket_disable = True  # there is one per HOME, and two instances would 
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
-# A worker that runs out of file descriptors dies, so it accepts no more connections than it has.
+# A worker that runs out of file descriptors dies, so it accepts no more connections than it has. Redis takes one for
+# each thread, at each node that the address of a cluster names.
 _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 files = 16384 if most_files == resource.RLIM_INFINITY else min(16384, most_files)
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, most_files))
-worker_connections = max(files - threads - 128, threads + 1)
+nodes = settings.redis_url.count(",") + 1
+worker_connections = max(files - (threads + 1) * nodes - 128, threads + 1)
 
 # How long a thread that waits for the interpreter lets another one have it. In a crowd hundreds of threads wait, and if
 # each of them asks every 5 ms, the default, all of it takes up to a fifth longer.

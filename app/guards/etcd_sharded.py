@@ -7,6 +7,7 @@ from app.locking.holding import waiting_in_line
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
+from lock import LockTimeout
 
 POLL_S = 0.1
 
@@ -42,6 +43,9 @@ class EtcdShardedGuard(Guard):
                 while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
                     self.refill(stock, shard, purchase)
                 return receipt
+        except (GaveUp, LockTimeout):
+            self.tools.sale.record.read()  # if etcd does not answer, that is why no items came
+            raise
         finally:
             shard.waiting.pop()
 

@@ -70,15 +70,6 @@ def waiting_in_line(line: threading.Lock, *, timeout: float, check: Callable[[],
         line.release()
 
 
-@contextmanager
-def holding_thread_lock(
-    lock: threading.Lock, purchase: Purchase, *, timeout: float, check: Callable[[], object]
-) -> Iterator[None]:
-    """As `holding`, for a lock of this process."""
-    with waiting_in_line(lock, timeout=timeout, check=check), purchase.critical_section():
-        yield
-
-
 def release(hold: Releasable, purchase: Purchase) -> None:
     """Release. A loss found here is noted on the purchase and does not change its outcome: the write is over."""
     try:

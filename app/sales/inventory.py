@@ -7,7 +7,7 @@ The read also fetches the first answer to the idempotency key, and the write sto
 a retry finds both or neither, and nothing is bought twice.
 
 Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
-`EtcdUnavailable` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
+`EtcdError` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
 that a write was sent and its answer lost.
 """
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import chain
 from typing import Any
 
 import redis
@@ -129,11 +130,19 @@ class Nodes:
                 self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
             here = address.rpartition(":")[0]
-            nodes = {f"{host or here}:{port}" for each in ranges for host, port, *_ in each[2:]}
-            self._owners = [(first, last, f"{host or here}:{port}") for first, last, (host, port, *_), *_ in ranges]
-            self._known = list(dict.fromkeys([address, *nodes, *self._seeds]))
+            nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]
+            self._owners = [(first, last, owner) for (first, last, *_), (owner, *_) in zip(ranges, nodes, strict=True)]
+            self._known = list(dict.fromkeys([address, *chain(*nodes), *self._seeds]))
+            self._leave_all_but(self._known)
             break
         self._fresh_until = time.monotonic() + REFRESH_S
+
+    def _leave_all_but(self, known: list[str]) -> None:
+        """Close idle connections to nodes that are gone, as after each restart where nodes get new addresses."""
+        with self._lock:
+            gone = [self._pools.pop(address) for address in self._pools.keys() - known]
+        for pool in gone:
+            pool.disconnect(inuse_connections=False)
 
     def pools(self) -> list[Pool]:
         """The connections to all nodes that have slots."""
@@ -146,6 +155,10 @@ class Nodes:
             pool.close()
 
 
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
 class SlotPool:
     """The connections to the node that has one slot, whichever that is when a connection is asked for."""
 
@@ -155,11 +168,14 @@ class SlotPool:
 
     def get_connection(self, *_: Any, **__: Any) -> Any:
         """A connection to the node that has the slot now; raises NotSent."""
-        return self._nodes.pool_of(self._slot).get_connection()
+        pool = self._nodes.pool_of(self._slot)
+        connection = pool.get_connection()
+        connection.home = pool
+        return connection
 
     def release(self, connection: Any) -> None:
         """Give it back."""
-        self._nodes.pool_at(f"{connection.host}:{connection.port}").release(connection)  # type: ignore[no-untyped-call]
+        connection.home.release(connection)
 
     def __getattr__(self, name: str) -> Any:  # settings, which are those of every node
         return getattr(self._nodes.pool_at(self._nodes._known[0]), name)

@@ -23,7 +23,7 @@ import redis
 from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
 from app.sales.redis_connection import Refused
-from lock import EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
+from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 
 class PurchaseError(Exception):
@@ -95,6 +95,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     LockCancelled: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
     ShuttingDown: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
+    EtcdError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd takes writes."),
     InDoubt: Refusal(
         Outcome.UNAVAILABLE,
         "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice.",
@@ -104,7 +105,7 @@ REFUSALS: dict[type[Exception], Refusal] = {
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
 }
 EXPECTED = tuple(REFUSALS)
-TEMPORARY = (EtcdUnavailable, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

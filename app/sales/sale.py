@@ -50,7 +50,7 @@ class Sale:
         self._known: dict[str, str] = {}
         self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd was asked
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
-        self._outage: tuple[float, Exception] | None = None  # the last time etcd did not answer, and the error
+        self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
 
     @property
@@ -74,7 +74,7 @@ class Sale:
         Raises:
             NotOpen: the sale opens later.
             SaleLost: Redis does not have what was opened last.
-            EtcdUnavailable: etcd cannot tell what was opened.
+            EtcdError, redis.RedisError: etcd cannot tell what was opened, or the treasury what is there.
         """
         came, k = time.monotonic(), slot.keys if slot else self.keys_of[item]
         with self._lock:
@@ -87,17 +87,17 @@ class Sale:
                 raise again(self._outage[1])
             try:
                 openings = self.record.read()
-            except EtcdError as error:
+                if item not in openings and item not in self._known:  # or else etcd was wiped: do not open it twice
+                    openings = self._open_new(openings)
+                stands = self._follows(item, openings[item], slot) if item in openings else ""
+                if not stands:
+                    self._lost[k.generation] = found
+                    raise SaleLost
+                if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
+                    openings = self.confirm({item: openings[item]})
+            except (EtcdError, redis.RedisError) as error:
                 self._outage = time.monotonic(), error
                 raise
-            if item not in openings and item not in self._known:  # if it is known, etcd was wiped: do not open it twice
-                openings = self._open_new(openings)
-            stands = self._follows(item, openings[item], slot) if item in openings else ""
-            if not stands:
-                self._lost[k.generation] = found
-                raise SaleLost
-            if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
-                openings = self.confirm({item: openings[item]})
             self._note(openings)
             if not openings[item].is_open:
                 raise NotOpen(openings[item])
@@ -118,9 +118,11 @@ class Sale:
         )
 
     def note_closed(self, openings: Openings) -> None:
-        """Remember the closed ones of these items: a purchase of them need not wait for a lock."""
+        """Remember those items that are closed and were not opened since: their buyers need not wait for a lock."""
         with self._lock:
-            self._note({item: opened for item, opened in openings.items() if not opened.is_open})
+            for item, opened in openings.items():
+                if not opened.is_open and int(opened.generation) > int(self._known.get(item, 0)):
+                    self._note({item: opened})
 
     def _note(self, openings: Openings) -> None:
         """Remember what to expect in Redis; with the lock held."""
@@ -132,10 +134,11 @@ class Sale:
                 self._closed[item] = time.monotonic(), opened
 
     def _open_new(self, openings: Openings) -> Openings:
-        """Open the items that never were, or adopt what Redis has."""
+        """Open the items that never were, or adopt what Redis has; while the sale is closed, they wait with it."""
         new = [item for item in self.keys_of if item not in openings]
-        generation = self._generation_after(openings)
-        begun = self._write_openings({item: Opened(generation, self._stock) for item in new}, "if none")
+        first = openings.get(DEFAULT_ITEM)
+        opened = first if first and not first.is_open else Opened(self._generation_after(openings), self._stock)
+        begun = self._write_openings(dict.fromkeys(new, opened), "if none")
         return self.record.update(lambda before: {**begun, **before})
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
@@ -158,7 +161,7 @@ class Sale:
         """Begin again with `stock` pieces of each item, empty ledgers and a new generation.
 
         Raises:
-            EtcdUnavailable: nothing is reset.
+            EtcdError: nothing is reset.
         """
         self.begin(lambda _: Opened("", self._stock if stock is None else stock))
 
@@ -195,17 +198,17 @@ class Sale:
         opening writes it first: of several it decides which one the shards follow.
         """
         if when == "always":
-            self._write_shards(openings)
+            self._write_shards(openings, when)
         begun = self._write(0, openings, when)
         if when == "if none":
-            self._write_shards(begun)
+            self._write_shards(begun, when)
         return begun
 
-    def _write_shards(self, openings: Openings) -> None:
-        """Empty shards for these openings, except where there is one or a later one."""
+    def _write_shards(self, openings: Openings, when: str) -> None:
+        """The same in the shards, which are empty at first."""
         empty = {item: opened._replace(stock=0) for item, opened in openings.items()}
         for place in range(1, len(self.slots_of[DEFAULT_ITEM])):
-            self._write(place, empty, "always")
+            self._write(place, empty, when)
 
     def _write(self, place: int, openings: Openings, when: str) -> Openings:
         """The same in the slots that have this place in `slots_of`."""

@@ -62,10 +62,18 @@ class Schedule:
         self._sale.begin(without_time)
 
     def read(self) -> Opened | None:
-        """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`."""
+        """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`.
+
+        If items differ, it is that of one which has yet to open: a new item may have missed the opening of the others.
+        """
         openings = self._sale.record.read()
         self._sale.note_closed(openings)
-        return openings.get(DEFAULT_ITEM)
+        return next(iter(self._planned(openings).values()), openings.get(DEFAULT_ITEM))
+
+    def _planned(self, openings: Openings) -> Openings:
+        """Those of the items which have yet to open; etcd may know more items than this instance sells."""
+        ours = {item: openings[item] for item in self._sale.keys_of if item in openings}
+        return {item: each for item, each in ours.items() if each.opens_at_ms is not None}
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
@@ -78,7 +86,7 @@ class Schedule:
         Raises:
             redis.RedisError, EtcdError: it may be open, or not.
         """
-        planned = {item: each for item, each in self._sale.record.read().items() if each.opens_at_ms is not None}
+        planned = self._planned(self._sale.record.read())
         for place in reversed(range(len(self._sale.slots_of[DEFAULT_ITEM]))):  # the treasury last: it has the stock
             answers = self._open(place, planned, fence)
             refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]

@@ -69,6 +69,8 @@ class Etcd(Process):
             "listen-peer-urls": self._peer_url,
             "initial-advertise-peer-urls": self._peer_url,
             "initial-cluster": self._cluster,
+            "auto-compaction-mode": "periodic",
+            "auto-compaction-retention": "10m",
             "log-level": "error",
         }
         return [str(programs.etcd()), *(f"--{flag}={value}" for flag, value in flags.items())]

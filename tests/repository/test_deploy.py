@@ -102,6 +102,14 @@ def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
     assert not re.search(r"workshop|ADMIN_TOKEN:? *[=:] *\S*:-", text)
 
 
+def test_etcd_compacts_its_history() -> None:
+    """Each hold writes and deletes a key: without it etcd reaches its quota one day, and takes no writes."""
+    files = [*ROOT.glob("docker-compose*.yml"), *STACKS, *OBJECT_FILES]
+    members = [text for text in (file.read_text(encoding="utf-8") for file in files) if "/etcd:v" in text]
+    assert len(members) == 4
+    assert all(re.search(r"(?i)auto.compaction.retention[=:] *10m", text) for text in members)
+
+
 def test_the_servers_are_those_of_compose() -> None:
     """One version of etcd and one of Redis, wherever the sale runs."""
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"

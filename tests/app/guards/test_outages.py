@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 from flask import Flask
 
 from app import services
 from app.guards import GUARDS
 from loadtest.stack.servers import Etcd, Redis
+from lock.etcd.transport import rpc
 from tests.support.shops import at_once, buy
 from tests.support.waiting import wait_until
 
@@ -37,13 +40,44 @@ def sells(app: Flask, guard: str) -> bool:
 
 def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
     """Purchases that wait while etcd is frozen hear that it does not answer, not that others were first."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0)
-    services.of(app).sessions.session()
+    app = make(etcd_endpoints=fresh_etcd.endpoint, lock_timeout=1.0, lease_ttl=60)
+    wait_until(lambda: sells(app, "etcd"))  # so it need not ask etcd what was opened
     fresh_etcd.pause()
-    for guard in ("etcd", "etcd-cohort", "etcd-batch"):
+    for guard in ("etcd", "etcd-cohort", "etcd-batch", "etcd-sharded"):
         answers = at_once(8, lambda _: buy(app, guard))  # noqa: B023
         assert {(answer["outcome"], answer["in_doubt"]) for answer in answers} == {("unavailable", False)}
     fresh_etcd.resume()
+
+
+@contextmanager
+def out_of_space(etcd: Etcd) -> Iterator[None]:
+    """etcd takes no writes, as when its quota is reached."""
+    with grpc.insecure_channel(etcd.endpoint) as channel:
+        alarm = rpc.MaintenanceStub(channel).Alarm
+        alarm(rpc.AlarmRequest(action="ACTIVATE", alarm="NOSPACE"), timeout=20)
+        yield
+        alarm(rpc.AlarmRequest(action="DEACTIVATE", alarm="NOSPACE"), timeout=20)
+
+
+def test_an_etcd_that_takes_no_writes(make: Callable[..., Flask], fresh_etcd: Etcd) -> None:
+    """Purchases under its lock and a reset answer 503 with what etcd says, not in doubt; afterwards all sell."""
+    app = make(etcd_endpoints=fresh_etcd.endpoint)
+    ways = ["cart", *(guard.name for guard in GUARDS if "etcd" in guard.name)]
+    browser = app.test_client()
+    wait_until(lambda: sells(app, "etcd"))
+    before = browser.get("/stock").get_json()
+    with out_of_space(fresh_etcd):
+        for way in ways:
+            answer = buy(app, way)
+            told = answer["status"], answer["outcome"], answer["in_doubt"], answer["retry_after"]
+            assert told == (503, "unavailable", False, "1"), way
+            assert "database space exceeded" in answer["detail"]
+            assert answer["detail"].endswith("Nothing was written; try again when etcd takes writes.")
+        reset = browser.post("/stock/reset")
+    assert (reset.status_code, reset.get_json()["title"]) == (503, "Unavailable")
+    assert browser.get("/stock").get_json() == before
+    for way in ways:
+        wait_until(lambda: sells(app, way))  # noqa: B023
 
 
 def test_redis_stopped(app: Flask, fresh_redis: Redis) -> None:

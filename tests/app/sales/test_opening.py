@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import suppress
 
 import pytest
 import redis
 
+from app.config.settings import Settings
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord, Openings
 from app.sales.purchase import Purchase
+from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
+from app.sales.shards import ShardedStock
 from app.sales.snapshot import Snapshot
-from loadtest.stack.servers import Etcd
+from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.overtaking import overtaken
-from tests.support.shops import at_once
+from tests.support.shops import WAIT_S, at_once
 
 
 def wipe(sale: Sale) -> None:
@@ -118,6 +122,48 @@ def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_e
     assert buys(newcomer) == 6
 
 
+class CountedLock:
+    """Counts the threads that have come to it."""
+
+    def __init__(self) -> None:
+        self.came = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_a_frozen_redis_is_waited_for_once(
+    process: Process, settings: Settings, fresh_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that ask what was opened while the treasury is frozen share one timeout, with one error for each."""
+    process().reset()
+    lock, asked, read = CountedLock(), list[OpeningRecord](), OpeningRecord.read
+
+    def read_when_all_have_come(record: OpeningRecord) -> Openings:
+        asked.append(record)
+        assert len(asked) > 1 or all(lock.came.acquire(timeout=WAIT_S) for _ in range(12))
+        return read(record)
+
+    def ask(_: int) -> Exception:
+        with pytest.raises(redis.RedisError) as caught:
+            newcomer.reconcile("1", "")
+        return caught.value
+
+    monkeypatch.setattr(OpeningRecord, "read", read_when_all_have_come)
+    with connect(fresh_redis.url, connections=12, timeout=1.0) as client:
+        newcomer = Sale(client, settings.sale, record=process().record, stock=10)
+        monkeypatch.setattr(newcomer, "_lock", lock)
+        fresh_redis.pause()
+        errors = at_once(12, ask)
+        fresh_redis.resume()
+    assert (len({id(error) for error in errors}), len(asked)) == (12, 1)
+
+
 @pytest.mark.parametrize("crash", range(6))
 def test_a_reset_that_ends_halfway_never_sells_twice(process: Process, crash: int) -> None:
     """A reset that crashes before any command leaves the old sale or none; the next reset opens a new one."""
@@ -187,6 +233,23 @@ def test_a_new_item_opens_by_itself(process: Process) -> None:
     for each in (more, process(items=2)):
         refused(each, SaleLost, "2")
     assert buys(sale) == 2
+
+
+def test_a_new_item_costs_no_answers(process: Process) -> None:
+    """All items share the answers in a shard: a retry buys nothing after the first purchase of a new item."""
+    sale = process()
+    purchase, retry = (Purchase("ada", "etcd-sharded", key="k") for _ in range(2))
+    sale.reset(3)
+    stock = ShardedStock(sale, "1", instance="shop-a")
+    shard = stock.shard_of(purchase)
+    shard.waiting.append(purchase)
+    stock.refill(shard, 1)
+    first, more = shard.sell(purchase), process(items=2)
+    assert buys(more, "2") == 9
+    second = ShardedStock(more, "1", instance="shop-b").shard_of(retry).sell(retry)
+    assert first is not None
+    assert second is not None
+    assert (first.replayed, second.replayed, second.order) == (False, True, purchase.order)
 
 
 def test_the_generation_rises_even_if_the_clock_does_not(process: Process) -> None:

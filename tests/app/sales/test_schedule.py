@@ -30,10 +30,10 @@ def process(process: Process) -> Process:
     return partial(process, items=2)
 
 
-def buys(sale: Sale) -> str:
+def buys(sale: Sale, item: str = "1") -> str:
     """The outcome of one purchase, with the generation if it was sold."""
-    receipt = Inventory(sale, instance="shop-a").sell(Purchase("ada", "g"))
-    return f"sold {sale.generation('1')}" if receipt.order else receipt.outcome.value
+    receipt = Inventory(sale, instance="shop-a", item=item).sell(Purchase("ada", "g", item=item))
+    return f"sold {sale.generation(item)}" if receipt.order else receipt.outcome.value
 
 
 def dies(_: object) -> None:
@@ -143,6 +143,38 @@ def test_a_late_confirmation_does_not_open_the_next_schedule(process: Process) -
     opened = sale.record.read()
     Schedule(sale).set(3, in_ms(60_000))
     assert [each.is_open for each in sale.confirm(opened).values()] == [False, False]
+
+
+def test_a_late_look_at_a_schedule_closes_no_open_sale(process: Process) -> None:
+    """A process that read of a schedule, and notes it after a reset, does not ask at each purchase if it is open."""
+    sale = process()
+    Schedule(sale).set(2, in_ms(60_000))
+    late = sale.record.read()
+    sale.reset(2)
+    sale.note_closed(late)
+    assert not sale.may_be_closed("1")
+
+
+def test_a_scheduled_sale_opens_with_fewer_items(process: Process) -> None:
+    """Instances that were started with fewer items since open those that they sell."""
+    Schedule(process()).set(2, in_ms(-1))
+    fewer = process(items=1)
+    assert Schedule(fewer).open(1) == ("opened", "")
+    assert buys(fewer).startswith("sold")
+
+
+@pytest.mark.parametrize("missed", [False, True])
+def test_a_new_item_of_a_scheduled_sale_waits_with_it(process: Process, missed: bool) -> None:
+    """None of it is sold before the opening; if the leader did not know the item, another one opens it."""
+    one, more = process(items=1), process()
+    Schedule(one).set(2, in_ms(-1))
+    with pytest.raises(NotOpen):
+        buys(more, "2")
+    if missed:
+        assert Schedule(one).open(1) == ("opened", "")
+    assert closed(Schedule(more)).stock == 2
+    assert Schedule(more).open(2) == ("opened", "")
+    assert [buys(more, item)[:5] for item in ("1", "2", "2", "2")] == ["sold "] * 3 + ["sold_"]
 
 
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:

@@ -250,6 +250,15 @@ def test_a_bad_setting_stops_the_start_with_one_line() -> None:
     assert "Traceback" not in run.stderr
 
 
+def test_each_node_of_a_redis_cluster_takes_descriptors() -> None:
+    """Every worker connects to each node with each thread and once more; it accepts as many buyers fewer."""
+    nodes = {"FLASHSALE_REDIS_URL": "redis+cluster://a:1,b:1,c:1", "FLASHSALE_THREADS": "16"}
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))"
+    code = f"{limit}; import runpy; print(runpy.run_path('{CONFIG}')['worker_connections'])"
+    told = subprocess.check_output([sys.executable, "-c", code], env={**os.environ, **nodes}, text=True, timeout=60)
+    assert int(told) == 1000 - 3 * 17 - 128
+
+
 def test_the_master_loads_no_grpc() -> None:
     """gRPC does not survive a fork, so the master must not import it."""
     code = f"import runpy, sys; runpy.run_path('{CONFIG}'); print('grpc' in sys.modules)"

@@ -3,10 +3,11 @@
 In a locked rush every thread waits for the lock, so none is left to answer ``/metrics``. If ``FLASHSALE_SECTION_LOG``
 names a directory, each worker process therefore keeps one line in INSTANCE-PID.heartbeat::
 
-    {"at", "instance", "pid", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
+    {"at", "instance", "pid", "began", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
 
-`at` is of `app.clock`; `busy` threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts
-purchases since the process began. If `at` stands still, the process is frozen or gone.
+`at` and `began` are of `app.clock`; `began` tells processes apart that have the same id, one after the other. `busy`
+threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts purchases since the process
+began. If `at` stands still, the process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from app.clock import now_ns
 from app.server.worker import CountingPool
@@ -38,6 +38,7 @@ class Heartbeat(threading.Thread):
         super().__init__(name="heartbeat", daemon=True)
         self._path = own_file(directory, instance, "heartbeat")
         self._instance = instance
+        self._began = now_ns()
         self._pool = pool
         self._outcomes = outcomes
         self._closed = threading.Event()
@@ -61,6 +62,6 @@ class Heartbeat(threading.Thread):
         self.join(timeout=1.0)
 
     def _line(self) -> bytes:
-        process: dict[str, Any] = {"at": now_ns(), "instance": self._instance, "pid": os.getpid()}
+        process = {"at": now_ns(), "instance": self._instance, "pid": os.getpid(), "began": self._began}
         counted = {name: getattr(self._pool, name) for name in ("threads", "busy", "queued")}
         return json.dumps({**process, **counted, "outcomes": self._outcomes()}).encode().ljust(_LENGTH - 1) + b"\n"

@@ -150,6 +150,7 @@ class Comparison:
         versions: of what took part.
         hold_ms: think time inside the critical section.
         machine: where the buyers were; see `loadtest.results.machine`.
+        opens_in_s: seconds from the reset of each sale to its scheduled opening; 0: it was open at once.
     """
 
     stock: int
@@ -159,6 +160,7 @@ class Comparison:
     runs: list[Run] = field(default_factory=list)
     hold_ms: int = 0
     machine: dict[str, Any] = field(default_factory=dict)
+    opens_in_s: int = 0
 
     @property
     def kept(self) -> bool:

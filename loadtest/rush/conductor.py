@@ -103,9 +103,12 @@ class Conductor:
         """The runs of `comparison` so far."""
         return self.comparison.runs if self.comparison else []
 
-    def compare(self, plan: Plan, buyers: int) -> Comparison:
-        """Run all rounds with `buyers` buyers; raises SaleError."""
+    def reset(self) -> None:
+        """Forget the last test."""
         self.comparison, self.records, self.notice = None, [], ""
+
+    def compare(self, plan: Plan, buyers: int) -> Comparison:
+        """Run all rounds with `buyers` buyers, after `reset`; raises SaleError."""
         try:
             return self._compare(plan, buyers)
         except SaleError as error:
@@ -122,7 +125,7 @@ class Conductor:
         if unknown:
             raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
         self.comparison = Comparison(
-            plan.stock, buyers, utc_now(), sale.versions(), hold_ms=plan.hold_ms, machine=about_machine()
+            plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine(), plan.opens_in_s
         )
         for guard in plan.guards:
             self.comparison.runs.append(self._round(sale, plan, guard, promises[guard], buyers))

@@ -77,6 +77,7 @@ class LocustHooks:
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         if self._conductor:  # a worker has no result
             environment.process_exit_code = NO_RESULT  # until there is one
+            self._conductor.reset()
         self._settled = self._complete = False
         self._pool.reset()
 

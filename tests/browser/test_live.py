@@ -98,6 +98,39 @@ def test_an_oversold_stock_grows_past_its_end(look: Look, sales: Sales) -> None:
     assert looker("#timeline .band").get_attribute("d")
 
 
+def test_a_square_names_its_buyer(look: Look, sales: Sales) -> None:
+    """It does so as long as its item is sold, and not where a square is several items."""
+    looker, squares = look(), "#stock rect"
+    sales.buy("redis-lua", buyer="ada")
+    looker.wait_figure("sold", 1)
+    looker(squares).first.hover()
+    assert (looker(squares).first.text_content() or "").startswith("ada, sold by instance-")
+    sales.reset(STOCK)
+    looker.wait_text("#word", f"^{STOCK} items for sale$")
+    looker(squares).nth(1).hover()
+    looker(squares).first.hover()
+    assert looker(squares).first.text_content() == ""
+    sales.reset(3000)
+    sales.buy("redis-lua", buyers=4)
+    looker.wait_text("#stock-note", "^4 of 3,000 sold; one square is 2 items$")
+    looker(squares).nth(1).hover()
+    assert looker(squares).nth(1).text_content() == ""
+
+
+def test_two_addresses_of_one_instance_are_two_rows(look: Look) -> None:
+    """There are no more rows, however often they are drawn."""
+    rows = look().page.evaluate(
+        """async () => {
+          const { showInstances } = await import("/static/panels.js");
+          const instance = (url) => ({ name: "shop-a", url, state: "up", queued: null, workers: [] });
+          const view = { instances: ["http://a", "http://b"].map(instance), sold: {} };
+          for (let times = 0; times < 3; times += 1) showInstances(view, null);
+          return document.querySelectorAll("#instances tr").length;
+        }"""
+    )
+    assert rows == 2
+
+
 def test_a_reload_in_the_middle_loses_nothing(look: Look, sales: Sales) -> None:
     """A viewer that reconnects, on a phone too, sees the same orders, critical sections and runs as the others."""
     stayed, reloaded = look(), look(viewport={"width": 390, "height": 844})

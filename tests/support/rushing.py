@@ -108,9 +108,9 @@ class Page:
         """The comparison so far; None before there is one."""
         return json.loads(self.get("/comparison.json"))
 
-    def start(self, *, guards: list[str], stock: int, buyers: int, hold_ms: int = 0) -> None:
+    def start(self, *, guards: list[str], stock: int, buyers: int, hold_ms: int = 0, spawn_rate: float = 500) -> None:
         """Fill in the form and press the button."""
-        form = {"user_count": buyers, "spawn_rate": 500, "guards": guards, "stock": stock, "hold_ms": hold_ms}
+        form = {"user_count": buyers, "spawn_rate": spawn_rate, "guards": guards, "stock": stock, "hold_ms": hold_ms}
         assert self.post("/swarm", **form, host=self.hosts)["success"]
 
     def stop(self) -> None:

@@ -76,14 +76,17 @@ class Run:
         return kept
 
     def add_sections(self, sections: Iterable[Section]) -> list[Section]:
-        """Keep the sections of this run, and return them; the others belong to an earlier run."""
-        own = [section for section in sections if section.entered >= self.began_ns - self.slack_ns]
-        for section in own:
+        """Keep the sections of this run, and return those that are kept; the others belong to an earlier run."""
+        kept = []
+        for section in sections:
+            if section.entered < self.began_ns - self.slack_ns:
+                continue
             if section.number in self.sections or len(self.sections) < MOST_ROWS:
                 self.sections[section.number] = section
+                kept.append(section)
             else:
                 self.cut = True
-        return own
+        return kept
 
     def add_sample(self, holder: str | None, waiters: int | None, *, known: bool) -> None:
         """Keep the state of the sale, if it has changed; `known` is whether Redis answers."""

@@ -186,9 +186,9 @@ class Sampler(threading.Thread):
 
     def _look(self) -> dict[str, Any]:
         """The state of everything, without the rows that are only ever added."""
-        queue, ledger = self._queue.latest, self._ledger.latest
+        queue, ledger, opening = self._queue.latest, self._ledger.latest, self._opening.latest
         beats = self._heartbeats
-        instances = self._instances.look(beats.living)
+        instances = self._instances.look(beats.living, since_ns=self._run.began_ns if self._run else 0)
         if self._run is not None:
             holder, waiting = queue.value.head if queue.value else (None, None)
             self._run.add_sample(holder, waiting, known=ledger.error is None)
@@ -200,7 +200,7 @@ class Sampler(threading.Thread):
         return {
             "unavailable": {"redis": ledger.error, "etcd": queue.error},
             "sale": self._run.summary() if self._run else None,
-            "opening": self._opening.latest.value,
+            "opening": self._state.get("opening") if opening.error else opening.value,  # None: a reset has opened it
             "queue": queue.value.as_json() if queue.value else None,
             "redis_lock_ms": self._lock_ms,
             "instances": instances,

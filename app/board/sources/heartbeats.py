@@ -12,7 +12,7 @@ from app.clock import now_ns
 FRESH_NS = 1_500_000_000
 WINDOW_NS = 1_000_000_000
 
-Process = tuple[str, int]  # instance and process id, which two containers may share
+Process = tuple[str, int, int]  # instance, process id, which two containers may share, and when it began
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class WorkerStatus:
     at: int
     instance: str
     pid: int
+    began: int
     threads: int
     busy: int
     queued: int
@@ -29,7 +30,7 @@ class WorkerStatus:
 
     @property
     def process(self) -> Process:
-        return self.instance, self.pid
+        return self.instance, self.pid, self.began
 
     @property
     def in_hand(self) -> int:
@@ -45,7 +46,7 @@ class HeartbeatReader:
 
     Attributes:
         living: last heartbeats that are new.
-        stale: last heartbeats that are old: their processes are frozen, or were killed.
+        stale: last heartbeats that are old: their processes are frozen, or were killed and perhaps replaced.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -53,12 +54,15 @@ class HeartbeatReader:
         self._kept: dict[Process, deque[WorkerStatus]] = {}
         self._before: dict[Process, WorkerStatus] = {}  # of each process, the last heartbeat before `begin`
         self._last: dict[Process, WorkerStatus] = {}
+        self._replaced: list[WorkerStatus] = []  # a process that ends by itself removes its file
         self.living: list[WorkerStatus] = []
         self.stale: list[WorkerStatus] = []
 
     def read(self) -> list[WorkerStatus]:
         """Look again, and return `living`."""
         found = self._files()
+        files = {beat.process[:2]: beat.process for beat in found}
+        self._replaced += [self._last[each] for each in self._kept if files.get(each[:2], each) != each]
         self._kept = {beat.process: self._kept.get(beat.process) or deque() for beat in found}
         for beat in found:
             self._before.setdefault(beat.process, beat)  # one that comes later has just begun
@@ -70,7 +74,7 @@ class HeartbeatReader:
                 kept.popleft()
         oldest = now_ns() - FRESH_NS
         self.living = [beat for beat in found if beat.at > oldest]
-        self.stale = [beat for beat in found if beat.at <= oldest]
+        self.stale = [beat for beat in found if beat.at <= oldest] + self._replaced
         return self.living
 
     def _files(self) -> list[WorkerStatus]:
@@ -93,6 +97,7 @@ class HeartbeatReader:
 
     def begin(self, at_ns: int) -> None:
         """Count the answers since `at_ns`, which is at most a second ago."""
+        self._replaced.clear()
         self._last = {process: kept[-1] for process, kept in self._kept.items()}
         self._before = {
             process: next((beat for beat in reversed(kept) if beat.at <= at_ns), kept[0])

@@ -95,12 +95,12 @@ class Instances:
         for poller in [*self._pollers, *self._reach.values()]:
             poller.join()
 
-    def look(self, living: Sequence[WorkerStatus]) -> list[dict[str, Any]]:
-        """All instances as the page shows them; `living` are the heartbeats of the processes that live."""
+    def look(self, living: Sequence[WorkerStatus], *, since_ns: int = 0) -> list[dict[str, Any]]:
+        """All instances as the page shows them; `living` are heartbeats, and its times count from `since_ns`."""
         urls = self._found.latest.value
         if urls is not None:  # or else those that were there before
             self._follow(urls)
-        return [self._look(url, poller.latest.value, living) for url, poller in self._reach.items()]
+        return [self._look(url, poller.latest.value, living, since_ns) for url, poller in self._reach.items()]
 
     def _follow(self, urls: Sequence[str]) -> None:
         """Watch these instances, and no others."""
@@ -111,7 +111,7 @@ class Instances:
             self._reach[url] = Poller(f"livez {url}", ask, errors=(), every_s=EVERY_S)
             self._reach[url].start()
 
-    def _look(self, url: str, reach: Reach | None, living: Sequence[WorkerStatus]) -> dict[str, Any]:
+    def _look(self, url: str, reach: Reach | None, living: Sequence[WorkerStatus], since_ns: int) -> dict[str, Any]:
         if reach is not None and reach.name is not None:
             self._names[url] = reach.name
         name = self._names.get(url, url.rpartition("//")[2])
@@ -121,7 +121,7 @@ class Instances:
             "name": name,
             "url": url,
             "state": _state(reach, own, states.get(name)),
-            "pids": [beat.pid for beat in own],
+            "workers": [{"pid": beat.pid, "began_ms": (beat.began - since_ns) / 1e6} for beat in own],
             "threads": sum(beat.threads for beat in own),
             "busy": sum(beat.busy for beat in own),
             "queued": sum(beat.queued for beat in own) if own else None,

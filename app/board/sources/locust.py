@@ -40,7 +40,7 @@ class Locust:
         """
         self.require_idle()
         users = {"user_count": buyers, "spawn_rate": buyers}
-        form = {**users, "guards": ",".join(guards), "stock": stock, "hold_ms": hold_ms}
+        form = {**users, "guards": ",".join(guards), "stock": stock, "hold_ms": hold_ms, "opens_in": 0}
         answer = self._ask("/swarm", urllib.parse.urlencode(form).encode())
         if not answer.get("success"):
             raise LocustBusy(f"Locust did not start: {answer.get('message')}")

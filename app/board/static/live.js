@@ -19,7 +19,7 @@ export class Live {
   start() {
     if (this.#source) return;
     this.#source = new EventSource("/events");
-    this.#source.addEventListener("hello", (event) => this.#take({ ...JSON.parse(event.data), version: 0 }));
+    this.#source.addEventListener("hello", (event) => this.#take(JSON.parse(event.data)));
     this.#source.addEventListener("sample", (event) => this.#take(merge(this.model, JSON.parse(event.data))));
     this.#source.onerror = () => this.#lost();
     this.#listen();
@@ -67,11 +67,13 @@ export class Live {
 
 function merge(model, { orders, sections, ...state }) {
   if (!model) return { ended: [], orders, sections, ...state };
-  const byNumber = new Map([...model.sections, ...sections].map((section) => [section.number, section])); // the newer one, in the old place
   return {
     ...model,
     ...state,
     orders: orders.length ? [...model.orders, ...orders] : model.orders,
-    sections: sections.length ? [...byNumber.values()] : model.sections,
+    sections: sections.length ? [...byNumber([...model.sections, ...sections]).values()] : model.sections,
   };
 }
+
+// Of one number the newer section, in the old place.
+const byNumber = (sections) => new Map(sections.map((section) => [section.number, section]));

@@ -3,34 +3,34 @@
 // Sections as { begin, end, ... } in the order of their beginning, each with a lane and a row in it.
 export function layOut(view) {
   const now = view.now_ms ?? 0;
-  const pids = new Map(view.instances.map((each) => [each.name, each]));
+  const instances = new Map(view.instances.map((each) => [each.name, each]));
   const bars = view.sections
     .map((section) => {
       const open = section.left_ms == null;
-      const died = open && isDead(section, pids.get(section.instance), view.live);
+      const died = open && isDead(section, instances.get(section.instance), view.live);
       return { section, open: open && !died, died, begin: section.entered_ms, end: open ? (died ? section.entered_ms : Math.max(now, section.entered_ms)) : section.left_ms };
     })
     .sort((a, b) => a.begin - b.begin || a.end - b.end);
   const lanes = new Map();
   for (const bar of bars) {
     const key = `${bar.section.instance} ${bar.section.pid}`;
-    if (!lanes.has(key)) lanes.set(key, { name: bar.section.instance, pid: bar.section.pid, ends: [], bars: [] });
+    if (!lanes.has(key)) lanes.set(key, { name: bar.section.instance, pid: bar.section.pid, ends: [] });
     const lane = lanes.get(key);
     let row = lane.ends.findIndex((end) => end <= bar.begin);
     if (row < 0) row = lane.ends.length;
     lane.ends[row] = bar.end;
     Object.assign(bar, { lane, row });
-    lane.bars.push(bar);
   }
   return { bars, lanes: [...lanes.values()].sort((a, b) => (a.name + a.pid < b.name + b.pid ? -1 : 1)) };
 }
 
-// A section of a process that is gone never ends; one of a frozen process may.
+// A section of a process that is gone never ends; one of a frozen process may. A container's next process may have its id.
 function isDead(section, instance, live) {
   if (section.inside) return false;
   if (!live) return true;
   if (!instance) return false;
-  return instance.state === "down" || (instance.pids.length > 0 && !instance.pids.includes(section.pid));
+  const isOf = ({ pid, began_ms }) => pid === section.pid && began_ms <= section.entered_ms;
+  return instance.state === "down" || (instance.workers.length > 0 && !instance.workers.some(isOf));
 }
 
 // Sections of one hold do not count as two.

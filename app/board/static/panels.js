@@ -139,11 +139,11 @@ function shortener(names) {
 export function showInstances(view, act) {
   const sold = view.sold ?? countBy(view.orders, (order) => order.instance);
   const known = new Set(view.instances.map((each) => each.name));
-  const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+  const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
   const rows = [...view.instances, ...strangers];
   const most = Math.max(...Object.values(sold), 1);
   $("instances").dataset.many = rows.length > MANY_INSTANCES && !act;
-  keyed($("instances"), rows, (each) => each.name, instanceRow, (row, each, index) => {
+  keyed($("instances"), rows, (each) => each.url ?? each.name, instanceRow, (row, each, index) => {
     row.act = act; // known only after the first rows are drawn
     row.dataset.state = each.state;
     row.dataset.instance = row.title = each.name;

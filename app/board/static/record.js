@@ -34,7 +34,7 @@ class Recorded {
       ...data.events.map((event) => event.at_ms),
     ].filter((time) => time != null);
     const names = new Set([...this.ledger, ...this.sections].map((row) => row.instance));
-    this.instances = [...names].sort().map((name) => ({ name, state: "recorded", queued: null, pids: [] }));
+    this.instances = [...names].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
     this.end = times.reduce((a, b) => Math.max(a, b), 1);
     const first = [...this.sections.map((section) => section.entered_ms), ...this.ledger.map((order) => order.at_ms)];
     // Before the first section buyers only connect.

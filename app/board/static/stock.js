@@ -23,7 +23,7 @@ export class Stock {
   show({ initial, orders: sold }, orders) {
     this.#orders = orders;
     const over = Math.max(0, sold - initial);
-    const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS));
+    const each = (this.each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS)));
     const stock = Math.ceil(initial / each);
     const beyond = Math.ceil(over / each);
     const { clientWidth: width, clientHeight: height } = this.svg;
@@ -86,10 +86,11 @@ export class Stock {
     });
   }
 
-  // Shows the buyer of the item under the pointer.
+  // Shows the buyer of the item under the pointer; a square that is several items has no one buyer.
   #name(cell) {
-    const order = cell.dataset?.index && this.#orders[cell.dataset.index];
-    if (!order) return;
+    if (!cell.dataset?.index) return;
+    const order = this.each === 1 && this.#orders[cell.dataset.index];
+    if (!order) return cell.replaceChildren();
     const title = cell.firstChild ?? cell.appendChild(svgEl("title"));
     title.textContent = `${order.buyer}, sold by ${order.instance}${order.token == null ? "" : `, token ${tokenText(order.token)}`}`;
   }

@@ -8,12 +8,13 @@ import { toneOf } from "./verdict.js";
 const MOST_BARS = 6000;
 const MOST_ZOOM = 1024;
 const NARROW = 34; // times the size of the text: up to this width names stand above the lanes
+const keyOf = ({ order, entered_ms }) => `${order} ${entered_ms}`; // all attempts of one order share its id
 const HINT = "Point at a bar, or use the arrow keys, for buyer, token and time.";
 
 export class Timeline {
   #key = "";
   #place = null; // what is drawn, and where
-  #chosen = null; // the order whose section is described
+  #chosen = null; // the key of the section that is described
   #zoom = 1;
 
   constructor(svg, { note, detail, zoomIn, zoomOut }) {
@@ -70,7 +71,7 @@ export class Timeline {
     const step = TICKS.find((tick) => tick * 10 >= end - begin) ?? TICKS.at(-1);
     const span = live ? Math.ceil((end - begin) / step) * step : (end - begin) * 1.01;
     if (this.#zoom === 1) return [begin, begin + span];
-    const chosen = bars.find((bar) => bar.section.order === this.#chosen);
+    const chosen = bars.find((bar) => keyOf(bar.section) === this.#chosen);
     const middle = chosen ? (chosen.begin + chosen.end) / 2 : begin + span / 2;
     const half = span / this.#zoom / 2;
     const from = Math.min(Math.max(begin, middle - half), begin + span - 2 * half);
@@ -78,7 +79,8 @@ export class Timeline {
   }
 
   #note(view, bars, { most, overlapping }) {
-    const cut = view.sections.length > MOST_BARS ? `, the last ${MOST_BARS} of ${view.sections.length}` : "";
+    const all = count(view.sections.length);
+    const cut = view.sections.length > MOST_BARS ? `, the last ${count(MOST_BARS)} of ${view.sale?.cut ? `the ${all} that are kept` : all}` : "";
     const alone = overlapping ? `${overlapping} not alone, at most ${most} at once` : "never two at once";
     say(this.note, bars.length ? `${plural(bars.length, "section")}${cut}${kinds(bars)}: ${alone}` : "");
   }
@@ -94,14 +96,14 @@ export class Timeline {
   }
 
   #choose(bar) {
-    if (!bar || bar.section.order === this.#chosen) return;
-    this.#chosen = bar.section.order;
+    if (!bar || keyOf(bar.section) === this.#chosen) return;
+    this.#chosen = keyOf(bar.section);
     this.#mark();
   }
 
   #mark() {
     const { bars } = this.#place;
-    const bar = bars.find((each) => each.section.order === this.#chosen);
+    const bar = bars.find((each) => keyOf(each.section) === this.#chosen);
     say(this.detail, bar ? describe(bar, bars[0].begin) : bars.length ? HINT : "");
     if (!bar) return setAll(this.cursor, { visibility: "hidden" });
     const { x, y, width, height } = rectOf(bar, this.#place);
@@ -111,7 +113,7 @@ export class Timeline {
   #press(event) {
     if (!this.#place?.bars.length) return;
     const { bars } = this.#place;
-    const now = bars.findIndex((bar) => bar.section.order === this.#chosen);
+    const now = bars.findIndex((bar) => keyOf(bar.section) === this.#chosen);
     const next = { ArrowRight: now + 1, ArrowLeft: now < 0 ? bars.length - 1 : now - 1, Home: 0, End: bars.length - 1 }[event.key];
     if (next !== undefined) this.#choose(bars[Math.min(Math.max(next, 0), bars.length - 1)]);
     else if (event.key === "+") this.#scale(2);

@@ -49,9 +49,8 @@ export function headline(view) {
   if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
-  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial) {
-    return beforeTheFirst(sale, view.opening);
-  }
+  const isClosed = view.opening && !view.opening.opened_at_ms;
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (isClosed || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
   const left = sale.stock ?? sale.initial - sale.orders;

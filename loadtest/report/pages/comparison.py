@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.vega import Markup, draw
@@ -54,9 +54,14 @@ def _waits(rush: ComparisonSource, measured: Callable[[Record], list[float]]) ->
 
 
 def repeat(comparison: Comparison) -> str:
-    """The command that repeats it, without options that have their default value."""
+    """The command that repeats it."""
     guards = [run.guard for run in comparison.runs]
-    options = [("buyers", comparison.buyers, 500), ("stock", comparison.stock, 300), ("hold-ms", comparison.hold_ms, 0)]
-    words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards]
-    words += [f"--{name} {value}" for name, value, default in options if value != default]
+    return demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s)
+
+
+def demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int = 0) -> str:
+    """A rush as a command, without options that have their default value or are not known."""
+    options = [("buyers", buyers, 500), ("stock", stock, 300), ("hold-ms", hold_ms, 0), ("opens-in", opens_in_s, 0)]
+    words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards if guard in GUARDS]
+    words += [f"--{name} {value}" for name, value, default in options if value not in (None, default)]
     return f'make demo ARGS="{" ".join(words)}"' if words else "make demo"

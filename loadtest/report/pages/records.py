@@ -7,6 +7,7 @@ from typing import Any
 
 from loadtest.report.charts.sold import end_s, sold_over_time
 from loadtest.report.charts.vega import HALF, Markup, draw
+from loadtest.report.pages.comparison import demo
 from loadtest.report.pages.sections import Inside
 from loadtest.report.render import render
 from loadtest.report.sources import RecordsSource
@@ -81,9 +82,9 @@ def chapters(played: list[Played]) -> list[dict[str, Any]]:
 
 def repeat(records: list[Record]) -> str:
     """The command that repeats them."""
-    if records[0].kind != "fault":
-        return "make demo"
+    first, guards = records[0], list(dict.fromkeys(record.guard for record in records))
+    if first.kind != "fault":
+        return demo(guards, first.buyers, first.stock, first.hold_ms)
     scenarios = dict.fromkeys(str(record.scenario) for record in records)
-    guards = dict.fromkeys(record.guard for record in records)
     words = [*scenarios, *(f"--guard {guard}" for guard in guards)]
     return f'make faults ARGS="{" ".join(words)}"'

@@ -16,6 +16,8 @@ from loadtest.report.render import render
 from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source
 from loadtest.results.comparison import Run
 
+_SIZES = {"buyers": "buyers", "stock": "items", "hold_ms": "think time ms", "opens_in_s": "opens in s"}
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -75,11 +77,16 @@ def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
     return [
         Line(
             ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case)))),
-            (" / ".join(row.verdicts), " / ".join(other.verdicts)),
+            (_worst_first(row), _worst_first(other)),
             _measures(row, other),
         )
         for row, other in both
     ]
+
+
+def _worst_first(row: Row) -> str:
+    """The verdicts of all rounds; the first decides how they are shown."""
+    return " / ".join(sorted(row.verdicts, key=lambda verdict: verdict.startswith("EXACT")))
 
 
 def _measures(a: Run | Row, b: Run | Row) -> list[Measure]:
@@ -107,7 +114,9 @@ def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
 
 
 def _differ(a: Source, b: Source) -> list[tuple[str, Any, Any]]:
-    """Versions that differ."""
+    """The sizes of two rushes and the versions, as far as they differ."""
     names = dict.fromkeys([*a.about.versions, *b.about.versions])
     pairs = [(name, a.about.versions.get(name, "none"), b.about.versions.get(name, "none")) for name in names]
+    if isinstance(a, ComparisonSource) and isinstance(b, ComparisonSource):
+        pairs = [(text, getattr(a.about, name), getattr(b.about, name)) for name, text in _SIZES.items()] + pairs
     return [pair for pair in pairs if pair[1] != pair[2]]

@@ -47,6 +47,34 @@ def test_the_page_judges_as_the_shop_does(page: Path) -> None:
     assert run(page, "verdicts.json", script) == [[each["what"], each["verdict"]] for each in examples]
 
 
+def test_the_headline_tells_each_verdict(page: Path) -> None:
+    """A sale that sold nothing is shown as ready only if no buyer gave up or was refused."""
+    script = """
+        import { headline } from "./verdict.js";
+        const saleOf = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
+          ({ ...more, initial: stock, stock: stock_left + in_transit, orders: sold });
+        const told = (examples) => examples.map((each) => headline({ sale: saleOf(each), over: true }).word);
+    """
+    examples = json.loads((DATA / "verdicts.json").read_text(encoding="utf-8"))
+    untouched = [each["verdict"] == "EXACT" and not each["sold"] for each in examples]
+    words = run(page, "verdicts.json", script)
+    assert [word.endswith("for sale") for word in words] == untouched
+    told = zip(words, examples, untouched, strict=True)
+    assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
+
+
+def test_what_a_killed_process_left_open_has_died(page: Path) -> None:
+    """Where the next process of a container has its id, only what that process entered itself is still open."""
+    script = """
+        import { layOut } from "./overlaps.js";
+        const instances = [{ name: "a", state: "up", workers: [{ pid: 1, began_ms: 10 }] }];
+        const sections = [5, 20].map((entered_ms) => ({ instance: "a", pid: 1, entered_ms, left_ms: null }));
+        const { bars } = layOut({ instances, sections, live: true, now_ms: 30 });
+        const told = () => bars.map(({ died, open }) => [died, open]);
+    """
+    assert run(page, "overlaps.json", script) == [[True, False], [False, True]]
+
+
 def test_the_page_sees_the_same_overlaps(page: Path) -> None:
     """Of each example, who was not alone, how many there were at once, and in which spans."""
     script = """

@@ -163,6 +163,23 @@ def test_options_with_their_default_are_left_out() -> None:
     runs = [restore(Run, {**Record.read(DATA / "rush-etcd.json").verdict, "guard": each}, DATA) for each in ALL_GUARDS]
     assert repeat(Comparison(300, 500, "", {}, runs)) == "make demo"
     assert repeat(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
+    assert repeat(Comparison(300, 500, "", {}, runs, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
+
+
+def test_a_record_of_a_rush_can_be_repeated(tmp_path: Path) -> None:
+    """The command has what the record knows: of one by the board, that is neither buyers nor think time."""
+    record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
+    command = 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
+    assert page_of_record(tmp_path, record).text("pre") == command
+    record = replace(record, guard="mixed", buyers=None, hold_ms=None)
+    assert page_of_record(tmp_path, record).text("pre") == 'make demo ARGS="--stock 40"'
+
+
+def test_a_scheduled_opening_is_told(tmp_path: Path) -> None:
+    """Buyers of such a rush did not click all at once."""
+    a = kept(tmp_path / "a")
+    replace(Comparison.read(a / "comparison.json"), opens_in_s=3).write(a / "comparison.json")
+    assert "clicked before and at the opening after 3 s, on " in page_of(a).text("p")
 
 
 def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
@@ -228,6 +245,18 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert not [row for row in page.rows if row[:1] == ["flask"]]
 
 
+def test_two_rushes_of_different_sizes_say_so(tmp_path: Path) -> None:
+    """A ratio means little between them: what differs of buyers, items, think time and opening is shown."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
+    told = Comparison.read(a / "comparison.json")
+    replace(told, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
+    page = page_of(a, b)
+    assert page.row("buyers") == ["buyers", str(told.buyers), "7"]
+    assert page.row("think time ms") == ["think time ms", str(told.hold_ms), "250"]
+    assert page.row("opens in s") == ["opens in s", "0", "3"]
+    assert not [row for row in page.rows if row[0] == "items"]
+
+
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
     record = Record.read(DATA / "rush-etcd.json")
@@ -261,14 +290,18 @@ def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
 
 
 def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
-    """Case by case, by their medians; what only one of them measured is left out."""
+    """Case by case, by their medians and worst verdicts; what only one of them measured is left out."""
     first, second = bench_result(), bench_result()
-    second.rows = [replace(row, walls_s=[wall / 2 for wall in row.walls_s]) for row in second.part("rush")]
+    flawed = {"EXACT": 1, "OVERSOLD by 3": 1}
+    second.rows = [
+        replace(row, walls_s=[wall / 2 for wall in row.walls_s], verdicts=flawed) for row in second.part("rush")
+    ]
     first.write(tmp_path / "a.json")
     second.write(tmp_path / "b.json")
     page = page_of(tmp_path / "a.json", tmp_path / "b.json")
     assert page.text("h1") == "B took 0.50 times as long as A."
-    assert len([row for row in page.rows if row[0].startswith("rush, ")]) == len(second.rows)
+    rows = [row for row in page.rows if row[0].startswith("rush, ")]
+    assert [row[2] for row in rows] == ["OVERSOLD by 3 / EXACT"] * len(second.rows)
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

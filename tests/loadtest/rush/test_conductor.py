@@ -36,6 +36,8 @@ def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) ->
     """Buyers click early, too early and on time: all learn when it opens, and the sale is exact."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards", "etcd", "--opens-in=3")
     (run,) = rush.runs().values()
+    assert rush.comparison is not None
+    assert rush.comparison.opens_in_s == 3
     assert (run.verdict, run.outcomes["sold"], run.outcomes["sold_out"]) == ("EXACT", STOCK, BUYERS - STOCK)
     early, failures = rush.requests()["etcd", "not_open"]
     assert early >= BUYERS // 3

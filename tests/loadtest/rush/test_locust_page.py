@@ -122,9 +122,22 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
     assert stops(printed) - before == 1
 
 
-def stops(printed: Path) -> int:
+def stops(printed: Path, line: str = "Stopped before the first verdict.") -> int:
     """How often the screen has said that a rush was stopped."""
-    return printed.read_text(encoding="utf-8").splitlines().count("Stopped before the first verdict.")
+    return printed.read_text(encoding="utf-8").splitlines().count(line)
+
+
+def test_a_rush_that_is_stopped_on_its_way_shows_no_other(shown: Page, printed: Path) -> None:
+    """While its buyers still come, and after Stop, the comparison before it is neither in the tab nor on the screen."""
+    shown.compare(guards=["redis-lua"], stock=6, buyers=BUYERS)
+    before, incomplete = stops(printed), stops(printed, "Not complete.")
+    shown.start(guards=["redis-lua"], stock=4, buyers=BUYERS, spawn_rate=0.1)
+    wait_until(lambda: shown.comparison() is None, timeout=60)
+    assert verdicts(shown) == []
+    shown.stop()
+    wait_until(shown.is_idle, timeout=60)
+    assert shown.comparison() is None
+    assert (stops(printed), stops(printed, "Not complete.")) == (before + 1, incomplete)
 
 
 def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> None:

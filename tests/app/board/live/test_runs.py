@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
     other.add_sections(section(number, other.began_ns + number, None) for number in (1, 2))
     run.add_orders(order("etcd", number) for number in (1, 2))
     assert (run.cut, other.cut) == (False, False)
-    other.add_sections([section(9, other.began_ns + 9, None)])
+    ended = section(1, other.began_ns + 1, other.began_ns + 2)
+    assert other.add_sections([section(9, other.began_ns + 9, None), ended]) == [ended]
     run.add_orders([order("etcd", 9)])
     assert (run.cut, len(run.orders), other.cut, len(other.sections)) == (True, 2, True, 2)
     assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
@@ -119,15 +121,42 @@ def test_a_run_is_not_over_while_things_happen() -> None:
         assert not run.over
 
 
-def test_only_the_purchases_of_a_run_are_counted(tmp_path: Path) -> None:
-    """Answers before the reset belong to the run before, also if they are read afterwards."""
-    reader = HeartbeatReader(tmp_path)
+@pytest.fixture
+def reader(tmp_path: Path) -> HeartbeatReader:
+    """Reads the heartbeat of one instance."""
+    return HeartbeatReader(tmp_path)
 
-    def beat(at: int, **outcomes: int) -> None:
-        told = {"at": at, "instance": "shop-a", "pid": 1, "threads": 8, "busy": 0, "queued": 0, "outcomes": outcomes}
+
+@pytest.fixture
+def beat(reader: HeartbeatReader, tmp_path: Path) -> Callable[..., None]:
+    """Writes and reads one heartbeat of the instance's process, whose id is always 1."""
+
+    def beat(at: int, *, began: int = 0, busy: int = 0, **outcomes: int) -> None:
+        process = {"at": at, "instance": "shop-a", "pid": 1, "began": began}
+        told = {**process, "threads": 8, "busy": busy, "queued": 0, "outcomes": outcomes}
         (tmp_path / "shop-a-1.heartbeat").write_text(json.dumps(told))
         reader.read()
 
+    return beat
+
+
+def test_a_restarted_container_is_another_process(reader: HeartbeatReader, beat: Callable[..., None]) -> None:
+    """Its process may have the id of the killed one: the purchases of both count, and what was in hand is known."""
+    began = now_ns()
+    beat(began - 2, began=1, sold=7)
+    reader.begin(began)
+    beat(began + 1, began=1, sold=9, busy=3)
+    beat(began + 2, began=2)
+    beat(began + 3, began=2, sold=1)
+    assert dict(reader.outcomes) == {"sold": 3}
+    assert all(rate >= 0 for rate in reader.per_second().values())
+    assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
+
+
+def test_only_the_purchases_of_a_run_are_counted(
+    reader: HeartbeatReader, beat: Callable[..., None], tmp_path: Path
+) -> None:
+    """Answers before the reset belong to the run before, also if they are read afterwards."""
     began = now_ns()
     beat(began - 2, sold=7, lock_timeout=4)
     beat(began + 1, sold=8, lock_timeout=4)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from threading import Semaphore
+from typing import Any
 
 import pytest
 from flask import Flask
 
 from app import services
+from app.board.live import sampler
+from app.board.sources.opening import Opening, read_opening
 from app.sales.sale import Sale
 from loadtest.results.record import Record
 from loadtest.stack.servers import Etcd, Redis
-from lock import Mutex
+from lock import LockError, Mutex
 from tests.app.board.conftest import Watch
 from tests.support.shops import WAIT_S, buy, in_ms
 
@@ -138,3 +142,28 @@ def test_a_scheduled_opening_is_counted_down_to(app: Flask, sale: Sale, watch: W
     assert now["opening"]["opened_at_ms"] >= earliest_ms
     assert now["unavailable"] == {"redis": None, "etcd": None}
     assert sale.snapshot().stock == 3
+
+
+def test_a_closed_sale_stays_closed_while_etcd_is_unavailable(
+    make: Callable[..., Flask], fresh_etcd: Etcd, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last known opening is shown while it cannot be read; without one, the sale would look open."""
+    failed = Semaphore(0)
+
+    def read(*args: Any) -> Opening | None:
+        try:
+            return read_opening(*args)
+        except LockError:
+            failed.release()
+            raise
+
+    monkeypatch.setattr(sampler, "read_opening", read)
+    app, watcher = make(etcd_endpoints=fresh_etcd.endpoint), watch(etcd_endpoints=fresh_etcd.endpoint)
+    assert app.test_client().post("/sale/schedule?stock=3&opens_in_s=600").status_code == 200
+    known = watcher.wait(lambda now: now["opening"])["opening"]
+    fresh_etcd.pause()
+    for _ in range(2):  # after the second one, the first is what the sampler sees
+        assert failed.acquire(timeout=60)
+    number = watcher.sampler.stream.number
+    assert watcher.wait(lambda _: watcher.sampler.stream.number > number + 1)["opening"] == known
+    fresh_etcd.resume()

@@ -57,9 +57,10 @@ def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.Mon
     watched.start()
     try:
         wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
-        beat = WorkerStatus(at=0, instance=netloc, pid=7, threads=8, busy=8, queued=40, outcomes={})
-        (busy,) = [each for each in watched.look([beat]) if each["url"] == silent]
-        assert (busy["state"], busy["pids"], busy["busy"], busy["queued"]) == (State.BUSY, [7], 8, 40)
+        beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, busy=8, queued=40, outcomes={})
+        (busy,) = [each for each in watched.look([beat], since_ns=1_000_000) if each["url"] == silent]
+        assert (busy["state"], busy["busy"], busy["queued"]) == (State.BUSY, 8, 40)
+        assert busy["workers"] == [{"pid": 7, "began_ms": 1.0}]
     finally:
         watched.close()
         watched.join()

@@ -99,10 +99,11 @@ RUSH = {"guards": "none,etcd", "buyers": 500, "stock": 300, "hold_ms": 20}
 
 
 def test_a_rush_is_left_to_locust(with_locust: FlaskClient, locust: LocustPage) -> None:
-    """Locust is sent what its own form would send."""
+    """Locust is sent all that its own form would send: it keeps what it was sent for the rush before."""
     answer = with_locust.post("/control/rush", json=RUSH)
     assert answer.get_json()["done"] == "The buyers come, under none and then etcd."
     sent = {"user_count": "500", "spawn_rate": "500", "guards": "none,etcd", "stock": "300", "hold_ms": "20"}
+    sent["opens_in"] = "0"
     assert locust.forms == [{"path": ["/swarm"], **{name: [value] for name, value in sent.items()}}]
 
 

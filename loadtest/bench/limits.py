@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import redis
 
 from loadtest import REPOSITORY
-from loadtest.bench.clients import Click, ClientPool
+from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
 from loadtest.stack.stack import Stack
@@ -67,7 +67,7 @@ def measure_bounds(stack: Stack, *, buyers: int = 500) -> dict[str, float]:
 
 
 def _http(urls: Sequence[str], buyers: int) -> float:
-    with ClientPool(urls) as clients:
+    with without_garbage_collection(), ClientPool(urls) as clients:
         clients.connect(buyers)
         answers = clients.burst([Click("", "/livez", "GET") for _ in range(buyers)])
     return max(answer.received for answer in answers) - min(answer.sent for answer in answers)

@@ -49,7 +49,7 @@ class Count:
     """Totals since the start of each process.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.
         etcd_puts: keys that were written; an acquisition of a lock is one.

@@ -6,10 +6,9 @@ import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import urlencode
 
-from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst
+from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
 from loadtest.bench.meters import Meter
 from loadtest.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer
@@ -49,20 +48,19 @@ class Bench:
         return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
     def _clicks(self, case: Case) -> tuple[list[Answer], Count]:
-        with ClientPool(self.stack.urls) as clients:
+        clicks = [click(case, number) for number in range(case.buyers)]
+        with without_garbage_collection(), ClientPool(self.stack.urls) as clients:
             clients.connect(int(case.rate / 5) if case.rate else case.buyers)
-            before = self.meter.read()
-            if case.rate:
-                answers = clients.stream(partial(click, case), rate=case.rate, seconds=case.buyers / case.rate)
-            else:
-                answers = clients.burst([click(case, number) for number in range(case.buyers)])
-            return answers, self.meter.read().since(before)
+            return self.meter.spent(
+                lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
+            )
 
     def _crowd(self, case: Case) -> tuple[list[Answer], Count]:
         """From several processes; what it costs the instances that they connect is counted, too."""
-        before = self.meter.read()
-        answers = crowd_burst(self.stack.urls, [click(case, number) for number in range(case.buyers)])
-        return answers, self.meter.read().since(before)
+        clicks = [click(case, number) for number in range(case.buyers)]
+        (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(self.stack.urls, clicks))
+        count.cpu_s["buyers"] = buyers_s
+        return answers, count
 
     def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
         """In the words of the rush for one item; for several, the sum of what does not add up."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as ClickResult
 
 from loadtest.bench import clients as clients_module
+from loadtest.bench import meters as meters_module
+from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import blocks, filled
@@ -32,6 +37,7 @@ from loadtest.stack.stack import Stack
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
+T = TypeVar("T")
 SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'
 
 
@@ -84,9 +90,10 @@ def test_a_crowd_clicks_from_several_processes(monkeypatch: pytest.MonkeyPatch) 
     """All have connected, in whichever process, before the first of them clicks; and each has an answer."""
     monkeypatch.setattr(clients_module, "CROWD", 4)
     with server(greeting(10, lambda connection: connection.sendall(http(SOLD)))) as url:
-        answers = crowd_burst([url], clicks(10))
+        answers, cpu_s = crowd_burst([url], clicks(10))
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
+    assert cpu_s > 0
 
 
 def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
@@ -144,7 +151,7 @@ def test_an_open_load_does_not_wait_for_answers() -> None:
         connection.sendall(http(SOLD))
 
     with server(late) as url, ClientPool([url]) as clients:
-        answers = clients.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
+        answers = clients.stream(clicks(20), rate=200)
     assert len(answers) == 20
     sent = sorted(answer.sent for answer in answers)
     assert [round((at - sent[0]) * 200) for at in sent] == list(range(20))
@@ -154,7 +161,7 @@ def test_an_open_load_connects_anew_where_the_server_closes() -> None:
     """A connection that the server will not keep is not used again."""
     closing = http(SOLD, head="Connection: close\r\n")
     with server(lambda connection: connection.sendall(closing)) as url, ClientPool([url]) as clients:
-        answers = clients.stream(lambda number: Click(str(number), "/"), rate=400, seconds=0.05)
+        answers = clients.stream(clicks(20), rate=400)
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
@@ -353,6 +360,25 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert min(done.count.redis_trips) > 0
     assert done.count.etcd_calls >= 30 or case.guard != "etcd", "each holder has written its own key"
     assert (done.count.etcd_calls < 2) is (done.count.etcd_puts == 0) is (case.guard == "redis-lua")
+
+
+def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection, the making of clicks and the reading of counters are not CPU time of the buyers."""
+
+    def costly(function: Callable[..., T]) -> Callable[..., T]:
+        def call(*args: object) -> T:
+            until = time.process_time() + 0.3
+            while time.process_time() < until:
+                pass
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(gc, "collect", costly(gc.collect))
+    monkeypatch.setattr(runner_module, "click", costly(runner_module.click))
+    monkeypatch.setattr(meters_module, "etcd_served", costly(meters_module.etcd_served))
+    done = bench.run(Case("rush", "redis-lua", 2, 2))
+    assert 0 < done.count.cpu_s["buyers"] < 0.3
 
 
 def test_memory_is_read_from_every_process(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import measure_costs
+from loadtest.bench.costs import CostUnknown, measure_costs
 from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
@@ -57,7 +57,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
         for part in parts(names or tuple(PARTS), guards or EVERY_GUARD, rounds):
             measure(part, result, console)
             result.write(output)
-    except (Unanswered, SaleError) as error:
+    except (Unanswered, SaleError, CostUnknown) as error:
         raise click.ClickException(str(error)) from error
     for grid in grids(result):
         console.print(draw(grid))

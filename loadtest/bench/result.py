@@ -160,7 +160,8 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, measured in the same run; see `loadtest.bench.limits`.
+        bounds: what no guard can beat here, measured in the same run, see `loadtest.bench.limits`; and the costs of
+            `loadtest.bench.costs` if they were measured.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 
@@ -186,7 +187,7 @@ class BenchResult:
         """Add the parts of another run on the same machine."""
         self.rows += other.rows
         self.peak_mib |= other.peak_mib
-        self.bounds = self.bounds or other.bounds
+        self.bounds = other.bounds | self.bounds
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""

@@ -120,6 +120,8 @@ PARTS = {
     "flood": _flood,
     "shards": _shards,
 }
+FOR_SCALING = ("costs", "scale", "flood")  # what docs/scaling.md shows, or is computed from
+SHOWN = tuple(name for name in PARTS if name not in FOR_SCALING)  # in docs/performance.md
 
 
 def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:

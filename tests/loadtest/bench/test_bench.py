@@ -18,6 +18,7 @@ from typing import TypeVar
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as ClickResult
+from rich.console import Console
 
 from loadtest.bench import clients as clients_module
 from loadtest.bench import costs as costs_module
@@ -29,8 +30,9 @@ from loadtest.bench.document import blocks, filled
 from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
-from loadtest.bench.suite import PARTS, parts
+from loadtest.bench.suite import PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import COLUMNS, grids
+from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import GUARDS
@@ -239,7 +241,6 @@ def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     assert COLUMNS.keys() == PARTS.keys()
 
 
-SHOWN = [name for name in PARTS if name not in ("costs", "scale", "flood")]  # those are docs/scaling.md's
 DOCUMENT = Path(__file__).parents[3] / "docs/performance.md"
 
 
@@ -265,6 +266,29 @@ def test_the_document_keeps_its_text_and_gets_new_tables(tmp_path: Path) -> None
     around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
     assert around == around_before
     assert filled(text, result()) == text
+
+
+def test_without_a_part_those_of_the_document_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The long parts that are for docs/scaling.md are run by name only."""
+    measured: list[str] = []
+
+    def measure(part: Part, into: BenchResult, console: Console) -> None:
+        measured.append(part.name)
+        into.rows, into.bounds = result().rows, result().bounds
+
+    monkeypatch.setattr(command, "measure", measure)
+    assert CliRunner().invoke(cli, ["bench", "--output", str(tmp_path / "bench.json")]).exit_code == 0
+    assert list(dict.fromkeys(measured)) == [name for name in PARTS if name not in ("costs", "scale", "flood")]
+
+
+def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds come with the first part; what a step costs, with a part that a simulation reads."""
+    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
+    monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
+    made = BenchResult("2026-01-01T00:00:00+00:00", {})
+    for part, expected in zip(parts(["rush", "costs"], ["redis-lua"], 1), [set(), SETTINGS.keys()], strict=True):
+        command.measure(part, made, Console(quiet=True))
+        assert made.bounds.keys() == {"http", *expected}
 
 
 def test_one_round_has_no_spread() -> None:
@@ -309,6 +333,9 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.json" for name in SHOWN]
     for name, file in zip(SHOWN, files, strict=True):
         replace(result(), rows=result().part(name)).write(file)
+    first = BenchResult.read(files[0])
+    first.join(replace(result(), bounds={"http": 1.0, "trip_ms": 0.2}))
+    assert (first.bounds["http"], first.bounds["trip_ms"]) == (4000.0, 0.2), "what the first one lacks is added"
     document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
     document.write_text(before, encoding="utf-8")
     assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output

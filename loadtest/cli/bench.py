@@ -49,13 +49,16 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_NARROWEST)
+    chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
+    if not chosen:
+        raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     if output is None:
         report = new_report()
         output = report / BENCHMARK
         point_latest(report)
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     try:
-        for part in parts(names or SHOWN, guards or EVERY_GUARD, rounds):
+        for part in chosen:
             measure(part, result, console)
             result.write(output)
     except (Unanswered, SaleError, CostUnknown) as error:

@@ -281,6 +281,16 @@ def test_without_a_part_those_of_the_document_are_measured(tmp_path: Path, monke
     assert list(dict.fromkeys(measured)) == [name for name in PARTS if name not in ("costs", "scale", "flood")]
 
 
+def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:
+    """No stack is started for it, and if nothing is left to be measured, that is an error."""
+    assert {part.name for part in parts(["rush", "items", "flood"], ["redis-lua"], None)} == {"rush"}
+    output = tmp_path / "bench.json"
+    words = ["bench", "--part", "items", "--guard", "redis-lua", "--output", str(output)]
+    refused = CliRunner().invoke(cli, words)
+    assert (refused.exit_code, output.exists()) == (2, False)
+    assert refused.output.endswith("Error: no case of items is for redis-lua\n")
+
+
 def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds come with the first part; what a step costs, with a part that a simulation reads."""
     monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})

@@ -68,16 +68,17 @@ class Bench:
             ledger, left = self.sale.ledger()
             return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
         counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
-        return total_verdict(counts)
+        return total_verdict(counts, len(answers))
 
 
-def total_verdict(counts: Sequence[Mapping[str, int]]) -> str:
-    """The sentence on many items, from what ``GET /stock`` says of each."""
+def total_verdict(counts: Sequence[Mapping[str, int]], buyers: int) -> str:
+    """The sentence on many items, from what ``GET /stock`` says of each; there has to be stock for all buyers."""
     balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
+    sold = sum(count["orders"] for count in counts)
     return Verdict(
-        sold=sum(count["orders"] for count in counts),
+        sold=sold,
         oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
-        undersold=-sum(min(0, each) for each in balance),
+        undersold=max(buyers - sold, -sum(min(0, each) for each in balance)),
         lost_updates=sum(max(0, each) for each in balance),
         duplicates=0,
         missing=0,

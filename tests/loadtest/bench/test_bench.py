@@ -314,10 +314,11 @@ def test_one_round_has_no_spread() -> None:
 def test_items_that_do_not_add_up_are_summed() -> None:
     """The verdict on many items is one, and what one item has too much does not make up for what another lacks."""
     good = {"initial": 100, "stock": 60, "orders": 40}
-    assert total_verdict([good, good]) == "EXACT"
-    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}]) == "7 lost updates"
-    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}]) == "UNDERSOLD by 3, 3 lost updates"
-    assert total_verdict([good, {**good, "orders": 102, "stock": 0}]) == "OVERSOLD by 2"
+    assert total_verdict([good, good], 80) == "EXACT"
+    assert total_verdict([good, good], 82) == "UNDERSOLD by 2", "two buyers got nothing"
+    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}], 120) == "7 lost updates"
+    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}], 80) == "UNDERSOLD by 3, 3 lost updates"
+    assert total_verdict([good, {**good, "orders": 102, "stock": 0}], 142) == "OVERSOLD by 2"
 
 
 @pytest.mark.parametrize(

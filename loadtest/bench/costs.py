@@ -19,7 +19,7 @@ import redis
 from loadtest.bench.locks.bench import PYTHON, measure
 from loadtest.bench.meters import Meter
 from loadtest.bench.result import QUEUE, Case, Count
-from loadtest.bench.runner import Bench
+from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -138,7 +138,7 @@ def _handover_ms(stack: Stack) -> float:
 
 def _busy_ms() -> float:
     """An instance with room for one click only."""
-    env = {"FLASHSALE_QUEUE": "1", "FLASHSALE_SECTION_LOG": ""}
+    env = {**STACK_SETTINGS, "FLASHSALE_QUEUE": "1"}
     with (
         scratch_directory() as directory,
         Stack(directory, ports="free", instances=1, env=env) as stack,

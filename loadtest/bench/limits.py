@@ -15,6 +15,7 @@ from loadtest import REPOSITORY
 from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
+from loadtest.bench.runner import STACK_SETTINGS
 from loadtest.stack.stack import Stack
 
 # Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
@@ -75,7 +76,8 @@ def _http(urls: Sequence[str], buyers: int) -> float:
 
 def _locust_ms(stack: Stack, buyers: int) -> float:
     """From rushes with one round and with four, so that starting Locust does not count."""
-    env = {**os.environ, "FLASHSALE_REDIS_URL": stack.redis.url, "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint}
+    servers = {"FLASHSALE_REDIS_URL": stack.redis.url, "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint}
+    env = {**os.environ, **STACK_SETTINGS, **servers}
     command = [sys.executable, "-m", "locust", "--users", str(buyers), "--host", ",".join(stack.urls), "--guards"]
 
     def cpu_s(rounds: int) -> float:

@@ -17,6 +17,13 @@ from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
 
 _SALE = "demo"
+# Of the instances, over what is exported for other commands.
+STACK_SETTINGS = {
+    "FLASHSALE_SALE": _SALE,
+    "FLASHSALE_ADMIN_TOKEN": "",
+    "FLASHSALE_ADMIN_TOKEN_FILE": "",
+    "FLASHSALE_SECTION_LOG": "",
+}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
-from loadtest.bench.runner import Bench
+from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import Grid, grids
 from loadtest.cli.options import Seconds
@@ -34,7 +34,6 @@ from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError
 
-_SETTINGS = {"FLASHSALE_SECTION_LOG": ""}
 _NARROWEST = 150
 _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which there is make scaling."
 
@@ -71,7 +70,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
     sizes = {"ITEMS": part.items, "SHARDS": part.shards, "QUEUE": part.queue}
-    env = {**_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
+    env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,

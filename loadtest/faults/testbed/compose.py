@@ -17,6 +17,7 @@ from loadtest.stack import guardian
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime, ServerError
 from loadtest.stack.servers import answers_ok, redis_answers
+from loadtest.target.sale import COMPOSE_TOKEN
 
 _FILES = ("docker-compose.yml", "docker-compose.faults.yml")
 _SERVICES = ("etcd", "redis", "instance-8080", "instance-8090")
@@ -155,6 +156,7 @@ class ComposeTestbed(Lifetime):
         ports = [container.port for container in self._containers]
         env = dict(zip(("ETCD_PORT", "REDIS_PORT", "FAULTS_PORT_A", "FAULTS_PORT_B"), map(str, ports), strict=True))
         env |= {
+            "FLASHSALE_ADMIN_TOKEN": COMPOSE_TOKEN,
             "FAULTS_SECTION_LOG": str(self.section_log),
             "FAULTS_LEASE_TTL": str(self.ttl_s),
             "FAULTS_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),

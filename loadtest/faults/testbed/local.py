@@ -64,6 +64,8 @@ class LocalTestbed(Lifetime):
             "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd) if lines else self.etcd.endpoints,
             "FLASHSALE_REDIS_URL": redis_url if lines else self.redis.url,
             "FLASHSALE_SALE": SALE,
+            "FLASHSALE_ADMIN_TOKEN": "",
+            "FLASHSALE_ADMIN_TOKEN_FILE": "",
             "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(self.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),

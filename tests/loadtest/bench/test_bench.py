@@ -27,7 +27,7 @@ from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import blocks, filled
-from loadtest.bench.limits import limits_table
+from loadtest.bench.limits import _locust_ms, limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, SHOWN, Part, parts
@@ -299,6 +299,18 @@ def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatc
     for part, expected in zip(parts(["rush", "costs"], ["redis-lua"], 1), [set(), SETTINGS.keys()], strict=True):
         command.measure(part, made, Console(quiet=True))
         assert made.bounds.keys() == {"http", *expected}
+
+
+def test_settings_of_another_sale_are_not_those_of_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token, its file and the name of a sale, exported for other commands, reach neither instances nor Locust."""
+    exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}
+    for name, value in exported.items():
+        monkeypatch.setenv(f"FLASHSALE_{name}", value)
+    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"locust_ms": _locust_ms(stack, 20)})
+    made = BenchResult("2026-01-01T00:00:00+00:00", {})
+    (rush,) = parts(["rush"], ["redis-lua"], 1)
+    command.measure(replace(rush, cases=[Case("rush", "redis-lua", 20, 10)], warm_up=False), made, Console(quiet=True))
+    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}]
 
 
 def test_one_round_has_no_spread() -> None:

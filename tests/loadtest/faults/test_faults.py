@@ -71,6 +71,15 @@ def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
 
 
+def test_an_exported_token_is_not_that_of_the_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shops listen on loopback and need none, so the trial can reset the sale."""
+    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
+    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
+    with LocalTestbed(tmp_path, lines=False) as testbed:
+        result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5).run()
+    assert (result.observed, list(result.problems)) == ("EXACT", [])
+
+
 def mistake(*args: object) -> AbstractContextManager[None]:
     """Stands for a part of the scenario that does not work."""
     raise KeyError("a mistake")

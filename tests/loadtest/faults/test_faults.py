@@ -313,6 +313,15 @@ def test_a_scenario_takes_the_guards_that_suit_it() -> None:
     assert (BY_NAME["kill-holder"].suitable(both[1:]), BY_NAME["transfer-kill"].suitable(both[:1])) == ([], both[1:])
 
 
+def test_scenarios_that_suit_none_of_the_guards_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started, and no run of nothing is called as expected."""
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(faults, ["--guard", "etcd-sharded", "pause-holder", "kill-holder"])
+    assert refused.exit_code == 2
+    assert refused.output.endswith("Error: pause-holder, kill-holder: not for etcd-sharded\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_guard_with_a_lock_can_be_played() -> None:
     """What has no lock that could be lost is left out: nothing, a lock in the process, and Redis's own means."""
     left_out = {"none", "thread", "redis-watch", "redis-lua"}

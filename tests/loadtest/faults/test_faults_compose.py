@@ -50,6 +50,12 @@ def test_what_docker_can_do_is_played() -> None:
     assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
 
 
+def test_a_cluster_of_redis_is_refused() -> None:
+    """The Compose project of the faults has one node, so nothing is played as if it had several."""
+    result = CliRunner().invoke(faults, ["--compose", "--redis-shards", "3"])
+    assert (result.exit_code, "there is one Redis" in result.output) == (2, True)
+
+
 @pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))
 def test_what_docker_cannot_do_is_refused(scenario: str) -> None:
     """Before anything is started, with the reason."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,7 +27,7 @@ from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, p
 from loadtest.bench.tables import Grid, grids
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
-from loadtest.results.folders import BENCHMARK, new_report, point_latest
+from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
 from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
@@ -51,20 +52,20 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
     chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
-    if output is None:
-        report = new_report()
-        output = report / BENCHMARK
-        point_latest(report)
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
-    try:
-        for part in chosen:
-            measure(part, result, console)
-            result.write(output)
-    except (Unanswered, SaleError, CostUnknown) as error:
-        raise click.ClickException(str(error)) from error
+    with nullcontext(output.parent) if output else report_under_way() as report:
+        file = output or report / BENCHMARK
+        try:
+            for part in chosen:
+                measure(part, result, console)
+                result.write(file)
+                if not output:
+                    point_latest(report)
+        except (Unanswered, SaleError, CostUnknown) as error:
+            raise click.ClickException(str(error)) from error
     for grid in grids(result):
         console.print(draw(grid))
-    console.print(f"Report: {write([output])}", soft_wrap=True)
+    console.print(f"Report: {write([file])}", soft_wrap=True)
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:

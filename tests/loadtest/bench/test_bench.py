@@ -36,6 +36,7 @@ from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import GUARDS
+from loadtest.results.folders import REPORTS, latest, new_report, point_latest
 from loadtest.stack.stack import Stack
 from lock.etcd.stream import Watch
 from lock.model import Event
@@ -279,6 +280,27 @@ def test_without_a_part_those_of_the_document_are_measured(tmp_path: Path, monke
     monkeypatch.setattr(command, "measure", measure)
     assert CliRunner().invoke(cli, ["bench", "--output", str(tmp_path / "bench.json")]).exit_code == 0
     assert list(dict.fromkeys(measured)) == [name for name in PARTS if name not in ("costs", "scale", "flood")]
+
+
+@pytest.mark.parametrize("parts_done", [0, 1])
+def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_done: int
+) -> None:
+    """Before its first part is measured, the report before it stays the latest, and no empty one is left."""
+
+    def measure(part: Part, into: BenchResult, console: Console) -> None:
+        if into.rows or not parts_done:
+            raise KeyboardInterrupt
+        into.rows = result().part(part.name)
+
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.chdir(tmp_path)
+    before = new_report()
+    point_latest(before)
+    CliRunner().invoke(cli, ["bench"])
+    assert (latest().resolve() == before.resolve()) is (parts_done == 0)
+    assert len([each for each in REPORTS.iterdir() if each.is_dir() and not each.is_symlink()]) == 1 + parts_done
+    assert (latest() / "bench.json").exists() is (parts_done == 1)
 
 
 def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ from loadtest.faults.injections import INJECTIONS, LONGEST_S, Injection, Planned
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.scenarios.delayed_write import DelayedWrite
-from loadtest.faults.scenarios.pause_holder import PauseHolder
+from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
 from loadtest.faults.testbed.local import LocalTestbed
 from loadtest.faults.threads import MistimedFault
 from loadtest.faults.trial import MOST_PLAYS, Trial

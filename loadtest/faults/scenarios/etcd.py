@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.protocols import TTL_S, leader_of
+from loadtest.faults.testbed.shop import TTL_S, leader_of
 from loadtest.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit

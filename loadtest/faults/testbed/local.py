@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
+from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from loadtest.cli.faults import faults
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER
-from loadtest.faults.testbed.compose import ComposeTestbed, Container
+from loadtest.faults.testbed.compose import ComposeTestbed
+from loadtest.faults.testbed.containers import Container
 from loadtest.stack.process import ServerError
 from tests.support.commands import running
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ import resource
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Barrier
@@ -137,13 +137,12 @@ class ClientPool:
         """All clicks at once, each on its own connection, which is open before; raises Unanswered."""
         connections = self._connections[: len(clicks)]
         requests = [click.encode(urlsplit(c.url).netloc) for click, c in zip(clicks, connections, strict=True)]
-        with without_garbage_collection():
-            for click, connection, request in zip(clicks, connections, requests, strict=True):
-                connection.send(request, click.buyer, time.time())
-            ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
+        for click, connection, request in zip(clicks, connections, requests, strict=True):
+            connection.send(request, click.buyer, time.time())
+        ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
         return [connection.answer(at) for connection, at in ended]
 
-    def stream(self, click_of: Callable[[int], Click], *, rate: float, seconds: float) -> list[Answer]:
+    def stream(self, clicks: Sequence[Click], *, rate: float) -> list[Answer]:
         """An open load: `rate` clicks per second whether or not the earlier ones are answered.
 
         A click that finds no free connection opens one. Times count from when the click was due, so a generator that
@@ -151,17 +150,17 @@ class ClientPool:
         """
         answers: list[Answer] = []
         free = list(self._connections)
-        total = int(rate * seconds)
+        total = len(clicks)
         began = time.time()
         clicked = 0
         while len(answers) < total:
             due = min(int((time.time() - began) * rate) + 1, total)
             for number in range(clicked, due):
                 connection = next(_still_open(free), None) or self._connect()
-                click = click_of(number)
+                click = clicks[number]
                 connection.send(click.encode(urlsplit(connection.url).netloc), click.buyer, began + number / rate)
             clicked = max(clicked, due)
-            if time.time() > began + seconds + PATIENCE_S:
+            if time.time() > began + total / rate + PATIENCE_S:
                 raise Unanswered(f"{total - len(answers)} of {total} clicks had no answer {PATIENCE_S:g} s later")
             for connection in self._ready(max(began + clicked / rate - time.time(), 0) if clicked < total else 1.0):
                 answers.append(connection.answer(time.time()))
@@ -188,13 +187,14 @@ class ClientPool:
                 yield connection
 
 
-def crowd_burst(urls: Sequence[str], clicks: Sequence[Click]) -> list[Answer]:
-    """As `ClientPool.burst`, for more clicks than one process has connections."""
+def crowd_burst(urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], float]:
+    """As `ClientPool.burst`, for more clicks than one process has connections; also the CPU seconds of the buyers."""
     count = -(-len(clicks) // CROWD)
     context = multiprocessing.get_context("spawn")
     with context.Pool(count, _await_others_at, [context.Barrier(count, timeout=PATIENCE_S)]) as processes:
         shares = [(urls, clicks[number::count]) for number in range(count)]
-        return [answer for answers in processes.starmap(_share_of_burst, shares, chunksize=1) for answer in answers]
+        done = processes.starmap(_share_of_burst, shares, chunksize=1)
+    return [answer for answers, _ in done for answer in answers], sum(cpu_s for _, cpu_s in done)
 
 
 _connected: Barrier  # in a process of `crowd_burst`; it comes there in no other way
@@ -205,11 +205,12 @@ def _await_others_at(barrier: Barrier) -> None:
     _connected = barrier
 
 
-def _share_of_burst(urls: Sequence[str], clicks: Sequence[Click]) -> list[Answer]:
-    with ClientPool(urls) as clients:
+def _share_of_burst(urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], float]:
+    with without_garbage_collection(), ClientPool(urls) as clients:
         clients.connect(len(clicks))
         _connected.wait()
-        return clients.burst(clicks)
+        began = time.process_time()
+        return clients.burst(clicks), time.process_time() - began
 
 
 def _still_open(free: list[Connection]) -> Iterator[Connection]:

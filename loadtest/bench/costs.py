@@ -10,8 +10,7 @@ import re
 import statistics
 import time
 import urllib.request
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -19,18 +18,20 @@ import redis
 
 from loadtest.bench.locks.bench import PYTHON, measure
 from loadtest.bench.meters import Meter
-from loadtest.bench.result import QUEUE, Case
-from loadtest.bench.runner import Bench
+from loadtest.bench.result import QUEUE, Case, Count
+from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
-from lock import CohortMutex, connect
+from lock import Client, CohortMutex, connect
 
 _SECONDS = 0.5
 _ROUNDS = 3
 _CROWD = 64
 _CLICKS = 1000
 _WATCHES = 64
+_CHANGES = 300  # seen by each watch
+_PATIENCE_S = 60.0
 _FSYNC = re.compile(r"^etcd_disk_wal_fsync_duration_seconds_(sum|count) (\S+)$", re.MULTILINE)
 
 _COHORT = inspect.signature(CohortMutex).parameters
@@ -50,26 +51,33 @@ SETTINGS = {
 }
 
 
-def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
-    """Milliseconds of CPU time unless said otherwise. "Shared" means by 64 threads at once.
+class CostUnknown(Exception):
+    """A step was not found to cost anything."""
 
-    - `trip_ms`, `redis_trip_ms`: of the client and of Redis for a shared round trip; `trips_shared`: trips per second.
-    - `rpc_ms`, `etcd_rpc_ms`: of the client and of etcd for a shared write; `commits_shared`: writes per second.
+
+def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
+    """Milliseconds of CPU time unless said otherwise. "Shared" means by 64 threads at once. Raises CostUnknown.
+
+    - `trip_ms`, `redis_trip_ms`: of the client and of Redis for a shared round trip.
+    - `rpc_ms`, `etcd_rpc_ms`: of the client and of etcd for a shared write.
     - `event_ms`, `etcd_event_ms`: of the client and of etcd for a watch message.
     - `sync_ms`: until etcd's log is on the disk, as etcd measures it; not CPU time.
     - `busy_ms`: of an instance for a click that is answered `busy`.
     - `handover_ms`: from one holder of the mutex to the next in another process; not CPU time.
-    - `cohort_ms`: the same between threads, and now and then to another process.
     """
     rounds = [{**_redis(stack, meter), **_etcd(stack, meter)} for _ in range(_ROUNDS)]
-    medians = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    return {name: round(cost, 4) for name, cost in {**medians, **_locks(stack), **_busy()}.items()} | SETTINGS
+    found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+    found |= {"handover_ms": _handover_ms(stack), "busy_ms": _busy_ms()}
+    for name, cost in found.items():
+        if cost <= 0:
+            raise CostUnknown(f"{name} came out as {cost:.4f}; measure again on a machine that does nothing else")
+    return {name: round(cost, 4) for name, cost in found.items()} | SETTINGS
 
 
 def _redis(stack: Stack, meter: Meter) -> dict[str, float]:
     with redis.Redis.from_url(stack.redis.members[0].url, max_connections=_CROWD) as client:
-        steps, ms = _spent(meter, lambda: client.get("bench"))
-    return {"trip_ms": ms["buyers"], "redis_trip_ms": ms["redis"], "trips_shared": steps / _SECONDS}
+        steps, spent = meter.spent(lambda: _share(lambda: client.get("bench")))
+    return {"trip_ms": _ms(spent, "buyers", steps), "redis_trip_ms": _ms(spent, "redis", steps)}
 
 
 def _etcd(stack: Stack, meter: Meter) -> dict[str, float]:
@@ -80,50 +88,68 @@ def _etcd(stack: Stack, meter: Meter) -> dict[str, float]:
         def write() -> None:
             client.create(f"bench/cost/{next(number)}", b"", lease.id)
 
-        steps, ms = _spent(meter, write)
+        steps, shared = meter.spent(lambda: _share(write))
         synced, syncs = _fsyncs(stack.etcd)[0] - synced, _fsyncs(stack.etcd)[1] - syncs
-        watches = [client.watch("bench/cost/") for _ in range(_WATCHES)]
-        with ThreadPoolExecutor(_WATCHES) as readers:
-            for watch in map(iter, watches):
-                next(watch)  # it stands
-                readers.submit(deque, watch, 0)
-            _, watched = _spent(meter, write)
-            for each in watches:
-                each.close()
+        events = _events(meter, client, write)
         client.revoke(lease.id, timeout=30)
-    return {
-        "rpc_ms": ms["buyers"],
-        "etcd_rpc_ms": ms["etcd"],
-        "commits_shared": steps / _SECONDS,
-        "event_ms": max(watched["buyers"] - ms["buyers"], 0.0) / _WATCHES,
-        "etcd_event_ms": max(watched["etcd"] - ms["etcd"], 0.0) / _WATCHES,
-        "sync_ms": 1000 * synced / syncs,
-    }
+    calls = {"rpc_ms": _ms(shared, "buyers", steps), "etcd_rpc_ms": _ms(shared, "etcd", steps)}
+    return {**calls, **events, "sync_ms": 1000 * synced / syncs}
 
 
-def _locks(stack: Stack) -> dict[str, float]:
-    """Between two processes with one waiter each, and with 25 each."""
-    strict, cohort = (
-        measure(candidate, waiters, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
-        for candidate, waiters in (("strict", 2), ("cohort", 50))
-    )
-    return {"handover_ms": 1000 / strict.per_s, "cohort_ms": 1000 / cohort.per_s}
+def _events(meter: Meter, client: Client, write: Callable[[], object]) -> dict[str, float]:
+    """One thread writes, first without watches, then until each of many has told of all changes."""
+
+    def write_all() -> None:
+        for _ in range(_CHANGES):
+            write()
+
+    def read(changes: Iterator[Sequence[object]]) -> None:
+        seen = 0
+        while seen < _CHANGES:
+            seen += len(next(changes))
+
+    def write_and_read() -> None:
+        write_all()
+        for reader in readers:
+            reader.result(_PATIENCE_S)
+
+    _, alone = meter.spent(write_all)
+    watches = [client.watch("bench/cost/") for _ in range(_WATCHES)]
+    with ThreadPoolExecutor(_WATCHES) as threads:
+        try:
+            streams = [iter(watch) for watch in watches]
+            for stream in streams:
+                next(stream)  # it stands
+            readers = [threads.submit(read, stream) for stream in streams]
+            _, watched = meter.spent(write_and_read)
+        finally:
+            for watch in watches:
+                watch.close()
+    messages = watched.etcd_events  # fewer than changes, where etcd has put some together
+    event_ms, etcd_event_ms = (_ms(watched, name, messages) - _ms(alone, name, messages) for name in ("buyers", "etcd"))
+    return {"event_ms": event_ms, "etcd_event_ms": etcd_event_ms}
 
 
-def _busy() -> dict[str, float]:
+def _handover_ms(stack: Stack) -> float:
+    """Between two processes with one waiter each."""
+    strict = measure("strict", 2, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
+    return 1000 / strict.per_s
+
+
+def _busy_ms() -> float:
     """An instance with room for one click only."""
-    env = {"FLASHSALE_QUEUE": "1", "FLASHSALE_SECTION_LOG": ""}
+    env = {**STACK_SETTINGS, "FLASHSALE_QUEUE": "1"}
     with (
         scratch_directory() as directory,
         Stack(directory, ports="free", instances=1, env=env) as stack,
         Bench.on(stack) as bench,
     ):
         rounds = [bench.run(Case("costs", "redis-lua", _CLICKS, 1)) for _ in range(_ROUNDS)]
-    return {"busy_ms": 1000 * statistics.median(each.count.cpu_s["instances"] for each in rounds) / _CLICKS}
+    return statistics.median(_ms(each.count, "instances", _CLICKS) for each in rounds)
 
 
-def _spent(meter: Meter, step: Callable[[], object]) -> tuple[int, dict[str, float]]:
-    """How often many threads did the step, and CPU milliseconds for each time, by process."""
+def _share(step: Callable[[], object]) -> int:
+    """How often many threads did the step."""
     until = time.monotonic() + _SECONDS
 
     def repeat(_: int) -> int:
@@ -133,11 +159,13 @@ def _spent(meter: Meter, step: Callable[[], object]) -> tuple[int, dict[str, flo
             done += 1
         return done
 
-    before = meter.read()
     with ThreadPoolExecutor(_CROWD) as pool:
-        steps = sum(pool.map(repeat, range(_CROWD)))
-    spent = meter.read().since(before).cpu_s
-    return steps, {name: 1000 * seconds / steps for name, seconds in spent.items()}
+        return sum(pool.map(repeat, range(_CROWD)))
+
+
+def _ms(spent: Count, name: str, steps: float) -> float:
+    """CPU milliseconds for each step."""
+    return 1000 * spent.cpu_s[name] / steps
 
 
 def _fsyncs(etcd: Etcd) -> tuple[float, float]:

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import redis
 
 from loadtest import REPOSITORY
-from loadtest.bench.clients import Click, ClientPool
+from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
+from loadtest.bench.runner import STACK_SETTINGS
 from loadtest.stack.stack import Stack
 
 # Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
@@ -67,7 +68,7 @@ def measure_bounds(stack: Stack, *, buyers: int = 500) -> dict[str, float]:
 
 
 def _http(urls: Sequence[str], buyers: int) -> float:
-    with ClientPool(urls) as clients:
+    with without_garbage_collection(), ClientPool(urls) as clients:
         clients.connect(buyers)
         answers = clients.burst([Click("", "/livez", "GET") for _ in range(buyers)])
     return max(answer.received for answer in answers) - min(answer.sent for answer in answers)
@@ -75,7 +76,8 @@ def _http(urls: Sequence[str], buyers: int) -> float:
 
 def _locust_ms(stack: Stack, buyers: int) -> float:
     """From rushes with one round and with four, so that starting Locust does not count."""
-    env = {**os.environ, "FLASHSALE_REDIS_URL": stack.redis.url, "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint}
+    servers = {"FLASHSALE_REDIS_URL": stack.redis.url, "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint}
+    env = {**os.environ, **STACK_SETTINGS, **servers}
     command = [sys.executable, "-m", "locust", "--users", str(buyers), "--host", ",".join(stack.urls), "--guards"]
 
     def cpu_s(rounds: int) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import redis
@@ -17,6 +18,7 @@ from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 
 _MIB = 1024 * 1024
+T = TypeVar("T")
 
 
 class Meter:
@@ -38,8 +40,16 @@ class Meter:
         for node in self._nodes:
             node.close()
 
-    def read(self) -> Count:
-        """All counters, now."""
+    def spent(self, work: Callable[[], T]) -> tuple[T, Count]:
+        """The result of `work`, and what was counted meanwhile; the buyers are this process, and only at work."""
+        before, began = self._read(), time.process_time()
+        done = work()
+        buyers_s = time.process_time() - began
+        count = self._read().since(before)
+        count.cpu_s["buyers"] = buyers_s
+        return done, count
+
+    def _read(self) -> Count:
         calls, events, puts = etcd_served(self._stack.etcd)
         stats: list[Any] = [node.info("stats") for node in self._nodes]
         trips = [each["total_reads_processed"] for each in stats]
@@ -47,7 +57,7 @@ class Meter:
             name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
             for name, families in self._processes.items()
         }
-        return Count({**cpu, "buyers": time.process_time()}, calls, events, trips, puts)
+        return Count(cpu, calls, events, trips, puts)
 
     def peak_mib(self) -> dict[str, float]:
         """The most memory that one instance, etcd and Redis have had since they began, in MiB."""

@@ -49,7 +49,7 @@ class Count:
     """Totals since the start of each process.
 
     Attributes:
-        cpu_s: CPU seconds by "instances", "etcd", "redis" and "buyers" (this process).
+        cpu_s: CPU seconds by "instances", "etcd", "redis" and, in a difference, "buyers".
         etcd_calls: RPCs that etcd was asked.
         etcd_events: messages that etcd sent to watches.
         etcd_puts: keys that were written; an acquisition of a lock is one.
@@ -160,7 +160,8 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, measured in the same run; see `loadtest.bench.limits`.
+        bounds: what no guard can beat here, measured in the same run, see `loadtest.bench.limits`; and the costs of
+            `loadtest.bench.costs` if they were measured.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 
@@ -186,7 +187,7 @@ class BenchResult:
         """Add the parts of another run on the same machine."""
         self.rows += other.rows
         self.peak_mib |= other.peak_mib
-        self.bounds = self.bounds or other.bounds
+        self.bounds = other.bounds | self.bounds
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""

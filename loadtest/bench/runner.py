@@ -6,10 +6,9 @@ import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import urlencode
 
-from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst
+from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
 from loadtest.bench.meters import Meter
 from loadtest.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer
@@ -18,6 +17,13 @@ from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
 
 _SALE = "demo"
+# Of the instances, over what is exported for other commands.
+STACK_SETTINGS = {
+    "FLASHSALE_SALE": _SALE,
+    "FLASHSALE_ADMIN_TOKEN": "",
+    "FLASHSALE_ADMIN_TOKEN_FILE": "",
+    "FLASHSALE_SECTION_LOG": "",
+}
 
 
 @dataclass(frozen=True)
@@ -49,20 +55,19 @@ class Bench:
         return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
     def _clicks(self, case: Case) -> tuple[list[Answer], Count]:
-        with ClientPool(self.stack.urls) as clients:
+        clicks = [click(case, number) for number in range(case.buyers)]
+        with without_garbage_collection(), ClientPool(self.stack.urls) as clients:
             clients.connect(int(case.rate / 5) if case.rate else case.buyers)
-            before = self.meter.read()
-            if case.rate:
-                answers = clients.stream(partial(click, case), rate=case.rate, seconds=case.buyers / case.rate)
-            else:
-                answers = clients.burst([click(case, number) for number in range(case.buyers)])
-            return answers, self.meter.read().since(before)
+            return self.meter.spent(
+                lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
+            )
 
     def _crowd(self, case: Case) -> tuple[list[Answer], Count]:
         """From several processes; what it costs the instances that they connect is counted, too."""
-        before = self.meter.read()
-        answers = crowd_burst(self.stack.urls, [click(case, number) for number in range(case.buyers)])
-        return answers, self.meter.read().since(before)
+        clicks = [click(case, number) for number in range(case.buyers)]
+        (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(self.stack.urls, clicks))
+        count.cpu_s["buyers"] = buyers_s
+        return answers, count
 
     def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
         """In the words of the rush for one item; for several, the sum of what does not add up."""
@@ -70,16 +75,17 @@ class Bench:
             ledger, left = self.sale.ledger()
             return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
         counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
-        return total_verdict(counts)
+        return total_verdict(counts, len(answers))
 
 
-def total_verdict(counts: Sequence[Mapping[str, int]]) -> str:
-    """The sentence on many items, from what ``GET /stock`` says of each."""
+def total_verdict(counts: Sequence[Mapping[str, int]], buyers: int) -> str:
+    """The sentence on many items, from what ``GET /stock`` says of each; there has to be stock for all buyers."""
     balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
+    sold = sum(count["orders"] for count in counts)
     return Verdict(
-        sold=sum(count["orders"] for count in counts),
+        sold=sold,
         oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
-        undersold=-sum(min(0, each) for each in balance),
+        undersold=max(buyers - sold, -sum(min(0, each) for each in balance)),
         lost_updates=sum(max(0, each) for each in balance),
         duplicates=0,
         missing=0,

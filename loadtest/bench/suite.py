@@ -120,11 +120,13 @@ PARTS = {
     "flood": _flood,
     "shards": _shards,
 }
+FOR_SCALING = ("costs", "scale", "flood")  # what docs/scaling.md shows, or is computed from
+SHOWN = tuple(name for name in PARTS if name not in FOR_SCALING)  # in docs/performance.md
 
 
 def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:
-    """The parts to run; `rounds` for each if given."""
-    chosen = [part for name in names for part in PARTS[name](guards)]
+    """The parts to run, without those that have no case for these guards; `rounds` for each if given."""
+    chosen = [part for name in names for part in PARTS[name](guards) if part.cases]
     return chosen if rounds is None else [replace(part, rounds=rounds) for part in chosen]
 
 

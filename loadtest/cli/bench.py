@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import measure_costs
+from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
 from loadtest.bench.document import filled
 from loadtest.bench.limits import measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
@@ -21,12 +22,12 @@ from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
-from loadtest.bench.runner import Bench
-from loadtest.bench.suite import EVERY_GUARD, PARTS, Part, parts
+from loadtest.bench.runner import STACK_SETTINGS, Bench
+from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import Grid, grids
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
-from loadtest.results.folders import BENCHMARK, new_report, point_latest
+from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
 from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
@@ -34,40 +35,43 @@ from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError
 
-_SETTINGS = {"FLASHSALE_SECTION_LOG": ""}
 _NARROWEST = 150
+_PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which there is make scaling."
 
 
 @click.command()
-@click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help="Repeatable; default: all.")
+@click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help=_PART_HELP)
 @click.option("--guard", "guards", multiple=True, type=click.Choice(EVERY_GUARD), help="Repeatable; default: all.")
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
-    """Measure all guards against each other. Takes about fifteen minutes; --part rush --rounds 3 takes one."""
+    """Measure guards against each other. Takes about fifteen minutes; --part rush --rounds 3 takes one."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_NARROWEST)
-    if output is None:
-        report = new_report()
-        output = report / BENCHMARK
-        point_latest(report)
+    chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
+    if not chosen:
+        raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
-    try:
-        for part in parts(names or tuple(PARTS), guards or EVERY_GUARD, rounds):
-            measure(part, result, console)
-            result.write(output)
-    except (Unanswered, SaleError) as error:
-        raise click.ClickException(str(error)) from error
+    with nullcontext(output.parent) if output else report_under_way() as report:
+        file = output or report / BENCHMARK
+        try:
+            for part in chosen:
+                measure(part, result, console)
+                result.write(file)
+                if not output:
+                    point_latest(report)
+        except (Unanswered, SaleError, CostUnknown) as error:
+            raise click.ClickException(str(error)) from error
     for grid in grids(result):
         console.print(draw(grid))
-    console.print(f"Report: {write([output])}", soft_wrap=True)
+    console.print(f"Report: {write([file])}", soft_wrap=True)
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
     sizes = {"ITEMS": part.items, "SHARDS": part.shards, "QUEUE": part.queue}
-    env = {**_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
+    env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
@@ -83,7 +87,10 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                     runs[case].append(run)
             if not result.bounds:
                 status.update("what no guard can beat")
-                result.bounds = measure_bounds(stack) | measure_costs(stack, bench.meter)
+                result.bounds = measure_bounds(stack)
+            if part.name in ("costs", "scale") and not result.bounds.keys() >= SETTINGS.keys():
+                status.update("what each step costs")
+                result.bounds |= measure_costs(stack, bench.meter)
         result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:

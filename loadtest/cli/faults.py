@@ -86,7 +86,13 @@ def faults(
     """
     if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
         raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
+    if compose and redis_shards > 1:
+        raise click.UsageError("with --compose there is one Redis: leave out --redis-shards")
     scenarios = [name for each in scenarios for name in GROUPS.get(each, [each])]
+    scenarios = scenarios or (WITH_DOCKER if compose else list(BY_NAME))
+    guards = guards or DEFAULT_GUARDS
+    if not any(BY_NAME[name].suitable(guards) for name in scenarios):
+        raise click.UsageError(f"{', '.join(scenarios)}: not for {', '.join(guards)}")
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
@@ -95,7 +101,7 @@ def faults(
         runner = ScenarioRunner(
             screen, report, seconds=seconds, seed=seed, compose=compose, redis_shards=redis_shards, slow=slow
         )
-        _play(runner, scenarios or (WITH_DOCKER if compose else list(BY_NAME)), guards or DEFAULT_GUARDS, screen)
+        _play(runner, scenarios, guards, screen)
         draw(report, screen)
         point_latest(report)
     sys.exit(0 if all(result.as_expected for result in runner.results) else 1)

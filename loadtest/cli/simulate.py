@@ -11,6 +11,7 @@ from rich.console import Console
 
 from loadtest.bench.document import blocks, fill, markdown
 from loadtest.bench.result import BenchResult
+from loadtest.bench.suite import SLOW
 from loadtest.cli.bench import draw
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
@@ -18,8 +19,8 @@ from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import Setting
 from loadtest.simulate.tables import apart, ceilings, foreseen, steps
 
-_LEFT_OUT = ("none", "thread", "etcd-unfenced")  # what oversells need not be fast; the last is as fast as `etcd`
-_POLLS = 0.25  # of the horizon: buyers who poll make very many steps
+# What oversells need not be fast; `etcd-unfenced` is as fast as `etcd`; buyers who poll make too many steps.
+_LEFT_OUT = ("none", "thread", "etcd-unfenced", *SLOW)
 
 
 @click.command()
@@ -27,7 +28,7 @@ _POLLS = 0.25  # of the horizon: buyers who poll make very many steps
 @click.option("--buyers", type=click.IntRange(1), default=1_000_000, show_default=True)
 @click.option("--stock", type=click.IntRange(0), default=10_000, show_default=True)
 @click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
-@click.option("--guard", "guards", multiple=True, help="Repeatable; default: all that were measured and are exact.")
+@click.option("--guard", "guards", multiple=True, help="Repeatable; default: all that are exact and do not poll.")
 @click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
 @click.option("--horizon", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
@@ -58,9 +59,7 @@ def simulate(
         if unknown := set(asked) - costs.told.keys():
             raise ValueError(f"the clicks under {min(unknown)!r} were not measured")
         settings = [
-            Setting(guard, buyers, stock, n, True, rtt_ms / 1000, horizon * (_POLLS if guard == "redis-lock" else 1))
-            for guard in asked
-            for n in instances
+            Setting(guard, buyers, stock, n, True, rtt_ms / 1000, horizon) for guard in asked for n in instances
         ]
         with console.status("foreseeing"), ProcessPoolExecutor() as pool:
             made = list(pool.map(partial(Prediction.of, costs), settings))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from loadtest.faults.testbed.protocols import Shop
+from loadtest.faults.testbed.shop import Shop
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.answer import Answer, Outcome
 
@@ -117,7 +117,7 @@ class Buyers:
             self._wait_for_turn()
 
     def _wait_for_turn(self) -> None:
-        """Until the next click is due; whatever was error meanwhile is not made up for."""
+        """Until the next click is due; clicks that could not be made in time are left out."""
         with self._lock:
             due = self._next_click = max(self._next_click, time.monotonic()) + 1 / PACE
         self._hurry.wait(due - time.monotonic())

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from loadtest.faults.monitor import Monitor
 from loadtest.faults.snapshot import Snapshot
-from loadtest.faults.testbed.protocols import Shop, Testbed
+from loadtest.faults.testbed import Testbed
+from loadtest.faults.testbed.shop import Shop
 from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.clock import Start

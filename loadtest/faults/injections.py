@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from loadtest.faults.context import ScenarioContext
-from loadtest.faults.testbed.protocols import CHILD, TTL_S, Shop, leader_of
+from loadtest.faults.testbed.shop import CHILD, TTL_S, Shop, leader_of
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
-from loadtest.faults.testbed.protocols import SALE, Shop, Testbed
+from loadtest.faults.testbed import Testbed
+from loadtest.faults.testbed.shop import SALE, Shop
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample

@@ -21,9 +21,7 @@ from loadtest.faults.scenarios import SCENARIOS
 from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
 from loadtest.faults.screen import draw
 from loadtest.faults.snapshot import Snapshot
-from loadtest.faults.testbed.compose import ComposeTestbed
-from loadtest.faults.testbed.local import LocalTestbed
-from loadtest.faults.testbed.protocols import Testbed
+from loadtest.faults.testbed import ComposeTestbed, LocalTestbed, Testbed
 from loadtest.faults.trial import Trial
 from loadtest.stack.process import scratch_directory
 
@@ -89,7 +87,7 @@ class ScenarioRunner(TrialListener):
                 self._tell(result)
                 self.hold()
 
-    def _testbed(self, scenario: type[Scenario], directory: Path) -> LocalTestbed | ComposeTestbed:
+    def _testbed(self, scenario: type[Scenario], directory: Path) -> Testbed:
         if self._compose:
             return ComposeTestbed(directory, ttl_s=scenario.ttl_s)
         return LocalTestbed(

@@ -13,7 +13,8 @@ from loadtest.faults.context import ScenarioContext, TrialListener
 from loadtest.faults.monitor import Monitor
 from loadtest.faults.result import TrialResult, problems
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.protocols import SALE, Testbed
+from loadtest.faults.testbed import Testbed
+from loadtest.faults.testbed.shop import SALE
 from loadtest.faults.threads import MistimedFault, TrialThreads
 from loadtest.results.audit import audit
 from loadtest.results.clock import Start, utc_now

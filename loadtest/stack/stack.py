@@ -71,7 +71,9 @@ class Stack(Lifetime):
             else Redis(directory, redis_port, appendonly=durable)
         )
         self.section_log = Path(os.environ.get("FLASHSALE_SECTION_LOG") or directory / "section-log")
+        given = {**os.environ, **(env or {})}
         self._services = {
+            **{name: given[name] for name in ("FLASHSALE_SALE", "FLASHSALE_SHARDS") if given.get(name)},
             "FLASHSALE_REDIS_URL": self.redis.url,
             "FLASHSALE_ETCD_ENDPOINTS": self.etcd.endpoint,
             "FLASHSALE_SECTION_LOG": str(self.section_log),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import grpc
 
-_KEY_OF_LOCK_RESPONSE = 2
-_LENGTH_DELIMITED = 2
+import lock  # noqa: F401  (before etcdrpc: it lets etcd3 run on current protobuf)
+
+from etcd3.etcdrpc import PutRequest  # isort: skip
+from etcd3.etcdrpc.kv_pb2 import KeyValue  # isort: skip
 
 
 class LockRpc:
     """Locks a name by the server's own queue. Each lock needs a lease of its own: a shared one would share the key."""
+
+    # On the wire, LockRequest and UnlockRequest are like a KeyValue, and LockResponse is like a PutRequest.
 
     def __init__(self, endpoint: str) -> None:
         self._channel = grpc.insecure_channel(endpoint)
@@ -18,48 +22,14 @@ class LockRpc:
 
     def lock(self, name: str, lease_id: int, *, timeout: float) -> bytes:
         """Wait for the lock; the key that holds it. Raises grpc.RpcError."""
-        request = _field(1, name.encode()) + b"\x10" + _varint(lease_id)
-        return _read_field(self._lock(request, timeout=timeout), _KEY_OF_LOCK_RESPONSE)
+        request = KeyValue(key=name.encode(), create_revision=lease_id)
+        answer = self._lock(request.SerializeToString(), timeout=timeout)
+        return bytes(PutRequest.FromString(answer).value)
 
     def unlock(self, key: bytes, *, timeout: float) -> None:
         """Free it. Raises grpc.RpcError."""
-        self._unlock(_field(1, key), timeout=timeout)
+        self._unlock(KeyValue(key=key).SerializeToString(), timeout=timeout)
 
     def close(self) -> None:
         """Hang up."""
         self._channel.close()
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content
-
-
-def _read_field(message: bytes, wanted: int) -> bytes:
-    """The content of one field of a message whose fields are all length-delimited."""
-    position = 0
-    while position < len(message):
-        tag, position = _read_varint(message, position)
-        length, position = _read_varint(message, position)
-        if tag >> 3 == wanted:
-            return message[position : position + length]
-        position += length
-    raise ValueError(f"the answer has no field {wanted}")
-
-
-def _read_varint(message: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[position]
-        number |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            return number, position

@@ -1,21 +1,15 @@
-"""The scenarios, one in each module, in the order in which they are played."""
+"""The scenarios, in the order in which they are played."""
 
 from __future__ import annotations
 
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.scenarios.delayed_write import DelayedWrite
-from loadtest.faults.scenarios.etcd_member import EtcdMember
-from loadtest.faults.scenarios.etcd_outage import EtcdOutage
+from loadtest.faults.scenarios.etcd import EtcdMember, EtcdOutage, Partition, RestartEtcd, SlowEtcd
 from loadtest.faults.scenarios.failover import Failover, LateReplica, LossyFailover
-from loadtest.faults.scenarios.kill_holder import KillHolder
+from loadtest.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
 from loadtest.faults.scenarios.nested_name import NestedName
 from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
-from loadtest.faults.scenarios.partition import Partition
-from loadtest.faults.scenarios.pause_holder import PauseHolder
-from loadtest.faults.scenarios.restart_etcd import RestartEtcd
 from loadtest.faults.scenarios.restart_redis import RestartRedis
 from loadtest.faults.scenarios.retry_storm import RetryStorm
-from loadtest.faults.scenarios.slow_etcd import SlowEtcd
 from loadtest.faults.scenarios.transfer import KillMover, PauseMover
 
 SCENARIOS: tuple[type[Scenario], ...] = (

@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.protocols import SALE
+from loadtest.faults.testbed.shop import SALE
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.target.names import key_prefix, slot_names
 

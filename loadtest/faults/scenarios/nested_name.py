@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.protocols import CHILD, LOCK_TIMEOUT_S
+from loadtest.faults.testbed.shop import CHILD, LOCK_TIMEOUT_S
 from loadtest.results.answer import Outcome
 from lock import Mutex, Session, connect
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.protocols import SALE, TTL_S, Shop
+from loadtest.faults.testbed.shop import SALE, TTL_S, Shop
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record

@@ -1,1 +1,6 @@
-"""The sale that is broken on purpose: local processes or containers."""
+"""Where scenarios are played: etcd, Redis and two shops, as local processes or in containers, all of which can fail."""
+
+from loadtest.faults.testbed.compose import ComposeTestbed
+from loadtest.faults.testbed.local import LocalTestbed
+
+Testbed = LocalTestbed | ComposeTestbed

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadtest.faults.testbed.protocols import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
+from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process
@@ -64,6 +64,8 @@ class LocalTestbed(Lifetime):
             "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd) if lines else self.etcd.endpoints,
             "FLASHSALE_REDIS_URL": redis_url if lines else self.redis.url,
             "FLASHSALE_SALE": SALE,
+            "FLASHSALE_ADMIN_TOKEN": "",
+            "FLASHSALE_ADMIN_TOKEN_FILE": "",
             "FLASHSALE_THREADS": str(THREADS),
             "FLASHSALE_LEASE_TTL": str(self.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),

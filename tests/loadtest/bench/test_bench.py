@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as ClickResult
+from rich.console import Console
 
 from loadtest.bench import clients as clients_module
+from loadtest.bench import costs as costs_module
+from loadtest.bench import meters as meters_module
+from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import blocks, filled
-from loadtest.bench.limits import limits_table
+from loadtest.bench.limits import _locust_ms, limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
-from loadtest.bench.suite import PARTS, parts
+from loadtest.bench.suite import PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import COLUMNS, grids
+from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import GUARDS
+from loadtest.results.folders import REPORTS, latest, new_report, point_latest
 from loadtest.stack.stack import Stack
+from lock.etcd.stream import Watch
+from lock.model import Event
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
+T = TypeVar("T")
 SOLD = b'{"outcome":"sold","order":"o","instance":"a","waited_ms":1,"held_ms":2}'
 
 
@@ -84,9 +96,10 @@ def test_a_crowd_clicks_from_several_processes(monkeypatch: pytest.MonkeyPatch) 
     """All have connected, in whichever process, before the first of them clicks; and each has an answer."""
     monkeypatch.setattr(clients_module, "CROWD", 4)
     with server(greeting(10, lambda connection: connection.sendall(http(SOLD)))) as url:
-        answers = crowd_burst([url], clicks(10))
+        answers, cpu_s = crowd_burst([url], clicks(10))
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
+    assert cpu_s > 0
 
 
 def test_a_connection_that_breaks_is_an_answer_in_doubt() -> None:
@@ -144,7 +157,7 @@ def test_an_open_load_does_not_wait_for_answers() -> None:
         connection.sendall(http(SOLD))
 
     with server(late) as url, ClientPool([url]) as clients:
-        answers = clients.stream(lambda number: Click(str(number), "/"), rate=200, seconds=0.1)
+        answers = clients.stream(clicks(20), rate=200)
     assert len(answers) == 20
     sent = sorted(answer.sent for answer in answers)
     assert [round((at - sent[0]) * 200) for at in sent] == list(range(20))
@@ -154,7 +167,7 @@ def test_an_open_load_connects_anew_where_the_server_closes() -> None:
     """A connection that the server will not keep is not used again."""
     closing = http(SOLD, head="Connection: close\r\n")
     with server(lambda connection: connection.sendall(closing)) as url, ClientPool([url]) as clients:
-        answers = clients.stream(lambda number: Click(str(number), "/"), rate=400, seconds=0.05)
+        answers = clients.stream(clicks(20), rate=400)
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
 
 
@@ -229,7 +242,6 @@ def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     assert COLUMNS.keys() == PARTS.keys()
 
 
-SHOWN = [name for name in PARTS if name not in ("costs", "scale", "flood")]  # those are docs/scaling.md's
 DOCUMENT = Path(__file__).parents[3] / "docs/performance.md"
 
 
@@ -257,6 +269,72 @@ def test_the_document_keeps_its_text_and_gets_new_tables(tmp_path: Path) -> None
     assert filled(text, result()) == text
 
 
+def test_without_a_part_those_of_the_document_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The long parts that are for docs/scaling.md are run by name only."""
+    measured: list[str] = []
+
+    def measure(part: Part, into: BenchResult, console: Console) -> None:
+        measured.append(part.name)
+        into.rows, into.bounds = result().rows, result().bounds
+
+    monkeypatch.setattr(command, "measure", measure)
+    assert CliRunner().invoke(cli, ["bench", "--output", str(tmp_path / "bench.json")]).exit_code == 0
+    assert list(dict.fromkeys(measured)) == [name for name in PARTS if name not in ("costs", "scale", "flood")]
+
+
+@pytest.mark.parametrize("parts_done", [0, 1])
+def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_done: int
+) -> None:
+    """Before its first part is measured, the report before it stays the latest, and no empty one is left."""
+
+    def measure(part: Part, into: BenchResult, console: Console) -> None:
+        if into.rows or not parts_done:
+            raise KeyboardInterrupt
+        into.rows = result().part(part.name)
+
+    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.chdir(tmp_path)
+    before = new_report()
+    point_latest(before)
+    CliRunner().invoke(cli, ["bench"])
+    assert (latest().resolve() == before.resolve()) is (parts_done == 0)
+    assert len([each for each in REPORTS.iterdir() if each.is_dir() and not each.is_symlink()]) == 1 + parts_done
+    assert (latest() / "bench.json").exists() is (parts_done == 1)
+
+
+def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:
+    """No stack is started for it, and if nothing is left to be measured, that is an error."""
+    assert {part.name for part in parts(["rush", "items", "flood"], ["redis-lua"], None)} == {"rush"}
+    output = tmp_path / "bench.json"
+    words = ["bench", "--part", "items", "--guard", "redis-lua", "--output", str(output)]
+    refused = CliRunner().invoke(cli, words)
+    assert (refused.exit_code, output.exists()) == (2, False)
+    assert refused.output.endswith("Error: no case of items is for redis-lua\n")
+
+
+def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds come with the first part; what a step costs, with a part that a simulation reads."""
+    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
+    monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
+    made = BenchResult("2026-01-01T00:00:00+00:00", {})
+    for part, expected in zip(parts(["rush", "costs"], ["redis-lua"], 1), [set(), SETTINGS.keys()], strict=True):
+        command.measure(part, made, Console(quiet=True))
+        assert made.bounds.keys() == {"http", *expected}
+
+
+def test_settings_of_another_sale_are_not_those_of_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token, its file and the name of a sale, exported for other commands, reach neither instances nor Locust."""
+    exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}
+    for name, value in exported.items():
+        monkeypatch.setenv(f"FLASHSALE_{name}", value)
+    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"locust_ms": _locust_ms(stack, 20)})
+    made = BenchResult("2026-01-01T00:00:00+00:00", {})
+    (rush,) = parts(["rush"], ["redis-lua"], 1)
+    command.measure(replace(rush, cases=[Case("rush", "redis-lua", 20, 10)], warm_up=False), made, Console(quiet=True))
+    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}]
+
+
 def test_one_round_has_no_spread() -> None:
     """A case that was measured once is not shown as one whose rounds were all alike."""
     made = result()
@@ -270,10 +348,11 @@ def test_one_round_has_no_spread() -> None:
 def test_items_that_do_not_add_up_are_summed() -> None:
     """The verdict on many items is one, and what one item has too much does not make up for what another lacks."""
     good = {"initial": 100, "stock": 60, "orders": 40}
-    assert total_verdict([good, good]) == "EXACT"
-    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}]) == "7 lost updates"
-    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}]) == "UNDERSOLD by 3, 3 lost updates"
-    assert total_verdict([good, {**good, "orders": 102, "stock": 0}]) == "OVERSOLD by 2"
+    assert total_verdict([good, good], 80) == "EXACT"
+    assert total_verdict([good, good], 82) == "UNDERSOLD by 2", "two buyers got nothing"
+    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}], 120) == "7 lost updates"
+    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}], 80) == "UNDERSOLD by 3, 3 lost updates"
+    assert total_verdict([good, {**good, "orders": 102, "stock": 0}], 142) == "OVERSOLD by 2"
 
 
 @pytest.mark.parametrize(
@@ -299,6 +378,9 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.json" for name in SHOWN]
     for name, file in zip(SHOWN, files, strict=True):
         replace(result(), rows=result().part(name)).write(file)
+    first = BenchResult.read(files[0])
+    first.join(replace(result(), bounds={"http": 1.0, "trip_ms": 0.2}))
+    assert (first.bounds["http"], first.bounds["trip_ms"]) == (4000.0, 0.2), "what the first one lacks is added"
     document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
     document.write_text(before, encoding="utf-8")
     assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output
@@ -355,6 +437,25 @@ def test_a_run_counts_what_it_costs(bench: Bench, case: Case) -> None:
     assert (done.count.etcd_calls < 2) is (done.count.etcd_puts == 0) is (case.guard == "redis-lua")
 
 
+def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage collection, the making of clicks and the reading of counters are not CPU time of the buyers."""
+
+    def costly(function: Callable[..., T]) -> Callable[..., T]:
+        def call(*args: object) -> T:
+            until = time.process_time() + 0.3
+            while time.process_time() < until:
+                pass
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(gc, "collect", costly(gc.collect))
+    monkeypatch.setattr(runner_module, "click", costly(runner_module.click))
+    monkeypatch.setattr(meters_module, "etcd_served", costly(meters_module.etcd_served))
+    done = bench.run(Case("rush", "redis-lua", 2, 2))
+    assert 0 < done.count.cpu_s["buyers"] < 0.3
+
+
 def test_memory_is_read_from_every_process(bench: Bench) -> None:
     """An instance with Python in it has had more than 20 MiB at its peak."""
     peaks = bench.meter.peak_mib()
@@ -365,15 +466,26 @@ def test_memory_is_read_from_every_process(bench: Bench) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_cost_of_a_simulation_is_measured(bench: Bench) -> None:
-    """On a real stack: each step costs something, and the settings are written next to it.
-
-    These may be 0: a watch message, as the difference of two measurements, and the servers' CPU time, which is counted
-    in hundredths of a second.
-    """
+    """On a real stack: each step costs something, and the settings are written next to it."""
     costs = measure_costs(bench.stack, bench.meter)
-    steps = costs.keys() - SETTINGS.keys()
-    assert {"trip_ms", "rpc_ms", "event_ms", "sync_ms", "busy_ms", "handover_ms", "commits_shared"} < steps
-    fine = {name for name in steps if not any(word in name for word in ("etcd", "redis", "event"))}
-    assert {name: costs[name] for name in fine if costs[name] <= 0} == {}
-    assert min(costs[name] for name in steps) >= 0
+    assert costs.keys() - SETTINGS.keys() == {
+        "trip_ms", "redis_trip_ms", "rpc_ms", "etcd_rpc_ms", "event_ms", "etcd_event_ms", "sync_ms", "busy_ms",
+        "handover_ms",
+    }  # fmt: skip
+    assert {name: cost for name, cost in costs.items() if cost <= 0} == {}
     assert costs.items() >= SETTINGS.items()
+
+
+def test_a_watch_message_costs_what_its_reader_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are counted as etcd has sent them, and none is left unread, however slow the readers are."""
+    decode = Watch._event
+
+    def costly(watch: Watch, event: object) -> Event:
+        until = time.thread_time() + 0.001
+        while time.thread_time() < until:
+            pass
+        return decode(watch, event)
+
+    monkeypatch.setattr(Watch, "_event", costly)
+    monkeypatch.setattr(costs_module, "_CHANGES", 10)
+    assert costs_module._etcd(bench.stack, bench.meter)["event_ms"] > 0.5

@@ -27,8 +27,7 @@ from loadtest.faults.injections import INJECTIONS, LONGEST_S, Injection, Planned
 from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.scenarios.delayed_write import DelayedWrite
-from loadtest.faults.scenarios.pause_holder import PauseHolder
+from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
 from loadtest.faults.testbed.local import LocalTestbed
 from loadtest.faults.threads import MistimedFault
 from loadtest.faults.trial import MOST_PLAYS, Trial
@@ -69,6 +68,15 @@ def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=5).run()
     assert (result.observed, list(result.problems), result.as_expected) == ("EXACT", [BREAKS_NOT], False)
+
+
+def test_an_exported_token_is_not_that_of_the_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shops listen on loopback and need none, so the trial can reset the sale."""
+    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
+    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
+    with LocalTestbed(tmp_path, lines=False) as testbed:
+        result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5).run()
+    assert (result.observed, list(result.problems)) == ("EXACT", [])
 
 
 def mistake(*args: object) -> AbstractContextManager[None]:
@@ -302,6 +310,15 @@ def test_a_scenario_takes_the_guards_that_suit_it() -> None:
         both,
     ]
     assert (BY_NAME["kill-holder"].suitable(both[1:]), BY_NAME["transfer-kill"].suitable(both[:1])) == ([], both[1:])
+
+
+def test_scenarios_that_suit_none_of_the_guards_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started, and no run of nothing is called as expected."""
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(faults, ["--guard", "etcd-sharded", "pause-holder", "kill-holder"])
+    assert refused.exit_code == 2
+    assert refused.output.endswith("Error: pause-holder, kill-holder: not for etcd-sharded\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_guard_with_a_lock_can_be_played() -> None:

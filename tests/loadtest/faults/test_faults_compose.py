@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from loadtest.cli.faults import faults
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER
-from loadtest.faults.testbed.compose import ComposeTestbed, Container
+from loadtest.faults.testbed.compose import ComposeTestbed
+from loadtest.faults.testbed.containers import Container
 from loadtest.stack.process import ServerError
 from tests.support.commands import running
 from tests.support.waiting import wait_until
@@ -48,6 +49,12 @@ def left(pid: int) -> str:
 def test_what_docker_can_do_is_played() -> None:
     """Killing, freezing, stopping: all that needs neither a line to be cut nor a second member of etcd."""
     assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
+
+
+def test_a_cluster_of_redis_is_refused() -> None:
+    """The Compose project of the faults has one node, so nothing is played as if it had several."""
+    result = CliRunner().invoke(faults, ["--compose", "--redis-shards", "3"])
+    assert (result.exit_code, "there is one Redis" in result.output) == (2, True)
 
 
 @pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))

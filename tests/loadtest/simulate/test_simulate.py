@@ -182,6 +182,22 @@ def test_the_command_fills_a_document(tmp_path: Path) -> None:
     assert chart.read_text().startswith("<svg")
 
 
+def test_guards_that_poll_are_foreseen_by_name_only(tmp_path: Path) -> None:
+    """The table leaves them out by default, as docs/scaling.md says, although they were measured."""
+    polls = [
+        replace(row, case=replace(row.case, guard="redis-lock"))
+        for row in KEPT.part("costs")
+        if row.case.guard == "redis-lua"
+    ]
+    measured = tmp_path / "bench.json"
+    replace(KEPT, rows=[*KEPT.part("costs"), *polls]).write(measured)
+    few = ["simulate", str(measured), "--buyers", "40", "--stock", "20", "--instances", "2"]
+    shown = CliRunner().invoke(cli, few).output
+    assert "etcd-cohort" in shown
+    assert "redis-lock" not in shown.rpartition("used most")[2]
+    assert "redis-lock" in CliRunner().invoke(cli, [*few, "--guard", "redis-lock"]).output.rpartition("used most")[2]
+
+
 def test_a_guard_that_was_not_measured_is_one_line() -> None:
     """Nothing is made up for it."""
     refused = CliRunner().invoke(cli, [*SMALL, "--guard", "redis-watch"])

@@ -1,0 +1,122 @@
+"""etcd is slow, restarts, loses a member, is unavailable, or cannot be reached from one of the instances."""
+
+from __future__ import annotations
+
+import time
+
+from loadtest.faults.context import ScenarioContext
+from loadtest.faults.scenario import Scenario
+from loadtest.faults.testbed.shop import TTL_S, leader_of
+from loadtest.faults.threads import ScenarioError
+from loadtest.results.answer import Outcome
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
+from loadtest.stack.proxy import Lines
+
+
+class RestartEtcd(Scenario):
+    """Leases and places in the queue are on etcd's disk: the sale goes on where it was, and no lock is lost."""
+
+    name = "restart-etcd"
+    what = "stop etcd and start it again within the TTL"
+    ttl_s = 6  # a start takes two seconds, and more on a busy machine
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        down_ms = context.start.elapsed_ms()
+        context.testbed.etcd.stop()
+        context.announce("etcd is stopped")
+        context.testbed.etcd.start()
+        self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
+        context.announce(f"etcd is back, within a TTL of {self.ttl_s} s")
+        context.wait_for_sales(20)
+
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+        lost = sum(answer.outcome == Outcome.LOCK_LOST.value for answer in record.answers)
+        context.require(self._away_s < self.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL")
+        context.require(lost == 0, f"{lost} buyers were told that the lock was lost")
+
+
+class EtcdOutage(Scenario):
+    """Without a lock nothing is sold, and every buyer is told so. Then the sale goes on by itself."""
+
+    name = "etcd-outage"
+    what = "take etcd away for longer than the TTL, and bring it back"
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        context.testbed.etcd.stop()
+        down_ms = context.start.elapsed_ms()
+        context.announce("etcd is stopped")
+        context.wait_out_lease()
+        self._away = (down_ms + TTL_S * 1000, context.start.elapsed_ms())
+        context.testbed.etcd.start()
+        context.announce("etcd is back")
+        context.wait_for_sales(20)
+
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+        begin, end = self._away
+        sold = sum(begin < section.entered_ms < end for section in record.sections)
+        if context.uses_etcd:
+            context.require(sold == 0, f"{sold} critical sections began without etcd")
+
+
+class EtcdMember(Scenario):
+    """The other two elect a leader and go on with all leases and all places in the queue."""
+
+    name = "etcd-member"
+    what = "kill -9 of the leader of three etcd members, in the middle of the rush"
+    members = 3
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        leader = leader_of(context.testbed.etcd)
+        if leader is None:
+            raise ScenarioError("no member of etcd leads")
+        leader.kill()
+        context.announce(f"{leader.name}, the leader, is killed")
+        context.wait_for_sales(20)
+        leader.start()
+        context.announce(f"{leader.name} is back")
+
+
+class Partition(Scenario):
+    """The instance could still write, and does not: without a lease it has no lock. The other instance goes on."""
+
+    name = "partition"
+    what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
+    lines = True
+
+    def play(self, context: ScenarioContext) -> None:
+        lines = context.shops[0].to_etcd
+        context.wait_for_sales(20)
+        lines.stall()
+        context.announce("shop-a hears nothing from etcd any more")
+        context.wait_out_lease()
+        lines.resume()
+        context.announce("shop-a and etcd hear each other again")
+        context.wait_for_sales(20)
+        lines.refuse()
+        context.announce("shop-a's connections to etcd are reset, and new ones refused")
+        context.wait_out_lease()
+        lines.start()
+        context.announce("shop-a can connect to etcd again")
+        context.wait_for_sales(20)
+
+
+class SlowEtcd(Scenario):
+    """Everything takes longer, and nothing else changes: leases are kept alive, and nothing is oversold."""
+
+    name = "slow-etcd"
+    what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
+    lines = True
+
+    def play(self, context: ScenarioContext) -> None:
+        lines = Lines(line for shop in context.shops for line in shop.to_etcd)
+        context.wait_for_sales(20)
+        lines.slow_down(0.025, 0.225)
+        context.announce("etcd is slow")
+        time.sleep(3.0)
+        lines.slow_down(0, 0)
+        context.announce("etcd is fast again")
+        context.wait_for_sales(10)

@@ -1,0 +1,120 @@
+"""The holder of the lock dies, freezes, or is cut off when its write is under way."""
+
+from __future__ import annotations
+
+from loadtest.faults.context import VICTIM, ScenarioContext
+from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.testbed.shop import TTL_S
+from loadtest.faults.threads import MistimedFault
+from loadtest.results.answer import Outcome
+from loadtest.results.audit import Audit
+from loadtest.results.record import Record
+from loadtest.stack.proxy import REQUESTS
+
+SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
+STAGE_TIMEOUT_S = 3600.0  # the room may look at the frozen holder for as long as it likes
+THINK_MS = 1000
+
+
+class KillHolder(Scenario):
+    """Its lease frees the lock within the TTL. The buyer, whose answer died with it, asks the other shop."""
+
+    name = "kill-holder"
+    what = "kill -9 of the instance that holds the lock, in the middle of the rush"
+    sharded = False
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=1000)
+        context.shops[0].instance.kill()
+        context.announce("shop-a is killed")
+        context.wait_for_sales(20)
+        context.testbed.heal()
+        context.announce("shop-a is started again")
+        context.wait_for("an answer to the victim", answer.done)
+
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+        stall = found.longest_stall_ms / 1000
+        context.require(stall <= TTL_S + SLACK_S, f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s")
+
+
+class PauseHolder(Scenario):
+    """What a long garbage collection, a suspended laptop or a live migration does to a lock.
+
+    Between its read and its write the holder stands still, until others have sold. A lock alone cannot prevent what
+    it writes then; the guard has to notice that the lease is over, or Redis has to refuse the token.
+    """
+
+    name = "pause-holder"
+    what = "freeze the holder between its read and its write, let others sell, thaw it"
+    sharded = False
+    unfenced = Expected.BREAKS
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=2000, timeout=STAGE_TIMEOUT_S)
+        context.shops[0].instance.pause()
+        self._frozen_ms = context.start.elapsed_ms()
+        context.announce("shop-a is frozen")
+        context.wait_for_sales(20)
+        context.settle()
+        context.hold_picture()
+        self._thawed_ms = context.start.elapsed_ms()
+        context.shops[0].instance.resume()
+        context.announce("shop-a is thawed, and goes on where it was")
+        context.wait_for("an answer to the victim", answer.done)
+        context.buyers.go_on()
+        if context.exact:
+            told = answer.result().outcome
+            context.require(told is Outcome.LOCK_LOST, f"the victim was told {told.value}")
+
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+        section = next(section for section in record.sections if section.buyer == VICTIM)
+        read, commit = section.read_ms or 0.0, section.commit_ms or self._thawed_ms
+        if not read < self._frozen_ms < self._thawed_ms <= commit:
+            raise MistimedFault("it was not frozen between read and write")
+
+
+class DelayedWrite(Scenario):
+    """The instance is cut off from the network at the moment in which it has sent its write.
+
+    It had every right to send it: the lease was alive, and a check on the instance says so. TCP delivers the write when
+    the network is back; by then the lease has ended and others have sold. Only Redis can refuse it.
+    """
+
+    name = "delayed-write"
+    what = "cut the holder off when its write is under way; deliver the write when others have sold"
+    sharded = False
+    lines = True
+    unfenced = Expected.BREAKS
+
+    def play(self, context: ScenarioContext) -> None:
+        shop = context.shops[0]
+        context.wait_for_sales(20)
+        answer = context.start_holder(0, think_ms=THINK_MS)
+        shop.to_redis.stall(REQUESTS)
+        self._stalled_ms = context.start.elapsed_ms()
+        context.wait_for("the write", lambda: self._is_held_back(context) or not context.is_inside(VICTIM))
+        if not self._is_held_back(context):
+            raise MistimedFault("the write was on its way before the line was cut")
+        self._seen_ms = context.start.elapsed_ms()
+        context.buyers.hold_retries()
+        shop.to_etcd.stall()
+        context.announce("shop-a has sent its write and is cut off from the network")
+        context.wait_for_sales(20)
+        context.settle()
+        shop.lines.resume()
+        context.announce("the network is back, and delivers the write")
+        context.buyers.allow_retries()
+        context.wait_for("an answer to the victim", answer.done)
+        context.buyers.go_on()
+
+    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+        section = next(section for section in record.sections if section.buyer == VICTIM)
+        thought_until = section.entered_ms + THINK_MS
+        if self._seen_ms < thought_until or (section.commit_ms or 0.0) < self._stalled_ms:
+            raise MistimedFault("it was not the write that was held back")
+
+    def _is_held_back(self, context: ScenarioContext) -> bool:
+        """Whether something of the victim is under way to Redis: after the think time, its write."""
+        return VICTIM.encode() in context.shops[0].to_redis.held_back(REQUESTS)

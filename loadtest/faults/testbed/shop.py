@@ -1,0 +1,55 @@
+"""The shops of a testbed, and what all testbeds have in common."""
+
+from __future__ import annotations
+
+import urllib.request
+from dataclasses import dataclass
+
+from loadtest.faults.testbed.containers import Container, EtcdContainer
+from loadtest.stack.apps import Instance
+from loadtest.stack.proxy import Lines
+from loadtest.stack.servers import Etcd, EtcdCluster
+from loadtest.target.names import queue_name
+
+SALE = "demo"
+CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock
+TTL_S = 2
+LOCK_TIMEOUT_S = 3.0
+NO_LINES = Lines()
+THREADS = 24  # a connection to Redis each, and each a burden for the line
+
+
+def leader_of(etcd: EtcdCluster | EtcdContainer) -> Etcd | EtcdContainer | None:
+    """The member that leads, as it says itself."""
+    return next(filter(_leads, etcd.members), None)
+
+
+def _leads(member: Etcd | EtcdContainer) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
+            return b"\netcd_server_is_leader 1\n" in metrics.read()
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Shop:
+    """One instance of the shop, and the lines that lead to it and from it.
+
+    Attributes:
+        url: where buyers find it.
+        front, to_redis, to_etcd: the line between buyers and instance, those to the nodes of Redis and those to the
+            members of etcd; empty where there is nothing that could be cut.
+    """
+
+    name: str
+    url: str
+    instance: Instance | Container
+    front: Lines = NO_LINES
+    to_redis: Lines = NO_LINES
+    to_etcd: Lines = NO_LINES
+
+    @property
+    def lines(self) -> Lines:
+        """All of them."""
+        return Lines((*self.front, *self.to_redis, *self.to_etcd))

@@ -75,7 +75,8 @@ def main() -> None:
         0  held, and given back at a signal       75  not acquired (--timeout, --try)
         2  wrong usage                            76  the lock was lost
        69  etcd is out of reach                   77  etcd does not let this user in
-       70  etcd refused                          126, 127  COMMAND cannot be run, is not found
+      126  COMMAND cannot be run                 127  COMMAND is not found
+       70  etcd refused, another --limit is in use, or the process that guards COMMAND was killed
     """  # noqa: D301  (click's mark for a paragraph that is not to be wrapped is a real backspace)
 
 

@@ -44,12 +44,12 @@ def module(of: ModuleType, name: str) -> Iterator[str]:
         elif inspect.isfunction(thing):
             yield f"### `{name}.{each}{signature(thing)}`\n\n{told(thing)}\n"
         else:  # the type of a callable
-            yield f"### `{name}.{each}`\n\nA type: `{clean(str(thing))}`.\n"
+            yield f"### `{name}.{each}`\n\nA type, see `lock.connect`: `{clean(str(thing))}`.\n"
 
 
 def a_class(name: str, thing: type) -> Iterator[str]:
-    """A class, and each public method that it or a class of ours before it has."""
-    yield f"### `{name}{constructor(thing)}`\n\n{told(thing)}\n"
+    """A class, and each public attribute and method that it or a class of ours before it has."""
+    yield f"### `{name}{constructor(thing)}`\n\n{told(thing)}{inherited(thing)}\n"
     if issubclass(thing, BaseException):
         return
     for each, member in inspect.getmembers(thing):
@@ -59,15 +59,32 @@ def a_class(name: str, thing: type) -> Iterator[str]:
         if (inspect.isfunction(member) or inspect.ismethod(member)) and not is_step:
             doc = told(member, required=False)
             if not doc.startswith("For "):  # the recipes, lock.aio
-                yield f"- **`{each}{signature(member)}`** {indented(doc)}"
+                awaited = "async " if inspect.iscoroutinefunction(member) else ""
+                yield f"- **`{awaited}{each}{signature(member)}`** {indented(doc)}"
     yield ""
 
 
+def inherited(thing: type) -> str:
+    """The attributes that classes of ours before it tell of, and it does not."""
+    own, *bases = (told(base, required=False) for base in thing.__mro__ if base.__module__.startswith("lock"))
+    items: dict[str, str] = {}
+    for base in bases:
+        attributes = base.partition("*Attributes*")[2]
+        for item, attribute in re.findall(r"^(- `(\w+)`: .*(?:\n +.*)*)", attributes, re.MULTILINE):
+            if f"- `{attribute}`:" not in own:
+                items.setdefault(attribute, f"\n{item}")
+    head = "\n\n*Attributes*\n" if items and "*Attributes*" not in own else ""
+    return head + "".join(items.values())
+
+
 def constructor(thing: type) -> str:
-    """The parameters of a class that users make; empty for errors, tuples and what the library makes."""
-    if issubclass(thing, (BaseException, tuple)):
+    """The parameters of a class that users make, the fields of a tuple; empty for errors and what the library makes."""
+    if issubclass(thing, BaseException):
         return ""
     parameters = inspect.signature(thing).parameters
+    if issubclass(thing, tuple):
+        fields = [(field, getattr(kind, "__forward_arg__", kind)) for field, kind in thing.__annotations__.items()]
+        return f"({', '.join(f'{field}: {kind}' for field, kind in fields)})"
     if "Args:" not in (inspect.getdoc(thing) or "") and next(iter(parameters), "") != "session":
         return ""
     return "" if "queue" in parameters else signature(thing).removesuffix(" -> None")
@@ -96,8 +113,8 @@ def signature(thing: Any) -> str:
 
 def clean(text: str) -> str:
     """Types without their modules."""
-    text = re.sub(r"= (?=[,)])", '= ""', text.replace("''", ""))
-    return re.sub(r"\b(?:sync|lock|typing|collections\.abc|asyncio)(?:\.\w+)*\.(?=\w)", "", text).replace("'", "")
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    return re.sub(r"\b(?:sync|lock|typing|collections\.abc|asyncio)(?:\.\w+)*\.(?=\w)", "", text)
 
 
 def indented(text: str) -> str:

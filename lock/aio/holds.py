@@ -15,6 +15,9 @@ from lock.runtime.execution import Execution
 class Held(Protocol):
     """A hold of `lock`."""
 
+    @property
+    def released(self) -> bool: ...
+
     def remaining(self) -> float: ...
     def ensure(self) -> None: ...
     def on_lost(self, callback: Callable[[], object]) -> None: ...
@@ -24,6 +27,7 @@ class Held(Protocol):
 
 
 HeldT = TypeVar("HeldT", bound=Held)
+KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
 HoldT = TypeVar("HoldT", bound=sync.Hold)
 AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
@@ -58,12 +62,17 @@ class AsyncHold(Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
-        lost: set as soon as it is known that the lock is not ours any more; can be awaited.
+        lost: a `Lost`, set as soon as it is known that the lock is not ours any more; can be awaited.
+        released: whether it was released, or was dropped.
     """
 
     def __init__(self, held: HeldT) -> None:
         self._held = held
         self.lost = Lost(held)
+
+    @property
+    def released(self) -> bool:
+        return self._held.released
 
     def remaining(self) -> float:
         """See `lock.Hold.remaining`; asks no server."""
@@ -92,31 +101,17 @@ class AsyncHold(Generic[HeldT]):
                 raise
 
 
-class Permit(AsyncHold[sync.Permit]):
-    """One of a semaphore's permits, held. It has no token.
-
-    Attributes:
-        name: the semaphore's name.
-        key: the key in etcd that holds.
-    """
-
-    def __init__(self, held: sync.Permit) -> None:
-        super().__init__(held)
-        self.name, self.key = held.name, held.key
-
-
-class Hold(AsyncHold[HoldT]):
-    """A lock, held by a task.
+class HeldKey(AsyncHold[KeyT]):
+    """A key that holds, for a task.
 
     Attributes:
         name: the lock's name.
         key: the key in etcd that holds.
-        token: the fencing token, as that of `lock.Hold`.
     """
 
-    def __init__(self, held: HoldT) -> None:
+    def __init__(self, held: KeyT) -> None:
         super().__init__(held)
-        self.name, self.key, self.token = held.name, held.key, held.token
+        self.name, self.key = held.name, held.key
 
     def is_owner(self) -> sync.Created:
         """See `lock.Hold.is_owner`."""
@@ -125,6 +120,22 @@ class Hold(AsyncHold[HoldT]):
     def contended(self) -> bool:
         """See `lock.Hold.contended`."""
         return self._held.contended()
+
+
+class Permit(HeldKey[sync.Permit]):
+    """One of a semaphore's permits, held. It has no token."""
+
+
+class Hold(HeldKey[HoldT]):
+    """A lock, held by a task.
+
+    Attributes:
+        token: the fencing token, as that of `lock.Hold`.
+    """
+
+    def __init__(self, held: HoldT) -> None:
+        super().__init__(held)
+        self.token = held.token
 
 
 class ReadHold(Hold[sync.ReadHold]):
@@ -161,3 +172,7 @@ class MultiHold(AsyncHold[sync.MultiHold]):
     def __init__(self, held: sync.MultiHold) -> None:
         super().__init__(held)
         self.tokens = held.tokens
+
+    def is_owner(self) -> list[sync.Created]:
+        """See `lock.MultiHold.is_owner`."""
+        return self._held.is_owner()

@@ -34,6 +34,8 @@ class Recipe(Protocol[HeldT_co]):
 
     def contenders(self) -> Any: ...
 
+    def locked(self) -> bool: ...
+
 
 class Acquiring(Generic[AsyncHoldT]):
     """A wait: ``await`` it for a hold, or use it in ``async with``, which releases."""
@@ -84,6 +86,10 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
         """Holders and waiters, as the `contenders` of the recipe in `lock`."""
         return await asyncio.to_thread(self._recipe.contenders)
 
+    async def locked(self) -> bool:
+        """Whether it is held at this moment, by any client; see `lock.Mutex.locked`."""
+        return await asyncio.to_thread(self._recipe.locked)
+
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):
     """`lock.Mutex` for tasks."""
@@ -127,6 +133,11 @@ class ReadWriteLock:
         both = sync.ReadWriteLock(session, name, max_hold=max_hold)
         self.read = AsyncLock(both.read, ReadHold)
         self.write = AsyncLock(both.write, WriteHold)
+
+    async def contenders(self) -> list[sync.Contender]:
+        """Holders and waiters, holders first; raises as `lock.Mutex.contenders`."""
+        found: list[sync.Contender] = await self.read.contenders()
+        return found
 
 
 class MultiLock(AsyncLock[sync.MultiHold, MultiHold]):

@@ -45,7 +45,9 @@ def connect(
         password: see `user`.
         namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
             slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
-        observer: told of every answer of etcd, for tracing and counting; see `lock.etcd.stream.Observer`.
+        observer: called for each answer of etcd, also of a watch, with the call's name in etcd's API (``Txn``), the
+            request and the response (protobuf messages), and the seconds since the request was sent. It runs in the
+            calling thread, so it should be quick.
 
     Raises:
         ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, half a login, or a `timeout`

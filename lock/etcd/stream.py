@@ -45,9 +45,7 @@ def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 Observer = Callable[[str, Any, Any, float], None]
-"""Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
-since the request was sent. Of a watch it is told each answer. It runs in the calling thread, so it should be quick.
-"""
+"""See `lock.connect`."""
 
 
 def tell(observer: Observer | None, request: Any, response: Any, seconds: float) -> None:

@@ -63,10 +63,15 @@ def parse_endpoints(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files: the authority that signed the server, and the client's own certificate with its key.
+    """Paths of PEM files.
 
     They are read once, by `connect`: for certificates that were renewed since, make a new client, before the old ones
     expire.
+
+    Args:
+        ca_cert: the authority that signed the server.
+        cert: the client's own certificate, together with `key`.
+        key: see `cert`.
     """
 
     ca_cert: str

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lock.errors import (
     AdmissionConflict,
@@ -50,6 +50,7 @@ class Terms:
 
 ALONE = Terms()
 
+T = TypeVar("T")
 HoldT_co = TypeVar("HoldT_co", bound=HeldKey, covariant=True)
 
 
@@ -146,7 +147,7 @@ class Acquisition(Generic[HoldT_co]):
     async def _attempt_together(self) -> HoldT_co | None:
         """Look before queueing, for a vain attempt should write nothing; and after, for another may be faster."""
         rule, own = self._ticket.rule, KeyValue(self._ticket.key, self._value, 0, 0, self._session.lease_id)
-        keys = (await self._client.ask(self._execution, self._client.requests.get_prefix(self._prefix))).keys
+        keys = (await self._ask(self._client.requests.get_prefix(self._prefix))).keys
         conflict = rule.conflict(keys[0]) if keys else None
         if conflict is not None:
             raise AdmissionConflict(conflict)
@@ -171,7 +172,9 @@ class Acquisition(Generic[HoldT_co]):
                     kv = await self._create(deadline)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
-                    raise EtcdUnavailable(f"lock {self._name!r}: no place in the queue in time: {error}") from error
+                    raise EtcdUnavailable(
+                        f"lock {self._name!r}: no place in the queue in time: {error.__cause__ or error}"
+                    ) from error
                 await self._execution.wait(self._ticket.turn, _RETRY_S)
             except LeaseNotFound:
                 self._session.lease.gone()
@@ -187,8 +190,8 @@ class Acquisition(Generic[HoldT_co]):
         creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
         return await self._write(creation, timeout)
 
-    async def wait(self, deadline: float) -> HoldT_co:
-        """Wait for the turn; after a `LockTimeout` another thread may go on waiting for it."""
+    async def wait(self, deadline: float, since: float | None = None) -> HoldT_co:
+        """Wait for the turn; after a `LockTimeout`, see `timed_out`, another thread may go on waiting for it."""
         turn, call = self._ticket.turn, self._execution.call
         while not await self._execution.wait(turn, max(min(deadline - now(), _SLEEP_S), 0.0)):
             self._session.ensure()
@@ -197,7 +200,7 @@ class Acquisition(Generic[HoldT_co]):
                     await call(partial(self._queue.refresh, _FAREWELL_S))
                 if turn.is_set():
                     break
-                raise await self.timed_out()
+                raise await self.timed_out(since)
         if isinstance(self._ticket.failure, LockLost):  # the key is gone: is it the lease?
             if not self._session.lost.is_set():
                 await call(self._session.lease.verify)
@@ -210,10 +213,17 @@ class Acquisition(Generic[HoldT_co]):
         ticket = self._ticket
         ticket.may_exist = True
         try:
-            return await self._client.ask(self._execution, creation, timeout=timeout, unanswered=ticket.doubt)
+            return await self._ask(creation, timeout=timeout, unanswered=ticket.doubt)
         except EtcdError:
             ticket.may_exist = ticket.in_doubt  # or else etcd has refused it
             raise
+
+    async def _ask(self, call: Call[T], **options: Any) -> T:
+        """The answer of etcd; its errors name the lock."""
+        try:
+            return await self._client.ask(self._execution, call, **options)
+        except EtcdError as error:
+            raise type(error)(f"lock {self._name!r}: {error}") from error
 
     async def withdraw(self) -> None:
         """Delete the key, if it was or may have been written: quickly here, or else by the janitor."""
@@ -244,9 +254,12 @@ class Acquisition(Generic[HoldT_co]):
         self._session.ensure()  # a process that was frozen may hear of its turn before it hears that its lease is over
         return self._make(self._session, self._name, self._queue, self._ticket, token)
 
-    async def timed_out(self) -> LockError:
-        """An error that names the holder, with what is left of its lease; or says that etcd confirmed no place."""
-        waited = now() - self._started
+    async def timed_out(self, since: float | None = None) -> LockError:
+        """An error that names the holder, with what is left of its lease; or says that etcd confirmed no place.
+
+        `since`: when this thread began to wait, where another one made the acquisition.
+        """
+        waited = now() - (since or self._started)
         if self._ticket.written_at is None and waited > _FAREWELL_S:
             return EtcdUnavailable(f"lock {self._name!r}: etcd confirmed no place in the queue within {waited:.1f} s")
         kv = self._queue.holder()
@@ -262,6 +275,6 @@ class Acquisition(Generic[HoldT_co]):
     async def _ttl_left(self, lease_id: int) -> int | None:
         call = self._client.requests.time_to_live(lease_id)
         try:
-            return (await self._client.ask(self._execution, call, timeout=_FAREWELL_S)).ttl if lease_id else None
+            return (await self._ask(call, timeout=_FAREWELL_S)).ttl if lease_id else None
         except EtcdError:
             return None

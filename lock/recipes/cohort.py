@@ -63,7 +63,7 @@ class CohortMutex(Lockable):
     def acquire(self, *, timeout: float | None = None) -> Turn:
         """Wait for a turn; use the result in ``with``, or release it.
 
-        Arguments and errors are those of `Mutex.acquire`.
+        `timeout` and errors are those of `Mutex.acquire`.
         """
         self.session.client.check_process()
         until = deadline(timeout)
@@ -112,7 +112,7 @@ class CohortMutex(Lockable):
             self.session.ensure()
             raise LockCancelled(f"the wait for lock {self.name!r} was cancelled")
         if not leads:
-            raise self._timed_out(acquisition)
+            raise self._timed_out(waiter, acquisition)
         return self._lead(waiter, acquisition or self._begin(waiter), until)
 
     def _begin(self, waiter: Waiter) -> Acquisition[Hold]:
@@ -125,12 +125,12 @@ class CohortMutex(Lockable):
             acquisition.cancel()
         return acquisition
 
-    def _timed_out(self, acquisition: Acquisition[Hold] | None) -> LockError:
+    def _timed_out(self, waiter: Waiter, acquisition: Acquisition[Hold] | None) -> LockError:
         outage = self._outage
         if outage is not None:
             return EtcdUnavailable(f"lock {self.name!r} not acquired in time; another thread was told: {outage}")
         if acquisition is not None:
-            return run_blocking(acquisition.timed_out)
+            return run_blocking(acquisition.timed_out, waiter.since)
         return LockTimeout(f"lock {self.name!r} not acquired in time; other threads of this process wait for it too")
 
     def _lead(self, waiter: Waiter, acquisition: Acquisition[Hold], until: float) -> Turn:
@@ -138,7 +138,7 @@ class CohortMutex(Lockable):
         try:
             run_blocking(acquisition.join, until)
             self._outage = None
-            hold = run_blocking(acquisition.wait, until)
+            hold = run_blocking(acquisition.wait, until, waiter.since)
             # Lost, maybe with the session: the threads behind a turn are told before that has ended.
             hold.add_listener(partial(self.session.lease.add_listener, self._cancel))
             return run_uninterrupted(lambda: self._first_turn(waiter, hold))

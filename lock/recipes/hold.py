@@ -202,7 +202,7 @@ class HeldKey(Releasable):
             raise NotHeld(f"lock {self.name!r} (key {self.key!r}) was released before")
 
     def drop(self) -> None:
-        """Have the janitor release it, if it is not released; takes no lock."""
+        """For the recipes: have the janitor release it, if it is not released; takes no lock."""
         if not self.released:
             self.released = True
             self._delete_later()
@@ -214,7 +214,8 @@ class HeldKey(Releasable):
     def __del__(self) -> None:
         if getattr(self, "released", True) or self._session.client.forked():
             return
-        self.drop()  # the garbage collector may run in a thread that is inside one of our locks: it takes none
+        # The garbage collector may run in a thread that is inside one of our locks: this takes none.
+        HeldKey.drop(self)  # however often a thread has entered
         warnings.warn(f"lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
 
 

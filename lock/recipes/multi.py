@@ -62,6 +62,10 @@ class MultiLock(Lockable):
         for waits in list(self._waiting):
             waits.cancel()
 
+    def locked(self) -> bool:
+        """Whether one of them is held at this moment, by any client; see `Mutex.locked`."""
+        return any(mutex.locked() for mutex in self._mutexes)
+
     def contenders(self) -> dict[str, list[Contender]]:
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self._mutexes}
@@ -146,7 +150,7 @@ class MultiHold(Releasable):
         self._lost_event.add_listener(listener)
 
     def drop(self) -> None:
-        """Have the janitor release what is not released."""
+        """For the recipes: have the janitor release what is not released."""
         self.released = True
         for hold in self._holds:
             hold.drop()

@@ -53,6 +53,8 @@ class QueuedLock(Lockable, Generic[HoldT]):
             LockLost: the key that queued was deleted from elsewhere.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not confirm a place in the queue in time.
+            EtcdDenied: etcd does not let this user in.
+            EtcdError: etcd refused the key, for example because its space is used up.
             AdmissionConflict: the queue stands by other terms, such as another limit of a `Semaphore`.
         """
         return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
@@ -64,7 +66,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
             LockCancelled: the session is draining.
             SessionLost: the session is over.
             EtcdUnavailable: etcd did not answer in time.
-            AdmissionConflict: see `acquire`.
+            EtcdDenied, EtcdError, AdmissionConflict: see `acquire`.
         """
         return run_blocking(self.attempting, BLOCKING)
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from lock.errors import UpgradeRefused
 from lock.model import Contender, Declaration, KeyValue, declaration
@@ -62,11 +64,18 @@ class ReadHold(Hold):
 class WriteHold(Hold):
     """A lock held for writing, alone."""
 
+    def __init__(self, *args: Any, readers: ReadLock, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._readers = readers
+
     def downgrade(self) -> ReadHold:
         """Go on as a reader in the same place, and let the readers behind it in; no write can come in between.
 
         The result has the same key and token; this hold counts as released. Not where Go's ``recipes.RWMutex`` queues
         as well: its writers don't see a key that was overwritten.
+
+        A condition from `is_owner` goes on being true, for the key stays: downgrade only after every transaction was
+        answered, or else release and read again.
 
         Raises:
             LockLost: the lock was lost.
@@ -85,7 +94,7 @@ class WriteHold(Hold):
         except BaseException:
             reader.drop()
             raise
-        return reader
+        return self._readers.remember(reader, execution.owner)
 
 
 class ReadLock(QueuedLock[ReadHold]):
@@ -93,25 +102,25 @@ class ReadLock(QueuedLock[ReadHold]):
 
     def __init__(self, session: Session, name: str, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, ReadHold, terms=_terms(_READ), max_hold=max_hold)
-        self._held: WeakValueDictionary[object, ReadHold] = WeakValueDictionary()
+        self._held: WeakKeyDictionary[object, WeakSet[ReadHold]] = WeakKeyDictionary()
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
         """For the recipes: the steps of `acquire`."""
-        return self._remember(await super().acquiring(execution, until, cancel), execution.owner)
+        return self.remember(await super().acquiring(execution, until, cancel), execution.owner)
 
     async def attempting(self, execution: Execution) -> ReadHold | None:
         """For the recipes: the steps of `try_acquire`."""
         hold = await super().attempting(execution)
-        return hold and self._remember(hold, execution.owner)
+        return hold and self.remember(hold, execution.owner)
 
-    def _remember(self, hold: ReadHold, owner: object) -> ReadHold:
-        self._held[owner] = hold
+    def remember(self, hold: ReadHold, owner: object) -> ReadHold:
+        """For the recipes: the same hold, which this thread or task has acquired."""
+        self._held.setdefault(owner, WeakSet()).add(hold)
         return hold
 
     def is_held_by(self, owner: object) -> bool:
-        """Whether a thread or task reads: what it acquired last, it has not released."""
-        hold = self._held.get(owner)
-        return hold is not None and not hold.released
+        """For the recipes: whether a thread or task reads: of its holds, one is not released."""
+        return not all(hold.released for hold in self._held.get(owner, ()))
 
 
 class WriteLock(QueuedLock[WriteHold]):
@@ -119,6 +128,7 @@ class WriteLock(QueuedLock[WriteHold]):
 
     def __init__(self, session: Session, name: str, readers: ReadLock, *, max_hold: float | None = None) -> None:
         super().__init__(session, name, WriteHold, terms=_terms(_WRITE), max_hold=max_hold)
+        self._make = partial(WriteHold, readers=readers, max_hold=max_hold)
         self._readers = readers
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> WriteHold:
@@ -132,8 +142,9 @@ class ReadWriteLock(Lockable):
     """One name, locked by many readers or by one writer; costs nothing until used and may be shared.
 
     ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read.acquire(timeout=5) as hold``. A thread
-    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself. Arguments and errors are
-    those of `Mutex`.
+    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself. A thread that reads should
+    not acquire `read` again: a writer between the two waits for the first, and the second for that writer. Arguments
+    and errors are those of `Mutex`.
 
     Attributes:
         read: its holds are `ReadHold`.

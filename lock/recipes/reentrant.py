@@ -28,7 +28,7 @@ class ReentrantHold(Hold):
     _owner: object = None
 
     def enter(self) -> None:
-        """Count another entry of the thread that holds; `LockLost` if it has to leave first."""
+        """For the recipes: count another entry of the thread that holds; `LockLost` if it has to leave first."""
         self.ensure()
         self.entries += 1
 
@@ -50,6 +50,14 @@ class ReentrantHold(Hold):
             return
         self.entries = 0
         await super().releasing(execution)
+
+    def drop(self) -> None:
+        """For the recipes: take back an entry that came too late; the only one frees the lock."""
+        if self.entries > 1:
+            self.entries -= 1
+        else:
+            self.entries = 0
+            super().drop()
 
 
 class ReentrantMutex(QueuedLock[ReentrantHold]):

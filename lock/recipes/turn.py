@@ -80,6 +80,7 @@ class Waiter:
     """A thread that waits for its turn, or to be told to lead."""
 
     def __init__(self) -> None:
+        self.since = now()
         self.called = InterruptSafeEvent()
         self.leads = False
         self.cancelled = False

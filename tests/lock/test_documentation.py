@@ -75,3 +75,16 @@ def test_the_reference_is_complete_and_up_to_date() -> None:
     text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
     for module, names in (("lock", lock.__all__), ("lock.aio", lock.aio.__all__)):
         assert [name for name in names if not re.search(rf"^### `{module}\.{name}\b", text, re.MULTILINE)] == []
+
+
+def test_tasks_have_what_threads_have() -> None:
+    """By the reference, locks and holds of lock.aio have the methods and attributes of those of lock, but for a few."""
+    text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
+    told: dict[str, set[str]] = {}
+    for name, section in re.findall(r"^### `([\w.]+)(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
+        methods = re.findall(r"^- \*\*`(?:async )?(\w+)", section, re.MULTILINE)
+        told[name] = {*methods, *re.findall(r"^- `(\w+)`:", section.partition("*Attributes*")[2], re.MULTILINE)}
+    shared = [name for name in lock.aio.__all__ if f"lock.{name}" in told]
+    missing = {f"{name}.{each}" for name in shared for each in told[f"lock.{name}"] - told[f"lock.aio.{name}"]}
+    by_task = {f"{name}.cancel" for name in ("MultiLock", "Mutex", "ReentrantMutex", "RuleLock", "Semaphore")}
+    assert missing == {*by_task, "Election.leader", "Election.observe", "Leadership.resign"}

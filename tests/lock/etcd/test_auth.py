@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
+from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, connect
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
@@ -51,10 +51,16 @@ def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
 
 
 @pytest.mark.parametrize(
-    "attempt", [lambda mutex: mutex.acquire(timeout=WAIT_S), Mutex.try_acquire], ids=["acquire", "try_acquire"]
+    "attempt",
+    [
+        lambda mutex: mutex.acquire(timeout=WAIT_S),
+        Mutex.try_acquire,
+        lambda mutex: Semaphore(mutex.session, mutex.name, 2).try_acquire(),
+    ],
+    ids=["acquire", "try_acquire", "semaphore"],
 )
 def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], object], monkeypatch: Patch) -> None:
-    """Outside of its prefix EtcdDenied says where to look, and nothing is left behind.
+    """Outside of its prefix EtcdDenied names the lock and says where to look, and nothing is left behind.
 
     etcd has said that it wrote no key: none is deleted, which would be refused as well, again and again.
     """
@@ -62,7 +68,7 @@ def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], 
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
         monkeypatch.setattr(session, "delete_later", lambda key, *_, **__: swept.append(key))
-        assert_raises(EtcdDenied, attempt, Mutex(session, "elsewhere/a"), match="roles")
+        assert_raises(EtcdDenied, attempt, Mutex(session, "elsewhere/a"), match="^lock 'elsewhere/a': .*roles")
         assert swept == []
 
 

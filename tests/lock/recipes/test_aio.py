@@ -9,7 +9,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec
 
 import pytest
@@ -151,6 +151,49 @@ async def test_a_task_enters_again_and_alone_releases(session: Session, name: st
             await asyncio.create_task(inner.release())
         with pytest.raises(LockTimeout):
             await asyncio.create_task(mutex.acquire(timeout=0.05).__aenter__())
+
+
+async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asyncio.CancelledError]:
+    """This task is cancelled where it awaits that; returns when what came all the same was given back."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as info:
+        await acquiring
+    await asyncio.gather(*(asyncio.all_tasks() - {task}), return_exceptions=True)
+    await asyncio.sleep(0)
+    return info
+
+
+@in_a_loop
+async def test_a_cancelled_entry_is_taken_back_alone(client: Client, session: Session, name: str) -> None:
+    """The hold that it entered goes on; and where it would have been the first, the task may acquire again."""
+    mutex = aio.ReentrantMutex(session, name)
+    late = await cancelled(mutex.try_acquire())
+    async with mutex.acquire(timeout=WAIT_S) as outer:
+        del late  # until here its traceback has kept the hold that was given back
+        await cancelled(mutex.acquire(timeout=WAIT_S))
+        outer.ensure()
+        assert keys(client, name) == [outer.key]
+    await queued(client, name, 0)
+
+
+@in_a_loop
+async def test_a_task_can_ask_what_a_thread_can(client: Client, session: Session, name: str) -> None:
+    """Whether a lock is held, whether a hold was released, and under which condition a transaction may write."""
+    locks: list[aio.AsyncLock[Any, Any]] = [
+        aio.Mutex(session, name), aio.Semaphore(session, name, 2), aio.MultiLock(session, [name]),
+    ]  # fmt: skip
+    for lock in locks:
+        assert not await lock.locked()
+        hold = await lock.acquire(timeout=WAIT_S)
+        assert (await lock.locked(), hold.released) == (True, False)
+        conditions = hold.is_owner()
+        conditions = conditions if isinstance(hold, aio.MultiHold) else [conditions]
+        assert [condition.key.decode() for condition in conditions] == keys(client, name)
+        await hold.release()
+        assert hold.released
+        await queued(client, name, 0)
 
 
 @in_a_loop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import sys
 import threading
 import warnings
@@ -197,6 +198,21 @@ def test_an_outage_is_not_taken_for_a_queue(far_session: Session, proxy: Proxy, 
     proxy.resume()
     assert errors == [EtcdUnavailable] * 8
     mutex.acquire(timeout=WAIT_S).release()
+
+
+def test_a_timeout_tells_of_this_threads_wait(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
+    """Another thread of the process may have queued long before."""
+    with theirs.acquire(timeout=WAIT_S):
+        leader = in_thread(mutex.acquire, timeout=WAIT_S)
+        wait_until(lambda: len(keys(client, mutex.name)) == 2)
+        assert_raises(LockTimeout, mutex.acquire, timeout=1.0)
+        began = now()
+        with pytest.raises(LockTimeout) as told:
+            mutex.acquire(timeout=0.1)
+        waited = re.search(r"within ([\d.]+) s", str(told.value))
+        assert waited is not None
+        assert float(waited[1]) <= now() - began + 0.1  # it is rounded
+    leader.result(WAIT_S).release()
 
 
 def lose_a_turn(mutex: CohortMutex, client: Client) -> None:

@@ -95,6 +95,16 @@ def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
     lock.write.acquire(timeout=WAIT_S).release()
 
 
+def test_an_upgrade_is_refused_however_the_thread_reads(lock: ReadWriteLock) -> None:
+    """Also after another read of the same thread was released, and to a reader that was a writer."""
+    with lock.read.acquire(timeout=WAIT_S):
+        lock.read.acquire(timeout=WAIT_S).release()
+        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
+    with lock.write.acquire(timeout=WAIT_S).downgrade():
+        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
+    lock.write.acquire(timeout=WAIT_S).release()
+
+
 @pytest.mark.parametrize(("folder", "together"), [("read", True), ("write", False)])
 def test_gos_rwmutex_shares_the_queue(
     client: Client, session: Session, lock: ReadWriteLock, folder: str, together: bool

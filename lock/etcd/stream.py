@@ -46,7 +46,8 @@ def first_answer(method: Callable[..., Any]) -> Callable[..., Any]:
 
 Observer = Callable[[str, Any, Any, float], None]
 """Told of each answer: the call's name in etcd's API (``Txn``), request, response (protobuf messages), and the seconds
-since the request was sent. Of a watch it is told each answer. It runs in the calling thread, so it should be quick.
+since the request was sent. Of a watch it is told each answer. It runs in the thread that makes the call, which for the
+main thread is another one, so it should be quick.
 """
 
 

@@ -162,6 +162,7 @@ def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_ke
         more = interrupted(partial(queue.refresh, WAIT_S), at=number)
         with queue._lock:
             assert (queue._view.revision >= kv.create_revision) == (kv in queue._view.in_order())
+        client.delete(kv.key, None)
         if not more:
             break
     assert number > 5

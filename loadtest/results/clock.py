@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def now_ns() -> int:
-        """Nanoseconds since boot, suspended time included."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
+if sys.platform == "darwin":
+    _CLOCK = time.CLOCK_MONOTONIC_RAW  # the monotonic clock of macOS stands still while the machine is suspended
 else:
+    _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-    def now_ns() -> int:
-        """Nanoseconds of a monotonic clock; it may stand still while the machine is suspended."""
-        return time.monotonic_ns()
+
+def now_ns() -> int:
+    """Nanoseconds since boot, suspended time included."""
+    return time.clock_gettime_ns(_CLOCK)
 
 
 def utc_now() -> str:

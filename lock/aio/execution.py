@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,8 +15,10 @@ from lock.runtime.interrupts import InterruptSafeEvent
 T = TypeVar("T")
 
 _WRITES = 64  # at once, of all tasks of a loop
+_THREADS = 16  # likewise
 _FOREVER_S = 1e9
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_threads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class Suspending:
@@ -44,7 +47,13 @@ class Suspending:
         return event.is_set()
 
     async def call(self, blocking: Callable[[], T]) -> T:
-        return await self._loop.run_in_executor(None, blocking)
+        """In a thread for this call alone: those of the loop may all be waiting for this very lock."""
+        async with _threads.setdefault(self._loop, asyncio.Semaphore(_THREADS)):
+            thread = ThreadPoolExecutor(1, "lock-call")
+            try:
+                return await self._loop.run_in_executor(thread, blocking)
+            finally:
+                thread.shutdown(wait=False)
 
     async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
         call = method.future(request, **options)  # type: ignore[attr-defined]

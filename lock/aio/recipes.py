@@ -84,7 +84,7 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
 
     async def contenders(self) -> Any:
         """Holders and waiters, as the `contenders` of the recipe in `lock`."""
-        return await asyncio.to_thread(self._recipe.contenders)
+        return await Suspending().call(self._recipe.contenders)
 
     async def locked(self) -> bool:
         """Whether it is held at this moment, by any client; see `lock.Mutex.locked`."""

@@ -17,6 +17,10 @@ class Login:
         self._token: str | None = None
         self._lock = threading.Lock()
 
+    def known(self) -> str | None:
+        """The token, if there is one; takes no lock."""
+        return self._token
+
     def token(self, authenticate: Callable[[float], str], deadline: float) -> str:
         """The token; `authenticate` asks etcd for one within that many seconds. TimeoutError at the deadline.
 

@@ -223,7 +223,8 @@ class Transport:
         return response
 
     async def _get_token(self, execution: Execution, endpoint: Endpoint, deadline: float) -> str:
-        return "" if self._login is None else await execution.call(partial(self._token, endpoint, deadline))
+        known = "" if self._login is None else self._login.known()
+        return await execution.call(partial(self._token, endpoint, deadline)) if known is None else known
 
     def _token(self, endpoint: Endpoint, deadline: float) -> str:
         """What to show etcd; "" where no login is needed."""

@@ -20,6 +20,8 @@ class Admission(ABC):
     Keys are admitted in the order of the queue: a key that has to wait holds up all behind it, so no one starves. The
     first key always holds. A key of unknown kind, such as that of ``etcdctl lock``, is exclusive: it holds alone.
 
+    Its methods are called with the queue's lock held: they have to be quick, must not raise and must not call the lock.
+
     A rule has to stay true when keys before mine leave: if `admits(kind, ahead)`, then also with any smaller `ahead`.
     Rules that are equal are taken for one rule, so make it a frozen dataclass.
     """

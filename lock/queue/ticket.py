@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from lock.errors import LockError
 from lock.queue.admission import EXCLUSIVE, Admission
-from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
+from lock.runtime.interrupts import InterruptSafeEvent, uninterrupted
 from lock.runtime.lost_event import CallbackThread, LostEvent
 
 
@@ -46,25 +44,21 @@ class Ticket(LostEvent):
         """The create revision, unless there may be a second write: what a deletion has to be sure of."""
         return None if self.in_doubt else create_revision
 
+    @uninterrupted
     def grant(self, token: int) -> None:
         """Its turn has come, unless it has failed."""
-        run_uninterrupted(partial(self._grant, token))  # the release of another hold may call it, and be interrupted
-
-    def cancel(self, failure: LockError) -> None:
-        """It waits no more, unless its turn has come: a hold is never cancelled."""
-        run_uninterrupted(partial(self._cancel, failure))
-
-    def _grant(self, token: int) -> None:
         with self._lock:
             if self.failure is None:
                 self.token = token
         self.turn.set()
 
-    def _cancel(self, failure: LockError) -> None:
+    @uninterrupted
+    def cancel(self, failure: LockError) -> None:
+        """It waits no more, unless its turn has come: a hold is never cancelled. No loss, for the listeners."""
         with self._lock:
             cancelled = self.token is None and self._record(failure)
         if cancelled:
-            self._tell()
+            self.turn.set()
 
     def _tell(self) -> None:
         self.turn.set()

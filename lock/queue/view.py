@@ -46,11 +46,11 @@ class QueueView:
         """
         if known <= snapshot.revision < self.revision:
             return False
-        self.revision = snapshot.revision
         ghosts = {kv.key for kv in snapshot.keys if self._discarded.get(kv.key) == kv.create_revision}
         self._discarded = {key: self._discarded[key] for key in ghosts}  # they are still to be deleted
         self._keys = OrderedDict((kv.key, kv) for kv in snapshot.keys if kv.key not in ghosts)
         self._frontiers = {rule: Frontier(rule, self._keys.values()) for rule in self._frontiers}
+        self.revision = snapshot.revision
         return True
 
     def apply(self, events: Iterable[Event]) -> None:

@@ -15,7 +15,6 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from functools import partial
 from weakref import WeakValueDictionary
 
 from lock.errors import AdmissionConflict, EtcdError, LockError, LockLost
@@ -26,7 +25,7 @@ from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.view import QueueView
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import uninterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +64,14 @@ class WaitQueue:
             self._view.follow(ticket.rule)
             self._tickets[ticket.key] = ticket
 
+    @uninterrupted
     def remove(self, ticket: Ticket) -> None:
         """Tell `ticket` nothing more; to be called before its key is deleted on purpose."""
         with self._lock:
             self._tickets.pop(ticket.key, None)
             self._idle_since = now()
 
+    @uninterrupted
     def written(self, ticket: Ticket, create_revision: int) -> None:
         """The write of the ticket's key is acknowledged."""
         with self._lock:
@@ -79,14 +80,17 @@ class WaitQueue:
         if gone:
             self._tell([ticket], [])
 
+    @uninterrupted  # halfway a call would be lost: the next ones would wait for an audit
     def hand_over(self, key: str, create_revision: int) -> bool:
         """A hold of this process is over: tickets of ours that may hold now are called before the key is deleted.
 
         That is safe: while the key is there no other process has its turn; then those that were called have theirs.
         Whether all that may hold now are ours, so no other process waits for the deletion.
         """
-        # An interrupt halfway would lose a call: the next ones would wait for an audit.
-        return run_uninterrupted(partial(self._hand_over, key, create_revision))
+        with self._lock:
+            self._view.discard(key, create_revision)
+            called = self._call()
+            return bool(called) and all(key in self._tickets for key in called)
 
     def cancel(self, failure: Callable[[], LockError]) -> None:
         """End the wait of every ticket that waits; holds go on."""
@@ -105,6 +109,7 @@ class WaitQueue:
 
     # Looking
 
+    @uninterrupted
     def holder(self) -> KeyValue | None:
         """The key at the head, as far as this process knows."""
         with self._lock:
@@ -139,6 +144,7 @@ class WaitQueue:
             logger.debug("the watch of %s was behind: watching anew", self.prefix)
             self._watch.close()
 
+    @uninterrupted
     def is_behind(self, ticket: Ticket) -> bool:
         """Whether the view is older than the ticket's key."""
         with self._lock:
@@ -173,10 +179,9 @@ class WaitQueue:
 
     # Following
 
-    def close(self, failure: Callable[[], LockError]) -> None:
-        """Stop following; every ticket fails. Does not wait for the thread: see `join`."""
+    def close(self) -> None:
+        """Stop following; tickets hear nothing more. Does not wait for the thread: see `join`."""
         self._closed.set()
-        self.fail_all(failure)
         with self._lock:
             watch = self._watch
             self._changed.notify_all()
@@ -226,6 +231,7 @@ class WaitQueue:
             refused = self._refused()
         self._tell(gone, refused)
 
+    @uninterrupted  # halfway the view would pass over events of keys that it does not have
     def _take(self, snapshot: Snapshot, *, known: int = 0) -> bool:
         """Take a list for the truth; whether it told anything new. For `known` see `QueueView.replace`."""
         with self._lock:
@@ -240,12 +246,6 @@ class WaitQueue:
             news = before != self._view.in_order()  # not a key whose hold is over and which is still to be deleted
         self._tell(gone, refused)
         return news
-
-    def _hand_over(self, key: str, create_revision: int) -> bool:
-        with self._lock:
-            self._view.discard(key, create_revision)
-            called = self._call()
-            return bool(called) and all(key in self._tickets for key in called)
 
     # With the lock held
 

@@ -9,10 +9,9 @@ An `Observation` outlives broken connections, and ends only by `close`, its own 
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Any, NamedTuple
 
-from lock.errors import EtcdUnavailable, LockCancelled
+from lock.errors import EtcdUnavailable
 from lock.etcd.client import Client
 from lock.etcd.grpc_errors import CLOSED
 from lock.model import KeyValue
@@ -146,17 +145,13 @@ class Observation:
         """End it; a thread that waits for the next leader is woken. May be called again."""
         self._client.check_process()
         self._closed = True
-        self._queue.close(_over)
+        self._queue.close()
         self._queue.join(self._client.timeout)
 
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or self._client.forked():
             return
-        run_detached(partial(self._queue.close, _over))
-
-
-def _over() -> LockCancelled:
-    return LockCancelled("the observation was closed")
+        run_detached(self._queue.close)
 
 
 def _leader(kv: KeyValue) -> Leader:

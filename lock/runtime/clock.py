@@ -1,20 +1,19 @@
 """The one clock that decides about leases."""
 
 import math
+import sys
 import time
 from collections.abc import Callable
 
-if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def now() -> float:
-        """Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-
+if sys.platform == "darwin":
+    _CLOCK = time.CLOCK_MONOTONIC_RAW  # the monotonic clock of macOS stands still while the machine is suspended
 else:
+    _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-    def now() -> float:
-        """Seconds of a monotonic clock; it may stand still while the machine is suspended."""
-        return time.monotonic()
+
+def now() -> float:
+    """Seconds since boot, suspended time included: a laptop that slept has lost its lease and has to know it."""
+    return time.clock_gettime(_CLOCK)
 
 
 def deadline(timeout: float | None) -> float:

@@ -18,10 +18,12 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 
 from lock.runtime.clock import now
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _HEARING_S = 1.0
@@ -39,6 +41,16 @@ def run_uninterrupted(call: Callable[[], T]) -> T:
     except RuntimeError:  # the interpreter ends, and starts no threads any more
         return call()
     return outcome.get().result()
+
+
+def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
+    """A decorator: a KeyboardInterrupt does not stop what it decorates, once it has begun."""
+
+    @wraps(call)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        return run_uninterrupted(partial(call, *args, **options))
+
+    return run
 
 
 class InterruptSafeEvent:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lock.errors import LockError
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import uninterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -66,9 +66,14 @@ class LostEvent:
         self._callbacks = callbacks
         self._lock = threading.Lock()
 
+    @uninterrupted
     def fail(self, failure: LockError) -> bool:
         """It is lost; whether this was the first reason."""
-        return run_uninterrupted(partial(self._fail, failure))
+        with self._lock:
+            first = self._record(failure)
+        if first:
+            self._tell()
+        return first
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Have a user's `callback` called once when it is lost; at once and from here if it is already."""
@@ -92,13 +97,6 @@ class LostEvent:
         if failure is not None:
             raise failure
 
-    def _fail(self, failure: LockError) -> bool:
-        with self._lock:
-            first = self._record(failure)
-        if first:
-            self._tell()
-        return first
-
     def _record(self, failure: LockError) -> bool:
         """With the lock held."""
         if self.failure is not None:
@@ -113,6 +111,7 @@ class LostEvent:
         for listener in listeners:
             listener()
 
+    @uninterrupted
     def _listen(self, listener: Callable[[], object]) -> bool:
         """Whether it is not lost yet."""
         with self._lock:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from lock.runtime.clock import now
-from lock.runtime.interrupts import run_uninterrupted
+from lock.runtime.interrupts import uninterrupted
 
 _JOIN_S = 1.0
 _SLEEP_S = 60.0  # no wait can be as long as a timer may be away: math.inf, say
@@ -24,12 +24,14 @@ class Timers:
         self._closed = False
         self._lock = threading.Lock()
 
+    @uninterrupted
     def set(self, when: float, action: Callable[[], object]) -> sched.Event:
         """Have `action` called at `when`, a time of `lock.runtime.clock`; it has to be quick and must not raise."""
         timer = self._scheduler.enterabs(when, 0, action)
-        run_uninterrupted(self._wake)
+        self._wake()
         return timer
 
+    @uninterrupted  # halfway the scheduler's heap is out of order
     def cancel(self, timer: sched.Event) -> None:
         """Take a timer back; fine where it has gone off."""
         with contextlib.suppress(ValueError):

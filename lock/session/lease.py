@@ -115,7 +115,7 @@ class KeptLease(LostEvent):
             self._thread.join(timeout)
 
     def _keep_alive(self) -> None:
-        due = now() + self.ttl / 3
+        due = self._deadline - self.ttl * 2 / 3
         while not self.lost.is_set():
             wanted = self._wake.wait(max(min(_SLEEP_S, due - now(), self.remaining()), 0.0))
             if wanted:  # what comes after a wait that ran out is for the next round

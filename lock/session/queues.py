@@ -87,7 +87,7 @@ class SessionQueues:
         for queue in queues:
             queue.fail_all(self._over)
         for queue in queues:  # which may take its time
-            queue.close(self._over)
+            queue.close()
 
     def join(self, timeout: float) -> None:
         """Wait for each thread to end, for `timeout` seconds at most."""
@@ -128,7 +128,7 @@ class SessionQueues:
             old = [prefix for place, (idle_s, prefix) in enumerate(idle) if idle_s > _IDLE_S or place >= _IDLE_QUEUES]
             queues = [self.followed.pop(prefix) for prefix in old]
         for queue in queues:
-            queue.close(self._over)
+            queue.close()
 
     def _over(self) -> LockError:
-        return self._lease.again() or SessionLost("an idle queue is followed no more")
+        return self._lease.again() or SessionLost("the session is over")

@@ -23,7 +23,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import check_number
 from lock.runtime.execution import Execution
-from lock.runtime.interrupts import run_detached, run_uninterrupted
+from lock.runtime.interrupts import run_detached, uninterrupted
 from lock.runtime.lost_event import CallbackThread
 from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
@@ -133,8 +133,7 @@ class Session:
         self.ensure()
         if self.draining:
             raise self._cancelled()
-        ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
-        queue = run_uninterrupted(lambda: self.queues.add(prefix, ticket))
+        queue = self._follow(prefix, ticket)
         if self.draining:
             ticket.cancel(self._cancelled())
         return queue
@@ -163,11 +162,14 @@ class Session:
         patience = self.client.timeout if timeout is None else timeout
         return await self._janitor.delete(execution, key, create_revision, timeout=patience, may_wait=may_wait)
 
+    @uninterrupted
+    def _follow(self, prefix: str, ticket: Ticket) -> WaitQueue:
+        ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
+        return self.queues.add(prefix, ticket)
+
+    @uninterrupted
     def _end(self, reason: str, *, revokes: bool) -> None:
         self.client.check_process()
-        run_uninterrupted(lambda: self._end_once(reason, revokes))
-
-    def _end_once(self, reason: str, revokes: bool) -> None:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):

@@ -211,7 +211,8 @@ class Process:
 
     def stop(self) -> None:
         """Follow no more."""
-        self.queue.close(lambda: SessionLost("lost"))
+        self.queue.fail_all(lambda: SessionLost("lost"))
+        self.queue.close()
         self.client.closing.clear()
         self.queue.join(PATIENCE_S)
         self.pending.clear()

@@ -10,14 +10,18 @@ import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, LockTimeout, NotHeld, Session, UpgradeRefused, aio, connect
+from loadtest.stack.servers import Etcd
+from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, UpgradeRefused, aio, connect
+from lock.aio.execution import Suspending
 from lock.etcd import transport
-from tests.support.lock import WAIT_S, Patch, await_keys, keys
+from lock.queue.wait_queue import WaitQueue
+from tests.support.lock import WAIT_S, Patch, await_keys, keys, out_of_threads
 from tests.support.waiting import wait_until
 
 P = ParamSpec("P")
@@ -139,6 +143,41 @@ def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str, monkeyp
     with connect(proxy.endpoint, timeout=WAIT_S) as far, Session(far, ttl=600) as session:
         asyncio.run(main(session))
     assert 0 < longest < WAIT_S / 2
+
+
+def test_no_step_waits_for_a_thread_of_the_loop(
+    session: Session, stranger: Session, name: str, monkeypatch: Patch
+) -> None:
+    """They may all be taken, also by waits for this very lock: a wait times out all the same."""
+    monkeypatch.setattr(WaitQueue, "is_behind", lambda *_: True)
+    free = threading.Event()
+
+    async def main() -> None:
+        loop, mutex = asyncio.get_running_loop(), aio.Mutex(session, name)
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        taken = loop.run_in_executor(None, free.wait)
+        try:
+            with pytest.raises((LockTimeout, EtcdUnavailable)):
+                await asyncio.wait_for(mutex.acquire(timeout=0.1).__aenter__(), WAIT_S)
+            assert await asyncio.wait_for(mutex.contenders(), WAIT_S)
+        finally:
+            free.set()
+            await taken
+
+    with Mutex(stranger, name).acquire(timeout=WAIT_S):
+        asyncio.run(main())
+
+
+def test_a_task_needs_no_thread_once_logged_in(etcd: Etcd, name: str, monkeypatch: Patch) -> None:
+    """Only getting a token takes one; it was got for the session."""
+
+    async def main() -> None:
+        async with aio.Mutex(session, name).acquire(timeout=WAIT_S):
+            pass
+
+    with connect(etcd.endpoint, user="any", password="any") as client, Session(client, ttl=600) as session:
+        monkeypatch.setattr(Suspending, "call", out_of_threads)
+        asyncio.run(main())
 
 
 @in_a_loop

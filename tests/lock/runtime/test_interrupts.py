@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import sched
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from heapq import heapify
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads
+from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads, put
 from tests.support.waiting import wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -127,6 +129,43 @@ def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
         if not more:
             break
     assert number > 1
+
+
+def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_order(monkeypatch: Patch) -> None:
+    """Also between the removal and the reordering: a timer out of order would go off late, or never."""
+
+    def reorder(heap: list[Any]) -> None:
+        heapify(heap)
+
+    monkeypatch.setattr(sched, "heapq", SimpleNamespace(**{**vars(sched.heapq), "heapify": reorder}))  # type: ignore[attr-defined]
+    for number in itertools.count(1):
+        timers, start = Timers(), now()
+        first, *_ = [timers.set(start + seconds, print) for seconds in (600, math.inf, 700)]
+        more = interrupted(partial(timers.cancel, first), at=number, inside=(LIBRARY, __file__))
+        left = [timer.time for timer in timers._scheduler.queue]
+        timers.close()
+        assert left == sorted(left)
+        if not more:
+            break
+    assert number > 1
+
+
+def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_keys(
+    client: Client, session: Session, name: str
+) -> None:
+    """A view that is newer than its keys would pass over their events, and admit a key behind another's hold."""
+    queue = wait_queue.WaitQueue(client, f"{name}/")
+    queue.close()
+    queue.join(WAIT_S)
+    for number in itertools.count(1):
+        kv = put(client, f"{name}/{number}", lease_id=session.lease_id)
+        more = interrupted(partial(queue.refresh, WAIT_S), at=number)
+        with queue._lock:
+            assert (queue._view.revision >= kv.create_revision) == (kv in queue._view.in_order())
+        client.delete(kv.key, None)
+        if not more:
+            break
+    assert number > 5
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:

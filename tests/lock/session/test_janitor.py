@@ -17,7 +17,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, LockCancelled, Mutex, NotHeld, Session, SessionLost, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, SessionLost, connect
 from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
@@ -142,7 +142,7 @@ def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str,
         held = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
         waiting = queue_up(client, Mutex(session, f"{name}/held"))
         foreign = put(client, f"{name}/foreign/{session.lease_id:x}-1", lease_id=session.lease_id)
-        session.queues.followed.pop(f"{name}/1/").close(lambda: LockCancelled("as if it had been idle for long"))
+        session.queues.followed.pop(f"{name}/1/").close()  # as if it had been idle for long
         for hold in used:
             client.create(hold.key, b"", session.lease_id)
         for hold in used:

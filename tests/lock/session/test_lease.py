@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -82,6 +83,15 @@ def test_the_deadline_counts_from_when_a_renewal_was_sent(proxy: Proxy, far: Cli
         proxy.resume()
         assert renewal.result(WAIT_S) <= 30 / 3 - 0.6
         assert session.remaining() <= 30 - 0.6
+
+
+def test_a_slow_grant_leaves_time_to_renew(counted: Client, calls: Counter[str], monkeypatch: Patch) -> None:
+    """The first renewal is due a third of the TTL after the grant was sent, however long its answer took."""
+    delays = chain([0.0], repeat(550.0))
+    monkeypatch.setattr(kept_lease, "now", lambda: now() + next(delays))
+    with Session(counted, ttl=600) as session:
+        wait_until(lambda: calls["LeaseKeepAlive"])
+        session.ensure()
 
 
 @pytest.fixture
@@ -159,6 +169,19 @@ def test_a_holders_revoked_lease_is_known_before_its_next_renewal(client: Client
     client.revoke(lasting.lease_id)
     assert lasting.lost.wait(WAIT_S)
     assert_raises(SessionLost, hold.release, match="was revoked")
+
+
+def test_a_cancelled_wait_is_no_sign_of_a_lost_lease(
+    client: Client, lasting: Session, theirs: Mutex, monkeypatch: Patch
+) -> None:
+    """Its key is there until the wait has ended: etcd is not asked for a renewal for each."""
+    looks = list[None]()
+    monkeypatch.setattr(lasting.lease, "renew_soon", lambda: looks.append(None))
+    with theirs.acquire(timeout=WAIT_S):
+        waiting = queue_up(client, Mutex(lasting, theirs.name))
+        lasting.cancel_waiters()
+        assert_raises(LockCancelled, waiting.result, WAIT_S)
+    assert looks == []
 
 
 def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:

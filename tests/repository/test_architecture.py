@@ -16,6 +16,9 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PACKAGES = ("app", "lock", "loadtest")
 UNCOUNTED = {"__init__.py", "__main__.py", "py.typed", "__pycache__", "README.md", "pyproject.toml"}
 
+AVOIDED = re.compile(r"\b(whoever|whomever|he|she|him|his|hers?|himself|herself)\b", re.IGNORECASE)
+RULES = ROOT / "scripts/prose.py", Path(__file__)
+
 Arrow = tuple[str, str]
 
 
@@ -110,6 +113,20 @@ def test_no_two_public_classes_share_a_name(package: str) -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, number in names.items() if number > 1] == []
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "tests", "scripts"])
+def test_no_avoided_word_in_code(package: str) -> None:
+    """Docstrings, comments, messages and names keep to the words that make lint asks of documents."""
+    paths = [path for kind in ("py", "js", "lua", "html", "css") for path in (ROOT / package).rglob(f"*.{kind}")]
+    found = {
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in paths
+        if path not in RULES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if AVOIDED.search(line)
+    }
+    assert found == set()
 
 
 def test_grpc_stays_in_its_room() -> None:

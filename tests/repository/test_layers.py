@@ -53,13 +53,6 @@ def test_the_public_names_of_lock_are_enough(package: str) -> None:
     assert "lock.Mutex" in taken <= {f"lock.{name}" for name in [*lock.__all__, "aio"]}
 
 
-def test_one_module_speaks_to_etcd3() -> None:
-    """Besides the bridge that makes it run, lock.etcd.transport alone imports etcd3; nothing relies on its locks."""
-    assert [path for path in importers("lock", "etcd3") if path != "lock/etcd/protobuf_compat.py"] == [
-        "lock/etcd/transport.py"
-    ]
-
-
 def test_no_test_imports_locust() -> None:
     """It would patch the standard library of the test run (pitfall 29)."""
     assert importers("tests", "locust", "gevent") == []

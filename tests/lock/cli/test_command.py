@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.stack import programs
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
@@ -21,7 +20,6 @@ from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.options import Connection
 from tests.support.lock import Patch, keys, put, queue_up
-from tests.support.secured import Certificates, TlsEtcd
 from tests.support.waiting import wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
@@ -313,38 +311,6 @@ def test_help_tells_the_exit_codes() -> None:
     """--help names every exit code that the command itself gives."""
     text = CliRunner().invoke(main, ["--help"]).stdout
     assert all(str(code.value) in text for code in Exit)
-
-
-def test_user_and_password(fresh_etcd: Etcd, run: Run, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
-    """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
-    elsewhere = {"ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
-    for args in (["user", "add", "root:secret"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
-        command = [str(programs.etcdctl()), *args]
-        subprocess.run(command, env=etcdctl_env | elsewhere, check=True, capture_output=True, timeout=WAIT_S)
-    lock = ["command/user", "--user", "root:secret", "--", "echo", "in"]
-    assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
-    as_root = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
-    assert invoke("contenders", "command/user", **elsewhere, **as_root).exit_code == 0
-    assert invoke("contenders", "command/user", "--user", "root:wrong", **elsewhere).exit_code == Exit.DENIED
-
-
-@pytest.mark.skipif(not Certificates.program, reason="makes its certificates with openssl")
-def test_mutual_tls(run: Run, invoke: Invoke, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
-    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
-    certificates = Certificates(tmp_path)
-    cert, key = certificates.sign("client")
-    with TlsEtcd(tmp_path, certificates, mutual=True) as server:
-        elsewhere = {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
-        options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
-        lock = [*options, "command/tls", "--", "echo", "in"]
-        assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
-        assert invoke("--cacert", certificates.ca, "contenders", "command/tls", **elsewhere).exit_code != 0
-        variables = {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
-        script = invoke("trace", "command/tls", **elsewhere, **variables).stdout
-        done = subprocess.run(
-            ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
-        )
-        assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
 
 
 def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invoke, name: str) -> None:

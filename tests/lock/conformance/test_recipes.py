@@ -129,15 +129,14 @@ def test_c_of_five_that_try_at_once_no_more_hold_than_may(make: Make, client: Cl
 # d, e, g, h: the end of a waiter, of a session, of a process
 
 
-@pytest.mark.parametrize("ends", ["revoked", "closed"])
-def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, client: Client, ends: str) -> None:
+def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, client: Client) -> None:
     """It is told SessionLost (case e); the one behind it waits on for the holder, undisturbed, and follows it."""
     with Session(client, ttl=60, name="middle") as middle, theirs.acquire() as hold:
         ending = in_thread(make(middle).acquire)
         await_keys(client, face.name, 2)
         last = in_thread(face.turn)
         await_keys(client, face.name, 3)
-        client.revoke(middle.lease_id) if ends == "revoked" else middle.close()
+        client.revoke(middle.lease_id)
         assert_raises(SessionLost, ending.result, WAIT_S, match=f"{middle.lease_id:x}")
         assert len(keys(client, face.name)) == 2
         hold.ensure()
@@ -145,8 +144,7 @@ def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, cli
     last.result(WAIT_S)
 
 
-@pytest.mark.parametrize("ends", ["revoked", "closed"])
-def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: Client, name: str, ends: str) -> None:
+def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: Client, name: str) -> None:
     """Its hold and its waits are lost, and the next one holds, with a greater token."""
     with Session(client, ttl=60, name="ending") as ending:
         face = make(ending)
@@ -154,7 +152,7 @@ def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: C
         await_keys(client, name, 2)
         own = [in_thread(face.acquire) for _ in range(2)]  # in etcd, or behind a hold of their own process
         assert_goes_on(own[0], 0.05)
-        client.revoke(ending.lease_id) if ends == "revoked" else ending.close()
+        client.revoke(ending.lease_id)
         assert following.result(WAIT_S) > (face.token(held) or (0 if face.recipe.together > 1 else ()))
         assert held.lost.wait(WAIT_S)
         assert ending.lost.wait(WAIT_S)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Session, connect
+from lock.__main__ import main
+from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
@@ -115,6 +120,17 @@ def test_a_wrong_password_is_denied_and_so_is_none(server: LoginEtcd) -> None:
         assert_raises(EtcdDenied, client.grant, 5, match="password")
     with connect(server.endpoint) as client:
         assert_raises(EtcdDenied, client.get_prefix, "shop/")
+
+
+def test_the_command_logs_in(server: LoginEtcd, etcdctl_env: dict[str, str]) -> None:
+    """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
+    env = etcdctl_env | {"ETCDCTL_ENDPOINTS": server.endpoint}
+    command = [sys.executable, "-m", "lock", "--user", f"root:{ROOT_PASSWORD}", "command", "--", "echo", "in"]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S).stdout == "in\n"
+    as_root = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": ROOT_PASSWORD}
+    assert CliRunner().invoke(main, ["contenders", "command"], env=env | as_root).exit_code == 0
+    denied = CliRunner().invoke(main, ["contenders", "command", "--user", "root:wrong"], env=env)
+    assert denied.exit_code == Exit.DENIED
 
 
 def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from lock import EtcdUnavailable, Mutex, Session, Tls, connect
-from tests.support.lock import assert_raises
+from lock.__main__ import main
+from tests.support.lock import WAIT_S, assert_raises
 from tests.support.secured import Certificates, TlsEtcd
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
@@ -53,6 +57,22 @@ def test_both_sides_show_a_certificate(server: TlsEtcd, certificates: Certificat
     """Mutual TLS: the client's certificate and key are given too."""
     certificate, key = certificates.sign("client")
     assert locks(f"https://{server.endpoint}", Tls(certificates.ca, certificate, key))
+
+
+def test_the_command_shows_its_certificate(
+    server: TlsEtcd, certificates: Certificates, etcdctl_env: dict[str, str]
+) -> None:
+    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
+    cert, key = certificates.sign("client")
+    env = etcdctl_env | {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+    options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
+    command = [sys.executable, "-m", "lock", *options, "tls/command", "--", "echo", "in"]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S).stdout == "in\n"
+    assert CliRunner().invoke(main, [*options[:2], "contenders", "tls/command"], env=env).exit_code != 0
+    env |= {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
+    script = CliRunner().invoke(main, ["trace", "tls/trace"], env=env).stdout
+    done = subprocess.run(["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
 
 
 @pytest.mark.parametrize("client", ["without a certificate", "of another authority", "in plain text"])

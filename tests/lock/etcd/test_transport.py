@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +13,10 @@ import grpc
 import pytest
 
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.proxy import ANSWERS, Proxy
-from loadtest.stack.servers import Etcd, EtcdCluster
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import Patch, assert_goes_on, assert_raises, await_rest, in_thread, put
+from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
 from tests.support.waiting import wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
@@ -64,9 +63,9 @@ def test_no_call_waits_longer_than_its_deadline(silent: str, call: Callable[[Cli
 
 
 def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
-    """Three endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
-    with connect(",".join([silent] * 3), timeout=2.0) as client:
-        assert 1.9 < seconds(client.status) < 2.0 + SLACK_S
+    """Ten endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
+    with connect(",".join([silent] * 10), timeout=0.6) as client:
+        assert 0.5 < seconds(client.status) < 0.6 + SLACK_S
 
 
 def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
@@ -115,14 +114,6 @@ def test_endpoints_go_round(etcd: Etcd, works: Callable[[Client], bool]) -> None
             broken.refuse()
             healed.start()
             wait_until(lambda: works(client))
-
-
-def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(both: Client, proxy: Proxy, client: Client) -> None:
-    """The first endpoint writes the key but its answer is lost: the second one tells of that very key."""
-    both.status()
-    proxy.stall(ANSWERS)
-    kv = put(both, "transport/lost/a")
-    assert client.get_prefix("transport/lost/").keys == [kv]
 
 
 def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client, silent: str) -> None:
@@ -174,6 +165,7 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
         (grpc.StatusCode.CANCELLED, "context canceled", EtcdUnavailable, True),
         (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied, False),
         (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError, True),
+        (grpc.StatusCode.NOT_FOUND, "etcdserver: requested lease not found", LeaseNotFound, False),
         (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError, False),
         (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError, True),
     ],
@@ -192,14 +184,6 @@ def test_what_is_said_has_one_error(
     assert unanswered == ["asked"] * in_doubt
 
 
-def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
-    """There is no such lease, it says, so there is no such key."""
-    unanswered: list[str] = []
-    with pytest.raises(LeaseNotFound):
-        client.create("transport/refused", b"", 1, unanswered=lambda: unanswered.append("asked"))
-    assert unanswered == []
-
-
 def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:
     """Also where other threads move from one to the next in the meantime."""
     with connect(f"{silent},{etcd.endpoint},{refused}", timeout=0.6) as client:
@@ -211,23 +195,6 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
         kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
         assert kv is not None
         client.delete(kv.key, kv.create_revision)
-
-
-def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> None:
-    """It could keep them open in silence; as we ask for a leader, it says that it has none (pitfall 14).
-
-    Whatever it says to a call, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on.
-    """
-    with connect(cluster.members[0].endpoint) as client:
-        client.get_prefix("a/")
-        changes = iter(client.watch("a/"))
-        assert next(changes) == []  # it stands
-        for member in cluster.members[1:]:
-            await_rest(member)
-            member.kill()
-        for _ in range(20):
-            assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
-        assert_raises(EtcdUnavailable, next, changes)
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -273,19 +240,6 @@ def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) 
         monkeypatch.setenv(variable, f"http://{refused}")
     with connect(etcd.endpoint) as client:
         assert client.status()
-
-
-def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
-    """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
-    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(16) as pool:
-        barrier = threading.Barrier(16)
-
-        def call() -> float:
-            barrier.wait()
-            return seconds(client.status)
-
-        waits = [pool.submit(call) for _ in range(16)]
-        assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 
 def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:

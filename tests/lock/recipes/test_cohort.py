@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import Proxy
 from lock import (
     Client,
     CohortMutex,
     CohortToken,
-    EtcdUnavailable,
     Hold,
     LockCancelled,
     LockLost,
@@ -186,17 +184,6 @@ def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex)
     """The error of a thread that waits for another thread's turn names the process that holds."""
     with mutex.acquire(timeout=WAIT_S), pytest.raises(LockTimeout, match="held by ours"):
         in_thread(mutex.acquire, timeout=0.1).result(WAIT_S)
-
-
-def test_an_outage_is_not_taken_for_a_queue(far_session: Session, proxy: Proxy, name: str) -> None:
-    """While etcd is frozen all threads are told that it does not answer, not that others were there before them."""
-    mutex = CohortMutex(far_session, name)
-    proxy.stall()
-    waits = [in_thread(mutex.acquire, timeout=1.0) for _ in range(8)]
-    errors = [type(wait.exception(WAIT_S)) for wait in waits]
-    proxy.resume()
-    assert errors == [EtcdUnavailable] * 8
-    mutex.acquire(timeout=WAIT_S).release()
 
 
 def lose_a_turn(mutex: CohortMutex, client: Client) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from lock.etcd.transport import Call, rpc
 from tests.support.lock import WAIT_S, assert_raises, await_keys, keys, queue_up
 from tests.support.waiting import wait_until
 
@@ -45,16 +43,6 @@ def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold
     client.create(hold.key, b"", hold._session.lease_id)
     assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]
-
-
-def test_a_release_whose_first_answer_was_lost_is_no_loss(both: Client, proxy: Proxy, name: str) -> None:
-    """The first endpoint deletes the key and its answer is lost; that the second one finds none raises no alarm."""
-    with Session(both, ttl=600) as session:
-        hold = Mutex(session, name).acquire(timeout=WAIT_S)
-        proxy.stall(ANSWERS)
-        hold.release()
-        proxy.resume()
-        assert keys(both, name) == []
 
 
 def test_a_listener_may_release(client: Client, hold: Hold) -> None:
@@ -164,13 +152,3 @@ def test_only_the_owner_writes(hold: Hold, stranger: Session, database: etcd3.Et
         assert not put_as(database, proof, "late")
     assert database.get("ownership/data")[0] == b"second"
     database.delete("ownership/data")
-
-
-def test_the_proof_serves_a_raw_transaction(client: Client, hold: Hold) -> None:
-    """build_message is etcd's own Compare, for a client that speaks the protocol itself; it carries the namespace."""
-    compare = hold.is_owner().build_message()
-    for expected in (True, False):
-        call = Call(lambda to: to.kv.Txn, rpc.TxnRequest(compare=[compare]), lambda told: bool(told.succeeded))
-        assert client.answer(call) is expected
-        compare.create_revision += 1
-    hold.release()

@@ -77,18 +77,6 @@ def test_whether_it_is_locked(session: Session, theirs: Mutex, name: str) -> Non
         assert (mutex.locked(), hold.released) == (False, True)
 
 
-def test_a_try_does_not_overtake_waiters(client: Client, mutex: Mutex, theirs: Mutex) -> None:
-    """In the very moment of a hand-over, the next one in the queue gets the lock, not a thread that just tries."""
-    hold = theirs.acquire(timeout=WAIT_S)
-    waiting = queue_up(client, theirs)
-    hold.release()
-    assert mutex.try_acquire() is None
-    waiting.result(WAIT_S).release()
-    mine = mutex.try_acquire()
-    assert mine is not None
-    mine.release()
-
-
 def test_contenders_within_one_deadline(
     client: Client, far: Client, far_session: Session, proxy: Proxy, name: str
 ) -> None:

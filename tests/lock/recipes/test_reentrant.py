@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -71,18 +69,3 @@ def test_max_hold_counts_from_the_first_entry(session: Session, name: str) -> No
     assert hold.lost.wait(WAIT_S)
     hold.release()
     assert_raises(HoldExpired, hold.release)
-
-
-def test_a_thread_that_ends_without_release_frees_the_lock(client: Client, mutex: ReentrantMutex) -> None:
-    """What a thread forgot is taken away after its end, with a warning, so that it does not block the queue."""
-
-    def end_a_thread() -> None:
-        thread = threading.Thread(target=lambda: mutex.acquire(timeout=WAIT_S) and None)
-        thread.start()
-        thread.join()
-        del thread
-        gc.collect()
-
-    with pytest.warns(ResourceWarning, match=mutex.name):
-        end_a_thread()
-    await_keys(client, mutex.name, 0)

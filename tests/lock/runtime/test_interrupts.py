@@ -34,8 +34,8 @@ EVENTS = str(threading.__file__)
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
 @pytest.mark.parametrize(
     "make",
-    [Mutex, ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
-    ids=["Mutex", "ReentrantMutex", "MultiLock"],
+    [ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
+    ids=["ReentrantMutex", "MultiLock"],
 )
 def test_an_interrupt_at_any_call_leaves_no_key(
     client: Client, session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock]

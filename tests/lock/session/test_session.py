@@ -136,26 +136,16 @@ def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch
 # Leases that are orphaned and taken over
 
 
-def test_an_orphaned_lease_keeps_what_it_holds(client: Client, name: str) -> None:
-    """orphan ends the session here, with no thread left, but leaves lease and keys in etcd."""
-    session = Session(client, ttl=5)
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    session.orphan()
-    assert session.lost.is_set()
-    assert_raises(SessionLost, hold.ensure, match="orphaned")
-    assert_raises(SessionLost, Mutex(session, name).acquire, timeout=WAIT_S)
-    assert keys(client, name) == [hold.key]
-    assert client.time_to_live(session.lease_id).ttl > 0
-    assert f"lock-queue {name}/" not in lock_threads()
-    client.revoke(session.lease_id)
-    assert_raises(SessionLost, hold.release)
-
-
 def test_a_lease_that_was_taken_over_lives_on(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
-    """A new session renews it with the TTL that was granted, shares no key with the one before, and frees its keys."""
+    """orphan leaves it with its keys, and ends all else here; a session after it renews it, and frees all keys."""
     before = Session(client, ttl=2)
     held = Mutex(before, name).acquire(timeout=WAIT_S)
     before.orphan()
+    assert before.lost.is_set()
+    for call in (held.ensure, Mutex(before, name).acquire):
+        assert_raises(SessionLost, call, match="orphaned")
+    assert keys(client, name) == [held.key]
+    assert f"lock-queue {name}/" not in lock_threads()
     with Session(counted, lease_id=before.lease_id) as after:
         assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
         wait_until(lambda: calls["LeaseKeepAlive"] >= 2)  # once to take it over, then by itself

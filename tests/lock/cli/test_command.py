@@ -19,8 +19,8 @@ from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.options import Connection
-from tests.support.lock import Patch, keys, put, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import keys, put, queue_up
+from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
 

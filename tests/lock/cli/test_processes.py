@@ -18,9 +18,9 @@ from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import Patch, in_thread, keys
+from tests.support.lock import keys
 from tests.support.terminal import WAIT_S, Terminal
-from tests.support.waiting import freeze, has_ended, wait_until
+from tests.support.waiting import Patch, freeze, has_ended, in_thread, wait_until
 
 LOCK = [sys.executable, "-m", "lock"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import lock
 from lock import CancelToken, Contender, LockCancelled, Mutex, Session, aio
 from tests.lock.queue.rules import OneKind
-from tests.support.lock import WAIT_S, in_thread
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S
+from tests.support.waiting import in_thread, wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self

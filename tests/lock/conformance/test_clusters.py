@@ -15,7 +15,8 @@ from lock.runtime.clock import now
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, await_rest, in_thread, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, await_rest, keys
+from tests.support.waiting import assert_raises, in_thread
 
 TTL_S = 2
 

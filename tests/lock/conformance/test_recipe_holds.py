@@ -10,28 +10,10 @@ from typing import Any
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    LockCancelled,
-    LockLost,
-    Mutex,
-    NotHeld,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, LockCancelled, LockLost, Mutex, NotHeld, Session, SessionLost, connect
 from tests.lock.conformance.recipes import COHORT, Face, Loop, Make, every
-from tests.support.lock import (
-    WAIT_S,
-    assert_goes_on,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    lock_threads,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until
 
 # m: cancellation
 

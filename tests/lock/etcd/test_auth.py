@@ -19,9 +19,9 @@ from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, Patch, assert_raises, keys, out_of_threads, put, queue_up
+from tests.support.lock import WAIT_S, keys, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
-from tests.support.waiting import wait_until
+from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
 

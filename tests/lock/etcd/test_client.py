@@ -14,7 +14,8 @@ import pytest
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, LeaseNotFound, connect
 from lock.etcd.transport import parse_endpoints
-from tests.support.lock import ROOT, WAIT_S, assert_raises, in_thread, put
+from tests.support.lock import ROOT, WAIT_S, put
+from tests.support.waiting import assert_raises, in_thread
 
 NO_LEASE = 0
 

@@ -14,8 +14,8 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
 from lock.etcd.stream import Watch
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, metric
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, metric
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 class Calls:

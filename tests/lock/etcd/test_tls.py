@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from lock import EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.__main__ import main
-from tests.support.lock import WAIT_S, assert_raises
+from tests.support.lock import WAIT_S
 from tests.support.secured import Certificates, TlsEtcd
+from tests.support.waiting import assert_raises
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
 

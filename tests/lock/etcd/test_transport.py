@@ -16,8 +16,8 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import Patch, assert_goes_on, assert_raises, in_thread, put
-from tests.support.waiting import wait_until
+from tests.support.lock import put
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
 NO_LEASE = 0

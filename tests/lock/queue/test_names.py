@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lock.errors import InvalidName, LockError
 from lock.queue.names import LONGEST, queue_prefix
-from tests.support.lock import assert_raises
+from tests.support.waiting import assert_raises
 
 
 @pytest.mark.parametrize("name", ["flash-sale/stock", "/registry/locks/a", "ein name", "größe", "a/\udcff"])

@@ -27,9 +27,9 @@ from lock.recipes.semaphore import UpTo
 from lock.runtime.clock import now
 from lock.runtime.execution import run_blocking
 from tests.lock.queue.rules import OneKind
-from tests.support.lock import Patch
 from tests.support.model_etcd import PREFIX, Fate, ModelEtcd
 from tests.support.model_process import Process
+from tests.support.waiting import Patch
 
 T = TypeVar("T")
 SOME = st.integers(0, 10_000)  # chooses one of what there is at that moment

@@ -21,20 +21,8 @@ from lock.queue import wait_queue
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    assert_goes_on,
-    assert_raises,
-    in_thread,
-    keys,
-    lock_threads,
-    metric,
-    out_of_threads,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, lock_threads, metric, put, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
 @pytest.fixture

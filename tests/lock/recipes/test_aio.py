@@ -17,8 +17,8 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockTimeout, NotHeld, Session, UpgradeRefused, aio, connect
 from lock.etcd import transport
-from tests.support.lock import WAIT_S, Patch, await_keys, keys
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.waiting import Patch, wait_until
 
 P = ParamSpec("P")
 

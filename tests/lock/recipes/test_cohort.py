@@ -31,8 +31,8 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 Make = Callable[..., CohortMutex]
 

@@ -12,8 +12,8 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, Patch, assert_goes_on, assert_raises, in_thread, lock_threads
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, lock_threads
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
 

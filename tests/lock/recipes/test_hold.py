@@ -11,8 +11,8 @@ import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from tests.support.lock import WAIT_S, assert_raises, await_keys, keys, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from tests.support.waiting import assert_raises, wait_until
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 

@@ -27,18 +27,8 @@ from lock import (
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    assert_goes_on,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 
 def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str) -> None:

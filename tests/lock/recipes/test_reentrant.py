@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, HoldExpired, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
-from tests.support.lock import WAIT_S, assert_raises, await_keys, keys
+from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.waiting import assert_raises
 
 
 @pytest.fixture

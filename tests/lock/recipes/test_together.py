@@ -26,7 +26,8 @@ from lock import (
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
-from tests.support.lock import WAIT_S, assert_goes_on, assert_raises, await_keys, in_thread, keys, put
+from tests.support.lock import WAIT_S, await_keys, keys, put
+from tests.support.waiting import assert_goes_on, assert_raises, in_thread
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, lock_threads
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
 EVENTS = str(threading.__file__)

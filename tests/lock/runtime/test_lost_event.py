@@ -11,8 +11,8 @@ import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, SessionLost, connect
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
 @pytest.fixture

@@ -25,19 +25,8 @@ from lock.runtime import clock
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
-from tests.support.lock import (
-    AT_ONCE_S,
-    WAIT_S,
-    Patch,
-    assert_raises,
-    await_keys,
-    in_thread,
-    in_turn,
-    keys,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, put, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
 @pytest.fixture

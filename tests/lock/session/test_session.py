@@ -25,18 +25,8 @@ from lock import (
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    Script,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    lock_threads,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])

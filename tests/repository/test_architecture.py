@@ -28,7 +28,6 @@ def room(package: str, path: Path) -> str:
 
 
 def files_of(package: str) -> dict[str, Path]:
-    """Every module of a package by its full name."""
     paths = (ROOT / package).rglob("*.py")
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
@@ -43,7 +42,6 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def arrows(package: str) -> set[Arrow]:
-    """Which room imports from which."""
     modules = files_of(package)
     found = set()
     for path in modules.values():
@@ -67,7 +65,6 @@ def allowed(package: str) -> set[Arrow]:
 
 
 def assert_no_circle(graph: Mapping[str, set[str]]) -> None:
-    """A failure names the circle."""
     assert sum(map(len, graph.values())) > len(graph) / 2
     try:
         TopologicalSorter(graph).prepare()

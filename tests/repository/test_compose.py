@@ -13,7 +13,6 @@ STACK = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 
 
 def seconds(pattern: str, text: str) -> float:
-    """The number that a pattern finds."""
     found = re.search(pattern, text, re.MULTILINE)
     assert found is not None, pattern
     return float(found[1])

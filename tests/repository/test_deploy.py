@@ -19,7 +19,6 @@ OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
 
 
 def resources(folder: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a kustomization, as they stand in its files."""
     for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
         yield from yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
 

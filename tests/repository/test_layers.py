@@ -12,12 +12,10 @@ from tests.repository.test_architecture import ROOT, assert_no_circle, imported
 
 
 def imports(path: Path) -> set[str]:
-    """The top-level packages that a file imports."""
     return {name.partition(".")[0] for name in imported(path)}
 
 
 def importers(package: str, *modules: str) -> list[str]:
-    """The files of a package that import one of these."""
     found = [path for path in (ROOT / package).rglob("*.py") if imports(path) & set(modules)]
     return sorted(str(path.relative_to(ROOT)) for path in found)
 

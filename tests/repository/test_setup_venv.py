@@ -31,7 +31,6 @@ def make_checkout(directory: Path) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout that was never set up."""
     return make_checkout(tmp_path / "checkout")
 
 
@@ -67,7 +66,6 @@ def fake_python(directory: Path, name: str, version: str, exit_code: int) -> Pat
 
 
 def refusal(checkout: Path, *arguments: str, **environment: str) -> str:
-    """The one line of a set-up that fails."""
     answer = set_up(checkout, *arguments, **environment)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()

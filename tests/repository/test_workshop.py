@@ -39,7 +39,6 @@ STEPS = {
 
 
 def typed(command: str) -> list[str]:
-    """What a command hands to python -m loadtest."""
     return Step("", "", command, "").words
 
 

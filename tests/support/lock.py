@@ -51,7 +51,6 @@ def lock_threads() -> list[str]:
 
 
 def metric(etcd: Etcd, name: str) -> float:
-    """One of etcd's own counters."""
     with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
         lines = response.read().decode().split("\n")
     return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"{name} ")))
@@ -110,7 +109,6 @@ class Script:
         self.process.stdin.flush()
 
     def ends(self) -> tuple[int, str]:
-        """Its exit code and what it wrote to standard error."""
         errors = self.process.communicate(timeout=WAIT_S)[1]
         return self.process.returncode, errors
 

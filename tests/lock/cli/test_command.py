@@ -46,8 +46,6 @@ def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
 
 @pytest.fixture
 def run(start: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `python -m lock` to its end."""
-
     def run(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
         process = start(*args, **options)
         output, errors = process.communicate(timeout=WAIT_S)
@@ -71,7 +69,6 @@ Invoke = Callable[..., Result]
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line that a process prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
 
@@ -274,10 +271,7 @@ def test_a_password_is_not_shown() -> None:
 
 
 def test_options_before_the_subcommand(invoke: Invoke, etcd: Etcd) -> None:
-    """Connection options may stand before or behind the subcommand, and win over the environment.
-
-    Without etcd: exit 69 and one line that names the endpoint.
-    """
+    """Connection options, before or behind the subcommand, win over the environment; without etcd it is exit 69."""
     for args in (["--endpoints", etcd.endpoint, "contenders", "x"], ["contenders", "x", "--endpoints", etcd.endpoint]):
         assert invoke(*args, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
     done = invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9")

@@ -110,7 +110,6 @@ class TaskHold:
         return getattr(self._hold, name)
 
     def release(self) -> None:
-        """Release it."""
         self._loop.run(self._hold.release())
 
     def __enter__(self) -> Self:
@@ -144,7 +143,6 @@ class Face:
         return self.lock.acquire(timeout=timeout, **options)
 
     def acquire(self, timeout: float | None = WAIT_S, **options: Any) -> Any:
-        """Wait for it."""
         if self._loop is None:
             return self._acquiring(timeout, **options)
         return TaskHold(self._loop, self._loop.run(_awaited(self._acquiring(timeout))))
@@ -166,7 +164,6 @@ class Face:
         return waiting, waiting.cancel
 
     def can_try(self) -> bool:
-        """Whether it can be taken if it is free."""
         return hasattr(self.lock, "try_acquire")
 
     def attempt(self) -> Any:
@@ -177,7 +174,6 @@ class Face:
         return None if hold is None else TaskHold(self._loop, hold)
 
     def contenders(self) -> list[Contender]:
-        """Holders and waiters."""
         if not hasattr(self.lock, "contenders"):
             return Mutex(self.session, self.name).contenders()
         told = self._loop.run(self.lock.contenders()) if self._loop else self.lock.contenders()

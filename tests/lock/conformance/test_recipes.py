@@ -28,10 +28,7 @@ from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_threa
 
 
 def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Client) -> None:
-    """The lock itself has no release; using a hold after its release is NotHeld and touches no other key.
-
-    Whatever the body of `with` raises comes through, the lock is free, and no listener is told of a loss.
-    """
+    """After a release, also by an error in `with`, a hold is NotHeld and touches no other key; no loss is told."""
     held, told = face.acquire(), list[str]()
     held.on_lost(lambda: told.append("lost"))
     with pytest.raises(ZeroDivisionError), held:
@@ -74,9 +71,7 @@ def test_b_others_follow_in_order(make: Make, client: Client, session: Session, 
 
 
 def test_c_of_five_that_try_at_once_no_more_hold_than_may(make: Make, client: Client, name: str) -> None:
-    """Five sessions: where one may hold, one does and leaves one key, and four are told None; one by one, all that may
-    hold do, and after the releases a try succeeds again.
-    """
+    """Of five sessions no more hold than may, the others get None and leave no key; one by one, all that may do."""
     at_once = threading.Barrier(5)
 
     def attempt(face: Face) -> int:

@@ -28,7 +28,6 @@ TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it ch
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginEtcd]:
-    """An etcd that wants users to log in."""
     with LoginEtcd(tmp_path_factory.mktemp("login")) as server:
         server.require_login()
         yield server
@@ -59,10 +58,7 @@ def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
     "attempt", [lambda mutex: mutex.acquire(timeout=WAIT_S), Mutex.try_acquire], ids=["acquire", "try_acquire"]
 )
 def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], object], monkeypatch: Patch) -> None:
-    """Outside of its prefix EtcdDenied says where to look, and nothing is left behind.
-
-    etcd has said that it wrote no key: none is deleted, which would be refused as well, again and again.
-    """
+    """Outside of its prefix EtcdDenied says where to look; no key is written, so none is deleted, again and again."""
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
@@ -143,7 +139,6 @@ def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: Log
 
 @pytest.fixture
 def proxy(server: LoginEtcd) -> Iterator[Proxy]:
-    """A proxy in front of the server."""
     with Proxy(server.endpoint) as proxy:
         yield proxy
 
@@ -166,11 +161,7 @@ def session(proxy: Proxy) -> Iterator[Session]:
 def test_expired_tokens_are_renewed(
     session: Session, server: LoginEtcd, shop: Client, proxy: Proxy, root: Client, monkeypatch: Patch
 ) -> None:
-    """After a long silence the tokens are renewed: of threads that call, of a watch, of a wait and of a hold.
-
-    Threads that find a token expired at the same moment all get their answers. etcd refuses a watch for it in the same
-    words as one that may not be. A wait is told of its turn, and a hold of its loss, after the connection breaks too.
-    """
+    """After a long silence calls, watch, wait and hold log in again; the wait learns its turn, the hold its loss."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
     with (
         Session(root, ttl=60) as stranger,
@@ -198,7 +189,6 @@ def test_expired_tokens_are_renewed(
 
 
 def can_watch(client: Client) -> bool:
-    """Whether a watch stands."""
     try:
         return next(iter(client.watch("shop/expired/"))) == []
     except EtcdError:

@@ -13,8 +13,6 @@ from tests.support.lock import AT_ONCE_S, WAIT_S, queue_up
 
 
 class GrpcProxy(Process):
-    """etcd's own proxy in front of one member."""
-
     def __init__(self, directory: Path, target: str) -> None:
         super().__init__("grpc-proxy", directory, port=0)
         self.endpoint = f"{LOOPBACK}:{self.port}"

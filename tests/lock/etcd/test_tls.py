@@ -21,13 +21,11 @@ pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openss
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """An authority for this module."""
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Another authority."""
     return Certificates(tmp_path_factory.mktemp("strangers"))
 
 
@@ -39,7 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates)
 
 
 def locks(endpoint: str, tls: Tls | None) -> bool:
-    """Whether a lock can be acquired and released there."""
     with (
         connect(endpoint, tls=tls, timeout=3.0) as client,
         Session(client) as session,

@@ -44,7 +44,6 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def refused() -> str:
-    """An endpoint where no server listens."""
     return f"{LOOPBACK}:{free_port()}"
 
 
@@ -142,7 +141,6 @@ class Failing(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 @pytest.fixture
 def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
-    """Makes a client of a server that answers so."""
     with ExitStack() as stack:
 
         def start(code: grpc.StatusCode, said: str) -> Client:
@@ -173,10 +171,7 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
 def test_what_is_said_has_one_error(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
 ) -> None:
-    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone.
-
-    Where etcd did not refuse, perhaps it did what was asked, or will: the caller has to know that, too.
-    """
+    """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
     unanswered: list[str] = []
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
         failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))

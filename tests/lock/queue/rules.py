@@ -13,5 +13,4 @@ class OneKind(Admission):
     """Keys of one kind hold together (etcd issue 12490)."""
 
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """No other kind before it."""
         return set(ahead) == {kind}

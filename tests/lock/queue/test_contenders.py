@@ -17,7 +17,6 @@ from lock.model import KeyValue, identity
 
 
 def key(value: bytes, *, lease_id: int = 0xABC) -> KeyValue:
-    """A key in a queue."""
     return KeyValue("shop/abc-1", value, 7, 9, lease_id)
 
 

@@ -383,7 +383,6 @@ class Crowd(RuleBasedStateMachine):
 
 
 def choose(among: list[T], some: int) -> T:
-    """One of them."""
     return among[some % len(among)]
 
 

@@ -34,7 +34,6 @@ def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 
 
 async def queued(client: Client, name: str, number: int) -> None:
-    """Until so many keys queue."""
     await asyncio.to_thread(await_keys, client, name, number)
 
 

@@ -39,13 +39,11 @@ Make = Callable[..., CohortMutex]
 
 @pytest.fixture
 def make(session: Session, name: str) -> Make:
-    """Makes a cohort of our session, with these bounds."""
     return partial(CohortMutex, session, name)
 
 
 @pytest.fixture
 def mutex(make: Make) -> CohortMutex:
-    """A cohort with the bounds it has by itself."""
     return make()
 
 
@@ -187,7 +185,6 @@ def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex)
 
 
 def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
-    """Have a turn whose key is deleted by hand."""
     turn = mutex.acquire(timeout=WAIT_S)
     client.delete(turn.key, turn.token.create_revision)
     assert turn.lost.wait(WAIT_S)

@@ -21,7 +21,6 @@ SHORT_S = 0.2
 
 @pytest.fixture
 def hold(session: Session, name: str) -> Hold:
-    """A lock, held."""
     return Mutex(session, name).acquire(timeout=WAIT_S)
 
 

@@ -17,7 +17,6 @@ from tests.support.waiting import assert_raises, in_thread, wait_until
 
 @pytest.fixture
 def lock(session: Session, name: str) -> MultiLock:
-    """A lock of three names."""
     return MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
 
 

@@ -13,7 +13,6 @@ from tests.support.waiting import assert_raises
 
 @pytest.fixture
 def mutex(session: Session, name: str) -> ReentrantMutex:
-    """A reentrant mutex."""
     return ReentrantMutex(session, name)
 
 

@@ -130,7 +130,6 @@ def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
-    """The way in and out."""
     with lock.acquire(timeout=WAIT_S):
         pass
 

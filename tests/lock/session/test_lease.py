@@ -168,10 +168,7 @@ FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
 
 
 def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over.
-
-    A release says so too, and deletes no key: what was written under the hold may have been written unlocked.
-    """
+    """Whatever cuts etcd off: holds and waits know when the TTL since the last renewal is over; no release deletes."""
     with ExitStack() as stack:
         running = []
         for fault in FAULTS:

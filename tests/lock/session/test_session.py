@@ -169,10 +169,7 @@ def test_a_program_that_ends_frees_its_locks(etcd: Etcd, client: Client, name: s
 
 
 def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, name: str) -> None:
-    """In the child everything raises ForkedError; its end neither hangs nor releases, and the parent goes on.
-
-    A child that leaves its parent's `with` by itself ends with what it has raised.
-    """
+    """There everything raises ForkedError, and its end, with its own exit code, neither hangs nor releases."""
     code = (
         "hold = mutex.acquire(timeout=5)\n"
         "both = MultiLock(session, ['fork/a', 'fork/b']); holds = both.acquire()\n"

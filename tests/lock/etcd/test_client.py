@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, LeaseNotFound, connect
+from lock import Client, EtcdUnavailable, LeaseNotFound, Tls, connect
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import ROOT, WAIT_S, put
 from tests.support.waiting import assert_raises, in_thread
@@ -36,18 +36,25 @@ def test_endpoints_are_read_as_etcdctl_reads_them(text: str, addresses: list[str
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536"]
+    ("options", "said"),
+    [
+        *[
+            ({"endpoints": text}, r"127\.0\.0\.1:2379")
+            for text in ("", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536")
+        ],
+        *[
+            ({"timeout": timeout}, "timeout is seconds, a finite number of more than 0")
+            for timeout in (0, -1, math.nan, math.inf, "5", None, True)
+        ],
+        *[({one: "secret"}, "password are given together") for one in ("user", "password")],
+        *[({"tls": Tls("ca.crt", **{one: "a.pem"})}, "key are given together") for one in ("cert", "key")],
+        ({"endpoints": "https://127.0.0.1:2379"}, "tls"),
+        ({"tls": Tls("/missing/ca.crt")}, r"/missing/ca\.crt"),
+    ],
 )
-def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
-    """A typing error is found by connect(), not by the first purchase; the message shows what is expected."""
-    assert_raises(ValueError, connect, text, match=r"127\.0\.0\.1:2379")
-
-
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, "5", None, True])
-def test_a_timeout_of_the_client_is_a_finite_number(timeout: Any) -> None:
-    """Anything else is refused by connect(), in words that say what to give."""
-    with pytest.raises((TypeError, ValueError), match="timeout is seconds, a finite number of more than 0"):
-        connect("127.0.0.1:2379", timeout=timeout)
+def test_what_cannot_be_meant_is_refused_at_once(options: dict[str, Any], said: str) -> None:
+    """A typing error is found by connect(), not by the first purchase; the message says what to give."""
+    assert_raises((TypeError, ValueError, OSError), connect, **options, match=said)
 
 
 def test_patched_threads_are_refused() -> None:
@@ -56,12 +63,6 @@ def test_patched_threads_are_refused() -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
     assert "RuntimeError: gevent has patched this process" in run.stderr
     assert "gthread" in run.stderr
-
-
-@pytest.mark.parametrize("login", [{"user": "shop"}, {"password": "secret"}])
-def test_half_a_login_is_refused(login: dict[str, Any]) -> None:
-    """User and password are given together or not at all."""
-    assert_raises(ValueError, connect, "127.0.0.1:2379", **login, match="password")
 
 
 def test_a_key_is_created_once(client: Client) -> None:

@@ -91,19 +91,3 @@ def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificat
     certificate, key = certificates.sign("client")
     with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
         locks(server.endpoint, Tls(strangers.ca, certificate, key))
-
-
-def test_https_without_certificates_is_refused_at_once(server: TlsEtcd) -> None:
-    """A scheme that asks for TLS is not silently answered with plain text."""
-    assert_raises(ValueError, connect, f"https://{server.endpoint}", match="tls")
-
-
-@pytest.mark.parametrize(("cert", "key"), [("a.crt", None), (None, "a.key")])
-def test_half_a_pair_is_refused(certificates: Certificates, cert: str | None, key: str | None) -> None:
-    """A certificate without its key, or the other way round, is found by connect()."""
-    assert_raises(ValueError, connect, "127.0.0.1:2379", tls=Tls(certificates.ca, cert, key), match="key")
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A typing error in a path is found by connect()."""
-    assert_raises(OSError, connect, "127.0.0.1:2379", tls=Tls(str(tmp_path / "missing.crt")), match=r"missing\.crt")

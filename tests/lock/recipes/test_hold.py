@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -127,27 +126,19 @@ def test_a_max_hold_that_makes_no_sense_is_refused(session: Session, name: str, 
 # is_owner: the proof of ownership in an etcd transaction of the application
 
 
-@pytest.fixture
-def database(etcd: Etcd) -> Iterator[etcd3.Etcd3Client]:
-    """The client of an application that keeps its data in etcd."""
+def test_only_the_owner_writes(hold: Hold, stranger: Session, etcd: Etcd) -> None:
+    """A transaction under is_owner is applied while the lock is held, and refused after it has passed on."""
     host, _, port = etcd.endpoint.rpartition(":")
     with etcd3.client(host=host, port=int(port), timeout=5) as database:
-        yield database
 
+        def put(condition: object, value: str) -> bool:
+            return bool(database.transaction([condition], [database.transactions.put("owned", value)], [])[0])
 
-def put_as(database: etcd3.Etcd3Client, condition: object, value: str) -> bool:
-    """Write under a condition, in one transaction; whether it was written."""
-    written, _ = database.transaction([condition], [database.transactions.put("ownership/data", value)], [])
-    return bool(written)
-
-
-def test_only_the_owner_writes(hold: Hold, stranger: Session, database: etcd3.Etcd3Client) -> None:
-    """A transaction under is_owner is applied while the lock is held, and refused after it has passed on."""
-    proof = hold.is_owner()
-    assert put_as(database, proof, "first")
-    hold.release()
-    with Mutex(stranger, hold.name).acquire(timeout=WAIT_S) as second:
-        assert put_as(database, second.is_owner(), "second")
-        assert not put_as(database, proof, "late")
-    assert database.get("ownership/data")[0] == b"second"
-    database.delete("ownership/data")
+        proof = hold.is_owner()
+        assert put(proof, "first")
+        hold.release()
+        with Mutex(stranger, hold.name).acquire(timeout=WAIT_S) as second:
+            assert put(second.is_owner(), "second")
+            assert not put(proof, "late")
+        assert database.get("owned")[0] == b"second"
+        database.delete("owned")

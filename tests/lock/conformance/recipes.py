@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lock
-from lock import CancelToken, Contender, LockCancelled, Mutex, Session, aio
-from tests.lock.queue.rules import OneKind
+from lock import Admission, CancelToken, Contender, LockCancelled, Mutex, Session, aio
 from tests.support.lock import WAIT_S
 from tests.support.waiting import in_thread, wait_until
 
@@ -22,6 +21,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 ANY = 99
+
+
+@dataclass(frozen=True)
+class OneKind(Admission):
+    """A custom rule, as docs/lock-recipes.md shows it: keys of one kind hold together (etcd issue 12490)."""
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        return set(ahead) == {kind}
 
 
 @dataclass(frozen=True)

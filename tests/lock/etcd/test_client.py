@@ -1,4 +1,4 @@
-"""The client: conditional writes, leases, lists and watches of a real etcd, with typed results."""
+"""The client: typed results of a real etcd, also through `etcd grpc-proxy`, and whatever its observer does."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import math
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, LeaseNotFound, Tls, connect
+from loadtest.stack import programs
+from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.process import Process
+from loadtest.stack.servers import Etcd, answers_ok
+from lock import Client, EtcdUnavailable, LeaseNotFound, Mutex, Session, Tls, connect
 from lock.etcd.transport import parse_endpoints
-from tests.support.lock import ROOT, WAIT_S, put
-from tests.support.waiting import assert_raises, in_thread
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
 
@@ -167,3 +172,72 @@ def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
         assert_raises(EtcdUnavailable, call, match="closed")
+
+
+FAILURES = (KeyError, ValueError, SystemExit)  # ValueError is also what gRPC says of a closed channel
+
+
+class FailingObserver:
+    """An observer that raises at every answer, each failure in turn, and knows which thread it has told which."""
+
+    def __init__(self) -> None:
+        self.raised: dict[tuple[str, str], list[type[BaseException]]] = defaultdict(list)
+
+    def __call__(self, call: str, *_: object) -> None:
+        raised = self.raised[threading.current_thread().name.partition(" ")[0], call]
+        raised.append(FAILURES[len(raised) % 3])
+        raise raised[-1]("a bug in an observer")
+
+
+def test_an_observer_that_fails_ends_nothing(
+    etcd: Etcd, client: Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Callers get etcd's answers, and the log the errors; leases are kept alive, queues followed and keys deleted."""
+    observer = FailingObserver()
+    with connect(etcd.endpoint, observer=observer) as observed, Session(observed, ttl=60) as session:
+        first, *others = (Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3))
+        for number in range(1, 4):
+            assert observed.status()
+            assert caplog.text.count("a bug in an observer") >= number
+            session.lease.renew_soon()
+            wait_until(lambda: len(observer.raised["lock-lease", "LeaseKeepAlive"]) >= number)  # noqa: B023
+        for hold in (first, *others):
+            waiting = queue_up(client, Mutex(session, hold.name))
+            hold.release()
+            waiting.result(WAIT_S).release()
+        assert keys(client, name) == []
+    for told in (("lock-lease", "LeaseKeepAlive"), ("lock-queue", "Watch"), ("lock-janitor", "Txn")):
+        assert set(observer.raised[told]) == set(FAILURES), told
+
+
+class GrpcProxy(Process):
+    def __init__(self, directory: Path, target: str) -> None:
+        super().__init__("grpc-proxy", directory, port=0)
+        self.endpoint = f"{LOOPBACK}:{self.port}"
+        self._target = target
+
+    def command(self) -> list[str]:
+        flags = {
+            "endpoints": self._target,
+            "listen-addr": self.endpoint,
+            "advertise-client-url": self.endpoint,  # where it calls itself
+            "data-dir": str(self.directory / "data"),
+        }
+        return [str(programs.etcd()), "grpc-proxy", "start", *(f"--{flag}={value}" for flag, value in flags.items())]
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"http://{self.endpoint}/health")
+
+
+def test_a_lock_works_through_the_proxy(etcd: Etcd, client: Client, stranger: Session, tmp_path: Path) -> None:
+    """Every renewal is answered (the proxy takes half a second for one), also of a lease that is gone; turns come."""
+    hold = Mutex(stranger, "grpc-proxy/hand-over").acquire(timeout=WAIT_S)
+    with GrpcProxy(tmp_path, etcd.endpoint) as proxy, connect(proxy.endpoint, timeout=WAIT_S) as proxied:
+        lease = proxied.grant(30)
+        assert [proxied.keep_alive(lease.id) for _ in range(3)] == [30] * 3
+        proxied.revoke(lease.id)
+        assert proxied.keep_alive(lease.id) == 0
+        with Session(proxied) as session:
+            waiting = queue_up(client, Mutex(session, hold.name))
+            hold.release()
+            waiting.result(AT_ONCE_S).release()

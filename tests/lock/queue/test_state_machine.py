@@ -26,7 +26,7 @@ from lock.recipes.read_write import ReadersTogether, WriteHold
 from lock.recipes.semaphore import UpTo
 from lock.runtime.clock import now
 from lock.runtime.execution import run_blocking
-from tests.lock.queue.rules import OneKind
+from tests.lock.conformance.recipes import OneKind
 from tests.support.model_etcd import PREFIX, Fate, ModelEtcd
 from tests.support.model_process import Process
 from tests.support.waiting import Patch

@@ -1,4 +1,4 @@
-"""What the Compose files and deploy/ describe, as far as it can be judged without Docker: see `make docker-test swarm-test`."""
+"""What the Compose files and deploy/ describe, as far as it can be judged without Docker or a cluster."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def connect(
             slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
         observer: called for each answer of etcd, also of a watch, with the call's name in etcd's API (``Txn``), the
             request and the response (protobuf messages), and the seconds since the request was sent. It runs in the
-            calling thread, so it should be quick.
+            thread that makes the call (for the main thread another one), so it should be quick.
 
     Raises:
         ValueError: no endpoint, one that is not ``HOST:PORT``, ``https://`` without `tls`, half a login, or a `timeout`

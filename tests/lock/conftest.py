@@ -37,7 +37,6 @@ def cluster(trio: EtcdCluster) -> Iterator[EtcdCluster]:
 
 @pytest.fixture
 def client(etcd: Etcd) -> Iterator[Client]:
-    """A client of the shared etcd."""
     with connect(etcd.endpoint) as client:
         yield client
 
@@ -50,7 +49,6 @@ def calls() -> Counter[str]:
 
 @pytest.fixture
 def counted(etcd: Etcd, calls: Counter[str]) -> Iterator[Client]:
-    """A client whose calls are counted."""
     with connect(etcd.endpoint, observer=lambda call, *_: calls.update([call])) as counted:
         yield counted
 
@@ -78,7 +76,6 @@ def stranger(client: Client) -> Iterator[Session]:
 
 @pytest.fixture
 def mutex(session: Session, name: str) -> Mutex:
-    """A mutex of our session."""
     return Mutex(session, name)
 
 
@@ -108,7 +105,6 @@ def etcdctl(etcdctl_env: dict[str, str]) -> Callable[..., str]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """The name of a lock that no other test uses."""
     return re.sub(r"[^\w/]+", "-", f"{request.path.stem}/{request.node.name}")
 
 

@@ -21,7 +21,6 @@ RECIPES = ROOT / "docs" / "lock-recipes.md"
 
 
 def blocks(language: str, page: Path = PAGE) -> list[str]:
-    """A page's code blocks in one language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 

@@ -11,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import lock
+from loadtest.stack.stack import Stack
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PACKAGES = ("app", "lock", "loadtest")
 UNCOUNTED = {"__init__.py", "__main__.py", "py.typed", "__pycache__", "README.md", "pyproject.toml"}
+
+AVOIDED = re.compile(r"\b(whoever|whomever|he|she|him|his|hers?|himself|herself)\b", re.IGNORECASE)
+RULES = ROOT / "scripts/prose.py", Path(__file__)
 
 Arrow = tuple[str, str]
 
@@ -25,7 +31,6 @@ def room(package: str, path: Path) -> str:
 
 
 def files_of(package: str) -> dict[str, Path]:
-    """Every module of a package by its full name."""
     paths = (ROOT / package).rglob("*.py")
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
@@ -40,7 +45,6 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def arrows(package: str) -> set[Arrow]:
-    """Which room imports from which."""
     modules = files_of(package)
     found = set()
     for path in modules.values():
@@ -64,7 +68,6 @@ def allowed(package: str) -> set[Arrow]:
 
 
 def assert_no_circle(graph: Mapping[str, set[str]]) -> None:
-    """A failure names the circle."""
     assert sum(map(len, graph.values())) > len(graph) / 2
     try:
         TopologicalSorter(graph).prepare()
@@ -112,6 +115,20 @@ def test_no_two_public_classes_share_a_name(package: str) -> None:
     assert [name for name, number in names.items() if number > 1] == []
 
 
+@pytest.mark.parametrize("package", [*PACKAGES, "tests", "scripts"])
+def test_no_avoided_word_in_code(package: str) -> None:
+    """Docstrings, comments, messages and names keep to the words that make lint asks of documents."""
+    paths = [path for kind in ("py", "js", "lua", "html", "css") for path in (ROOT / package).rglob(f"*.{kind}")]
+    found = {
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in paths
+        if path not in RULES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if AVOIDED.search(line)
+    }
+    assert found == set()
+
+
 def test_grpc_stays_in_its_room() -> None:
     """lock/etcd alone knows gRPC, protobuf and etcd3."""
     knows = {
@@ -127,3 +144,54 @@ def test_every_file_of_the_walk_exists() -> None:
     named = set(re.findall(r"`((?:app|lock|loadtest|tests|docs)/[\w./-]+\.\w+)`", PAGE))
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def importers(package: str, *modules: str) -> list[str]:
+    paths = sorted((ROOT / package).rglob("*.py"))
+    return [str(path) for path in paths if {name.partition(".")[0] for name in imported(path)} & set(modules)]
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("lock", ("app", "loadtest", "tests", "flask", "redis", "locust")),
+        ("app", ("loadtest", "tests", "locust")),
+        ("loadtest", ("app", "tests")),
+    ],
+)
+def test_arrows_go_one_way(package: str, forbidden: tuple[str, ...]) -> None:
+    """No file of a package imports a forbidden one."""
+    assert importers(package, *forbidden) == []
+
+
+@pytest.mark.parametrize("package", ["lock", "app", "loadtest"])
+def test_no_file_imports_itself_by_a_detour(package: str) -> None:
+    """Imports inside a package form no circle, those for types alone included."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / package).rglob("*.py")}
+    arrows = {
+        module: {name for found in imported(path) for name in (found, found.rpartition(".")[0]) if name in modules}
+        for module, path in modules.items()
+    }
+    assert_no_circle(arrows)
+
+
+@pytest.mark.parametrize("package", ["app", "loadtest"])
+def test_the_public_names_of_lock_are_enough(package: str) -> None:
+    """Shop and load test use the public names alone, as any other program would."""
+    taken = {name for path in (ROOT / package).rglob("*.py") for name in imported(path) if name.startswith("lock.")}
+    assert "lock.Mutex" in taken <= {f"lock.{name}" for name in [*lock.__all__, "aio"]}
+
+
+def test_no_test_imports_locust() -> None:
+    """It would patch the standard library of the test run (pitfall 29)."""
+    assert importers("tests", "locust", "gevent") == []
+    assert "loadtest.locustfile" not in "".join(
+        line for path in (ROOT / "tests").rglob("*.py") for line in path.read_text().splitlines() if "import " in line
+    )
+
+
+def test_the_board_is_a_process_of_its_own(tmp_path: Path) -> None:
+    """It is none of the instances, so it does not freeze when they do (pitfall 28)."""
+    names = [process.name for process in Stack(tmp_path, board=True).processes]
+    assert names.count("board") == 1
+    assert len(names) == len(set(names))

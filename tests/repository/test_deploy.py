@@ -1,4 +1,4 @@
-"""What deploy/ describes, as far as it can be judged without a cluster: see `make swarm-test` for the rest."""
+"""What the Compose files and deploy/ describe, as far as it can be judged without Docker or a cluster."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
+COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
 FOLDERS = [file.parent for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))]
 STACKS = sorted(ROOT.glob("deploy/swarm*.yml"))
@@ -19,7 +21,6 @@ OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
 
 
 def resources(folder: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a kustomization, as they stand in its files."""
     for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
         yield from yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
 
@@ -91,6 +92,8 @@ def test_a_stop_is_long_enough_to_drain() -> None:
     sleeps = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert shop["terminationGracePeriodSeconds"] - sleeps >= int(drains) + 2
     assert int(SWARM["services"]["shop"]["stop_grace_period"].removesuffix("s")) >= int(drains) + 2
+    (grace,) = re.findall(r"^ *stop_grace_period: (\d+)s", COMPOSE, re.MULTILINE)
+    assert int(grace) >= int(drains) + 2
 
 
 @pytest.mark.parametrize("file", [*STACKS, *OBJECT_FILES], ids=lambda file: file.name)
@@ -113,6 +116,50 @@ def test_etcd_compacts_its_history() -> None:
 def test_the_servers_are_those_of_compose() -> None:
     """One version of etcd and one of Redis, wherever the sale runs."""
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
-    compose = set(re.findall(servers, (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
+    compose = set(re.findall(servers, COMPOSE))
     for files in (STACKS, OBJECT_FILES):
         assert set(re.findall(servers, "".join(file.read_text(encoding="utf-8") for file in files))) == compose
+
+
+def test_health_checks_need_no_shell_where_there_is_none() -> None:
+    """etcd's image has neither a shell nor curl: etcdctl is called directly (pitfall 30)."""
+    texts = [file.read_text(encoding="utf-8") for file in COMPOSE_FILES]
+    for text in (text for text in texts if "/etcd:v" in text):
+        assert text.count("/etcd:v") == text.count("test: [CMD, etcdctl, endpoint, health]") == 1
+
+
+@pytest.mark.parametrize("file", [*COMPOSE_FILES, ROOT / "Dockerfile"], ids=lambda file: file.name)
+def test_images_are_pinned(file: Path) -> None:
+    """Every image that is not built here has a version, never `latest` (pitfall 32)."""
+    text = file.read_text(encoding="utf-8")
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
+    for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
+        ours = image in stages or image.startswith("stock-flash-sale")
+        assert ours or re.search(r":v?\d+\.\d+[\w.-]*$", image), image
+
+
+def test_port_5000_is_left_to_macos() -> None:
+    """AirPlay listens there (pitfall 32); and no port is open to the network."""
+    published = re.findall(r'ports: \["([^"]+)"\]', COMPOSE)
+    assert published
+    for port in published:
+        assert port.startswith("127.0.0.1:")
+        assert "5000" not in port
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
+def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
+    """No start-up race that works the second time (pitfall 32)."""
+    text = file.read_text(encoding="utf-8")
+    waits = re.findall(r"^( *)depends_on:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
+    assert len(waits) == text.count("depends_on:")
+    for _, needed in waits:
+        assert set(re.findall(r": *(.*)", needed)) == {"{condition: service_healthy}"}
+
+
+def test_shop_and_board_know_their_names() -> None:
+    """Each name of an instance or the board in a URL is among FLASHSALE_NAMES."""
+    (names,) = re.findall(r"^ *FLASHSALE_NAMES: (\S+)$", COMPOSE, re.MULTILINE)
+    asked = {host for host in re.findall(r"http://([a-z][a-z0-9-]*):\d+", COMPOSE) if host not in ("etcd", "locust")}
+    assert asked
+    assert asked <= set(names.split(","))

@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def patterns() -> list[str]:
-    """What pyproject.toml adds to the modules, relative to each folder."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     line = text.partition("[tool.setuptools.package-data]\n")[2].partition("\n")[0]
     return [each.strip(' "') for each in line.partition("[")[2].rstrip("]").split(",")]

@@ -18,7 +18,6 @@ CASES = {letter: row for letter, row in ROWS if letter.isalpha()}
 
 
 def functions(path: Path) -> set[str]:
-    """The names of the functions that a file defines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 

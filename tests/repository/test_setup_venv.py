@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import module_of
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 NO_SUCH_WHEEL = f"{{}}==0.0.1 --hash=sha256:{hashlib.sha256(b'').hexdigest()}\n"
 
@@ -33,7 +31,6 @@ def make_checkout(directory: Path) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout that was never set up."""
     return make_checkout(tmp_path / "checkout")
 
 
@@ -69,7 +66,6 @@ def fake_python(directory: Path, name: str, version: str, exit_code: int) -> Pat
 
 
 def refusal(checkout: Path, *arguments: str, **environment: str) -> str:
-    """The one line of a set-up that fails."""
     answer = set_up(checkout, *arguments, **environment)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
@@ -145,14 +141,3 @@ def test_newest_python_that_works_is_taken(checkout: Path, tmp_path: Path) -> No
         fake_python(tmp_path, f"python{name}", version, code)
     answer = set_up(checkout, "dev", PYTHON="", PATH=str(tmp_path))
     assert answer.stdout.startswith("Making .venv with python3.12 ...")
-
-
-def test_a_long_installation_shows_that_it_works(
-    used_checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """While pip is silent there is a dot each second, and afterwards its exit code and output."""
-    script = module_of(used_checkout / "scripts/setup_venv.py")
-    monkeypatch.setattr(script, "DOT_S", 0.05)
-    silent = [sys.executable, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)"]
-    assert script.run_with_dots(silent) == (3, "done\n")
-    assert capsys.readouterr().out.startswith("..")

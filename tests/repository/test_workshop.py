@@ -26,11 +26,19 @@ from loadtest.faults.screen import table
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
-STEPS = ["unlocked", "local", "mutex", "kill", "pause", "atomic", "opening", "sharded"]
+STEPS = {
+    "unlocked": {"none": "OVERSOLD"},
+    "local": {"none": "OVERSOLD", "thread": "OVERSOLD"},
+    "mutex": {"none": "OVERSOLD", "etcd": "EXACT"},
+    "kill": {"etcd": "EXACT"},
+    "pause": {"etcd-unfenced": "OVERSOLD", "etcd": "EXACT"},
+    "atomic": {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"},
+    "opening": {"etcd": "OVERSOLD"},  # in the last run, without the token
+    "sharded": {"none": "OVERSOLD", "redis-lua": "EXACT", "etcd-sharded": "EXACT"},
+}
 
 
 def typed(command: str) -> list[str]:
-    """What a command hands to python -m loadtest."""
     return Step("", "", command, "").words
 
 
@@ -43,7 +51,7 @@ def commands() -> list[list[str]]:
 def test_there_are_eight_steps_in_eighty_minutes(readme_script: ModuleType) -> None:
     """Each has a bet, a command with its output, something to look at and to ask; the plan adds up to 80 minutes."""
     chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
-    assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == STEPS
+    assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == [*STEPS]
     for name, chapter in zip(STEPS, chapters, strict=True):
         assert f"<!-- {name}: generated -->" in chapter
         assert chapter.index("**Bet**") < chapter.index("generated -->") < chapter.index("**Look at**")
@@ -63,32 +71,16 @@ def test_every_command_is_one_that_can_be_run() -> None:
         command.make_context(name, arguments)
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_step_shows_the_command_that_it_was_made_with(readme_script: ModuleType, step: str) -> None:
-    """What the script would run to write the part anew is what the part says."""
+@pytest.mark.parametrize(("step", "verdicts"), STEPS.items(), ids=STEPS)
+def test_a_step_shows_a_command_and_ends_as_the_text_tells(
+    readme_script: ModuleType, step: str, verdicts: dict[str, str]
+) -> None:
+    """The command is what the script would run to write the part anew, and each verdict what the text is about."""
     make: partial[Any] = readme_script.PARTS[readme_script.WORKSHOP][step]
-    shown = readme_script.part(step, WORKSHOP).splitlines()
-    assert shown[0] == "```text"
-    assert typed(shown[1].removeprefix("$ ")) == list(make.args)
-
-
-@pytest.mark.parametrize(
-    ("step", "verdicts"),
-    [
-        ("unlocked", {"none": "OVERSOLD"}),
-        ("local", {"none": "OVERSOLD", "thread": "OVERSOLD"}),
-        ("mutex", {"none": "OVERSOLD", "etcd": "EXACT"}),
-        ("kill", {"etcd": "EXACT"}),
-        ("pause", {"etcd-unfenced": "OVERSOLD", "etcd": "EXACT"}),
-        ("atomic", {"none": "OVERSOLD", "etcd": "EXACT", "redis-lua": "EXACT"}),
-        ("opening", {"etcd": "OVERSOLD"}),  # in the last run, without the token
-        ("sharded", {"none": "OVERSOLD", "redis-lua": "EXACT", "etcd-sharded": "EXACT"}),
-    ],
-)
-def test_a_step_ends_as_the_text_tells(readme_script: ModuleType, step: str, verdicts: dict[str, str]) -> None:
-    """Each guard of the step has the verdict that the text is about."""
-    found = re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", readme_script.part(step, WORKSHOP), re.MULTILINE)
-    told = dict(found)
+    shown = readme_script.part(step, WORKSHOP)
+    fence, command, *_ = shown.splitlines()
+    assert (fence, typed(command.removeprefix("$ "))) == ("```text", list(make.args))
+    told = dict(re.findall(r"^ *(\S+?):? +(EXACT|OVERSOLD|UNDERSOLD)\b", shown, re.MULTILINE))
     assert {guard: told.get(guard) for guard in verdicts} == verdicts
 
 
@@ -132,13 +124,11 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("number", "less", "verdict"),
-    [
-        pytest.param(0, ["--buyers=60", "--stock=20", "--hold-ms=2"], ("EXACT", 0), marks=pytest.mark.slow),
-        (1, [], ("OVERSOLD", 1)),
-    ],
+    [(0, ["--buyers=60", "--stock=20", "--hold-ms=2"], ("EXACT", 0)), (1, [], ("OVERSOLD", 1))],
     ids=["plain", "slow"],
 )
 def test_the_guard_of_the_text_is_exact_until_a_buyer_is_slow(

@@ -7,20 +7,13 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
-
-import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex
 from lock.model import KeyValue
-from tests.support.waiting import wait_until
-
-T = TypeVar("T")
-Patch = pytest.MonkeyPatch
+from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 20.0  # far more than anything here takes
@@ -44,37 +37,6 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
     return kv
 
 
-def in_thread(call: Callable[..., T], *args: object, **options: object) -> Future[T]:
-    """Call it in its own thread; unlike a pool, it does not wait for a thread that a failing test left."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call(*args, **options))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def assert_goes_on(call: Future[T], seconds: float) -> None:
-    """It has no outcome within so many seconds."""
-    assert not wait([call], timeout=seconds).done
-
-
-def assert_raises(
-    error: type[BaseException] | tuple[type[BaseException], ...],
-    call: Callable[..., object],
-    *args: Any,
-    match: str | None = None,
-    **options: Any,
-) -> None:
-    """Calling it with these arguments raises this error, with a message that has this pattern."""
-    with pytest.raises(error, match=match):
-        call(*args, **options)
-
-
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:
     """A wait in its own thread; returns once its key is in etcd, as `observer` sees it."""
     before = len(keys(observer, mutex.name))
@@ -83,35 +45,12 @@ def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) 
     return waiting
 
 
-def in_turn(*calls: Callable[[], object]) -> Callable[..., Any]:
-    """A call that makes all of these, whatever it is called with, and returns what the last one does."""
-    return lambda *_, **__: [call() for call in calls][-1]
-
-
 def lock_threads() -> list[str]:
     """The names of the library's threads that run in this process."""
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
 
 
-def out_of_threads(*_: object, **__: object) -> NoReturn:
-    """What gRPC does to a call on a machine that has no thread left."""
-    raise RuntimeError("can't start new thread")
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call took, whatever came of it but a failed assertion."""
-    started = time.monotonic()
-    try:
-        call()
-    except AssertionError:
-        raise
-    except Exception:
-        pass
-    return time.monotonic() - started
-
-
 def metric(etcd: Etcd, name: str) -> float:
-    """One of etcd's own counters."""
     with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
         lines = response.read().decode().split("\n")
     return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"{name} ")))
@@ -170,7 +109,6 @@ class Script:
         self.process.stdin.flush()
 
     def ends(self) -> tuple[int, str]:
-        """Its exit code and what it wrote to standard error."""
         errors = self.process.communicate(timeout=WAIT_S)[1]
         return self.process.returncode, errors
 

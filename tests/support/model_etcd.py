@@ -27,8 +27,6 @@ PATIENCE_S = 10.0
 
 
 class Fate(Enum):
-    """What becomes of a call."""
-
     ANSWERED = "it is done, and the answer arrives"
     LOST_BEFORE = "it never arrives"
     LOST_AFTER = "it is done, and the answer is lost"
@@ -38,8 +36,6 @@ class Fate(Enum):
 
 
 class ModelEtcd:
-    """Keys, leases, and the history of all changes."""
-
     def __init__(self) -> None:
         self.revision = 1
         self.keys: dict[str, KeyValue] = {}
@@ -49,13 +45,11 @@ class ModelEtcd:
         self._lease_ids = itertools.count(1)
 
     def grant(self) -> int:
-        """A new lease."""
         lease_id = next(self._lease_ids)
         self.leases.add(lease_id)
         return lease_id
 
     def create(self, key: str, value: bytes, lease_id: int) -> KeyValue:
-        """Write it unless it exists; as it stands."""
         if lease_id not in self.leases:
             raise LeaseNotFound("gone")
         if key not in self.keys:
@@ -64,7 +58,6 @@ class ModelEtcd:
         return self.keys[key]
 
     def delete(self, key: str, create_revision: int | None) -> bool:
-        """Delete it if it was created then; whether it was there."""
         kv = self.keys.get(key)
         if kv is None or create_revision not in (None, kv.create_revision):
             return False
@@ -82,15 +75,12 @@ class ModelEtcd:
         self._changed([Event(False, kv)])
 
     def in_order(self) -> list[KeyValue]:
-        """Holder first, then the waiters."""
         return sorted(self.keys.values(), key=lambda kv: kv.create_revision)
 
     def has(self, key: str, create_revision: int) -> bool:
-        """Whether it is there, and is the one that was created then."""
         return key in self.keys and self.keys[key].create_revision == create_revision
 
     def was_created(self, key: str, revision: int) -> bool:
-        """Whether it was ever created at that revision."""
         return any(at == revision and any(kv.key == key for _, kv in events) for at, events in self.history)
 
     def _remove(self, names: list[str]) -> None:
@@ -170,7 +160,6 @@ class ModelClient:
     def create(
         self, key: str, value: bytes, lease_id: int, *, unanswered: Callable[[], object], **options: object
     ) -> KeyValue:
-        """As `lock.etcd.client.Client.create`."""
         kv = self._sent(lambda: self.etcd.create(key, value, lease_id), unanswered)
         if self.meanwhile is not None:
             self.meanwhile(key)
@@ -179,17 +168,15 @@ class ModelClient:
     async def ask(
         self, execution: Execution, call: Callable[..., T], *, unanswered: object = None, **options: object
     ) -> T:
-        """As `lock.etcd.client.Client.ask`: here a call is what is to be called."""
+        # here a call is what is to be called
         return call(unanswered=unanswered)
 
     def delete(
         self, key: str, create_revision: int | None, *, unanswered: Callable[[], object], **options: object
     ) -> bool:
-        """As `lock.etcd.client.Client.delete`."""
         return self._sent(lambda: self.etcd.delete(key, create_revision), unanswered)
 
     def _sent(self, call: Callable[[], T], unanswered: Callable[[], object]) -> T:
-        """What becomes of a call that is sent."""
         fate, self.fate = self.fate, Fate.ANSWERED
         if fate in (Fate.LATE, Fate.DUPLICATED):
             self.late.append(call)
@@ -202,7 +189,6 @@ class ModelClient:
         return call()
 
     def replace(self, kv: KeyValue, value: bytes, **options: object) -> KeyValue | None:
-        """As `lock.etcd.requests.Requests.replace`."""
         if kv.key in self.etcd.keys and self.etcd.keys[kv.key].mod_revision == kv.mod_revision:
             self.etcd.overwrite(kv.key, value)
         return self.etcd.keys.get(kv.key)
@@ -216,10 +202,8 @@ class ModelClient:
         return self.etcd.snapshots[-1]
 
     def time_to_live(self, lease_id: int, **options: object) -> LeaseStatus:
-        """As `lock.etcd.client.Client.time_to_live`."""
         return LeaseStatus(1, 1) if lease_id in self.etcd.leases else LeaseStatus(-1, 0)
 
     def watch(self, prefix: str) -> ModelWatch:
-        """As `lock.etcd.client.Client.watch`."""
         self.current = ModelWatch(self)
         return self.current

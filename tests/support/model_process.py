@@ -56,27 +56,22 @@ class Process:
     # What `lock.session.session.Session` is for an acquisition and a hold
 
     def new_ticket(self, prefix: str, rule: Admission) -> Ticket:
-        """A ticket with its own key."""
         self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread(), rule))
         return self.tickets[-1]
 
     def add_ticket(self, prefix: str, ticket: Ticket) -> WaitQueue:
-        """The one queue."""
         self.ensure()
         self.queue.add(ticket)
         return self.queue
 
     def ensure(self) -> None:
-        """Raise if the session is lost."""
         if self.failure is not None:
             raise SessionLost(str(self.failure))
 
     def remaining(self) -> float:
-        """Seconds until the session may be lost."""
         return 0.0 if self.failure else 1.0
 
     def identity(self, declared: Declaration) -> bytes:
-        """What stands in its keys."""
         return identity(self.name, declared)
 
     async def delete(
@@ -99,7 +94,6 @@ class Process:
     def delete_later(
         self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
     ) -> None:
-        """Leave a key to the janitor."""
         if first is not None:
             first()
         self.pending.append((key, create_revision))
@@ -117,12 +111,10 @@ class Process:
     # What happens to it
 
     def acquisition(self, terms: Terms = ALONE) -> Acquisition[Hold]:
-        """One attempt, not begun."""
         make = WriteHold if terms.declared.kind == "write" else Hold
         return Acquisition(self, "shop", PREFIX, make, terms=terms)  # type: ignore[arg-type]
 
     def settle(self) -> None:
-        """Wait until its follower waits."""
         assert self.client.idle.acquire(timeout=PATIENCE_S), "the follower hangs"
 
     def open_watch(self) -> None:
@@ -147,7 +139,6 @@ class Process:
             self.list_keys()
 
     def is_current(self) -> bool:
-        """Whether it has been told everything."""
         watch = self.client.current
         return watch.listed and not self.deaf and not self.untold()
 
@@ -210,7 +201,6 @@ class Process:
         self.stop()
 
     def stop(self) -> None:
-        """Follow no more."""
         self.queue.fail_all(lambda: SessionLost("lost"))
         self.queue.close()
         self.client.closing.clear()

@@ -88,6 +88,5 @@ class LoginEtcd(Etcd):
             self.etcdctl(*command.split())
 
     def etcdctl(self, *arguments: str) -> str:
-        """What etcdctl prints."""
         command = [str(programs.etcdctl()), f"--endpoints={self.endpoint}", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout

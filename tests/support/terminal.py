@@ -43,7 +43,6 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def resize(self, rows: int, columns: int) -> None:
-        """Make the window another size."""
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def shows(self, text: str, times: int = 1) -> bool:

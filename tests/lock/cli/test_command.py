@@ -13,16 +13,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.stack import programs
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.options import Connection
-from tests.support.lock import Patch, keys, put, queue_up
-from tests.support.secured import Certificates, TlsEtcd
-from tests.support.waiting import wait_until
+from tests.support.lock import keys, put, queue_up
+from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
 
@@ -48,8 +46,6 @@ def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
 
 @pytest.fixture
 def run(start: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `python -m lock` to its end."""
-
     def run(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
         process = start(*args, **options)
         output, errors = process.communicate(timeout=WAIT_S)
@@ -73,7 +69,6 @@ Invoke = Callable[..., Result]
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line that a process prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
 
@@ -276,10 +271,7 @@ def test_a_password_is_not_shown() -> None:
 
 
 def test_options_before_the_subcommand(invoke: Invoke, etcd: Etcd) -> None:
-    """Connection options may stand before or behind the subcommand, and win over the environment.
-
-    Without etcd: exit 69 and one line that names the endpoint.
-    """
+    """Connection options, before or behind the subcommand, win over the environment; without etcd it is exit 69."""
     for args in (["--endpoints", etcd.endpoint, "contenders", "x"], ["contenders", "x", "--endpoints", etcd.endpoint]):
         assert invoke(*args, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
     done = invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9")
@@ -313,38 +305,6 @@ def test_help_tells_the_exit_codes() -> None:
     """--help names every exit code that the command itself gives."""
     text = CliRunner().invoke(main, ["--help"]).stdout
     assert all(str(code.value) in text for code in Exit)
-
-
-def test_user_and_password(fresh_etcd: Etcd, run: Run, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
-    """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
-    elsewhere = {"ETCDCTL_ENDPOINTS": fresh_etcd.endpoint}
-    for args in (["user", "add", "root:secret"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
-        command = [str(programs.etcdctl()), *args]
-        subprocess.run(command, env=etcdctl_env | elsewhere, check=True, capture_output=True, timeout=WAIT_S)
-    lock = ["command/user", "--user", "root:secret", "--", "echo", "in"]
-    assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
-    as_root = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "secret"}
-    assert invoke("contenders", "command/user", **elsewhere, **as_root).exit_code == 0
-    assert invoke("contenders", "command/user", "--user", "root:wrong", **elsewhere).exit_code == Exit.DENIED
-
-
-@pytest.mark.skipif(not Certificates.program, reason="makes its certificates with openssl")
-def test_mutual_tls(run: Run, invoke: Invoke, etcdctl_env: dict[str, str], tmp_path: Path) -> None:
-    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
-    certificates = Certificates(tmp_path)
-    cert, key = certificates.sign("client")
-    with TlsEtcd(tmp_path, certificates, mutual=True) as server:
-        elsewhere = {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
-        options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
-        lock = [*options, "command/tls", "--", "echo", "in"]
-        assert run(*lock, env=etcdctl_env | elsewhere).stdout == "in\n"
-        assert invoke("--cacert", certificates.ca, "contenders", "command/tls", **elsewhere).exit_code != 0
-        variables = {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
-        script = invoke("trace", "command/tls", **elsewhere, **variables).stdout
-        done = subprocess.run(
-            ["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S
-        )
-        assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
 
 
 def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invoke, name: str) -> None:

@@ -18,9 +18,9 @@ from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import Patch, in_thread, keys
+from tests.support.lock import keys
 from tests.support.terminal import WAIT_S, Terminal
-from tests.support.waiting import freeze, has_ended, wait_until
+from tests.support.waiting import Patch, freeze, has_ended, in_thread, wait_until
 
 LOCK = [sys.executable, "-m", "lock"]
 
@@ -47,11 +47,9 @@ class Job:
         self.guardian = psutil.Process(self.processes[-1].ppid())
 
     def has_ended(self) -> bool:
-        """Whether nothing that it started is left."""
         return all(map(has_ended, (*self.processes, self.guardian)))
 
     def close(self) -> None:
-        """Leave nothing, whatever went wrong."""
         for each in (*self.processes, self.guardian, self.keeper):
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
@@ -63,7 +61,6 @@ Start = Callable[..., Job]
 
 @pytest.fixture
 def job(name: str, etcdctl_env: dict[str, str]) -> Iterator[Start]:
-    """Starts a job under the lock of this test."""
     with contextlib.ExitStack() as stack:
 
         def start(script: str, *options: str) -> Job:
@@ -76,7 +73,6 @@ def job(name: str, etcdctl_env: dict[str, str]) -> Iterator[Start]:
 
 @pytest.fixture
 def terminal(etcdctl_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
-    """Starts programs at a terminal."""
     with contextlib.ExitStack() as stack:
         yield lambda *command: stack.enter_context(Terminal(command, etcdctl_env))
 

@@ -27,7 +27,6 @@ Trace = Callable[..., Result]
 
 @pytest.fixture
 def trace(etcdctl_env: dict[str, str]) -> Trace:
-    """Runs `trace` in this process."""
     return lambda *args: CliRunner().invoke(main, ["trace", *args], env=etcdctl_env)
 
 

@@ -32,7 +32,6 @@ FAIL_QUICKLY = {"test_p_nothing_is_left"}
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect what is known."""
     for item in items:
         name = getattr(item, "originalname", "")
         if name in KNOWN_FAILURES and item.name.endswith(f"[{ETCDCTL.name}]"):
@@ -44,7 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=[OURS, ETCDCTL], ids=lambda each: each.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Each implementation in turn."""
     implementation: Implementation = request.param
     return implementation
 
@@ -75,7 +73,6 @@ def queue(start: Contend, client: Client) -> Contend:
 
 @pytest.fixture
 def loop() -> Iterator[Loop]:
-    """An event loop in its own thread."""
     loop = Loop()
     yield loop
     loop.close()
@@ -91,7 +88,6 @@ def make(request: pytest.FixtureRequest, name: str) -> Make:
 
 @pytest.fixture
 def face(make: Make, session: Session) -> Face:
-    """A lock of each recipe."""
     return make(session)
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Implementation:
-    """How to have it queue for a lock: as a command line."""
-
     name: str
 
     def command(self, lock: str, *child: str, ttl: int = 10, timeout: float | None = None) -> list[str]:
@@ -79,7 +77,6 @@ class Contender:
         return True
 
     def ends(self) -> tuple[int, str]:
-        """Its exit code and what it wrote to standard error."""
         assert self.has_ended(within=WAIT_S)
         assert self._process.stderr is not None
         return self._process.returncode, self._process.stderr.read()
@@ -94,7 +91,6 @@ class Contender:
         assert self.has_ended(within=WAIT_S)
 
     def kill(self) -> None:
-        """End it without any chance to clean up."""
         self._process.kill()
         self._process.wait()
 

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lock
-from lock import CancelToken, Contender, LockCancelled, Mutex, Session, aio
-from tests.lock.queue.rules import OneKind
-from tests.support.lock import WAIT_S, in_thread
-from tests.support.waiting import wait_until
+from lock import Admission, CancelToken, Contender, LockCancelled, Mutex, Session, aio
+from tests.support.lock import WAIT_S
+from tests.support.waiting import in_thread, wait_until
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 ANY = 99
+
+
+@dataclass(frozen=True)
+class OneKind(Admission):
+    """A custom rule, as docs/lock-recipes.md shows it: keys of one kind hold together (etcd issue 12490)."""
+
+    def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
+        return set(ahead) == {kind}
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,6 @@ class TaskHold:
         return getattr(self._hold, name)
 
     def release(self) -> None:
-        """Release it."""
         self._loop.run(self._hold.release())
 
     def __enter__(self) -> Self:
@@ -144,7 +150,6 @@ class Face:
         return self.lock.acquire(timeout=timeout, **options)
 
     def acquire(self, timeout: float | None = WAIT_S, **options: Any) -> Any:
-        """Wait for it."""
         if self._loop is None:
             return self._acquiring(timeout, **options)
         return TaskHold(self._loop, self._loop.run(_awaited(self._acquiring(timeout))))
@@ -166,7 +171,6 @@ class Face:
         return waiting, waiting.cancel
 
     def can_try(self) -> bool:
-        """Whether it can be taken if it is free."""
         return hasattr(self.lock, "try_acquire")
 
     def attempt(self) -> Any:
@@ -177,7 +181,6 @@ class Face:
         return None if hold is None else TaskHold(self._loop, hold)
 
     def contenders(self) -> list[Contender]:
-        """Holders and waiters."""
         if not hasattr(self.lock, "contenders"):
             return Mutex(self.session, self.name).contenders()
         told = self._loop.run(self.lock.contenders()) if self._loop else self.lock.contenders()

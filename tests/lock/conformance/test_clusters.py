@@ -15,7 +15,8 @@ from lock.runtime.clock import now
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
-from tests.support.lock import AT_ONCE_S, WAIT_S, assert_raises, await_keys, await_rest, in_thread, keys
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, await_rest, keys
+from tests.support.waiting import assert_raises, in_thread
 
 TTL_S = 2
 
@@ -70,6 +71,20 @@ def test_i_without_a_quorum_holds_are_lost_in_time(cluster: EtcdCluster, name: s
             member.wait_ready()
         with patiently(lambda: Session(client, ttl=TTL_S)) as following:
             Mutex(following, name).acquire(timeout=WAIT_S).release()
+
+
+def test_i_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> None:
+    """As we ask for a leader, it does not keep them open in silence; what it says to a call is EtcdUnavailable."""
+    with connect(cluster.members[0].endpoint) as client:
+        client.get_prefix("a/")
+        changes = iter(client.watch("a/"))
+        assert next(changes) == []  # it stands
+        for member in cluster.members[1:]:
+            await_rest(member)
+            member.kill()
+        for _ in range(20):  # etcd 3.5 has three ways to say it
+            assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
+        assert_raises(EtcdUnavailable, next, changes)
 
 
 def test_i_without_a_quorum_the_child_is_ended(

@@ -47,7 +47,6 @@ class Pair:
         return bool(self._write(self._keys, [f"{token:020}", *values]))
 
     def plain(self) -> list[Any]:
-        """Both plain values."""
         return list(self.redis.mget("{pause}:a", "{pause}:b"))
 
 
@@ -64,10 +63,7 @@ def pair(redis_server: Redis) -> Iterator[Pair]:
 
 
 def test_o_paused_writers_and_readers(etcd: Etcd, client: Client, session: Session, pair: Pair, name: str) -> None:
-    """A writer freezes between two writes, a reader between two reads, until their leases are over.
-
-    The plain pair is torn, the fenced one never; a writer comes by, and the second read is refused and mixes nothing.
-    """
+    """Writer and reader freeze halfway until their leases are over: the plain pair is torn, the fenced one never."""
     written, read = ReadWriteLock(session, f"{name}/written"), ReadWriteLock(session, f"{name}/read")
     with (
         Script(etcd.endpoint, f"{name}/written", HOLDER.format("write"), ttl=TTL_S) as writer,

@@ -16,42 +16,19 @@ import pytest
 from loadtest.bench.locks.rpc import LockRpc
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    EtcdUnavailable,
-    InvalidName,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    Session,
-    SessionLost,
-)
+from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from lock.recipes import acquisition
 from tests.lock.conformance.conftest import Contend
 from tests.lock.conformance.implementations import ETCDCTL, OURS, Implementation
 from tests.lock.conformance.recipes import USES, Face, Loop, Make, every
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    Script,
-    assert_goes_on,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, Script, await_keys, keys, put, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 # a, b, c: which contenders hold, and in which order
 
 
 def test_a_only_a_hold_is_released_and_once(face: Face, theirs: Face, client: Client) -> None:
-    """The lock itself has no release; using a hold after its release is NotHeld and touches no other key.
-
-    Whatever the body of `with` raises comes through, the lock is free, and no listener is told of a loss.
-    """
+    """After a release, also by an error in `with`, a hold is NotHeld and touches no other key; no loss is told."""
     held, told = face.acquire(), list[str]()
     held.on_lost(lambda: told.append("lost"))
     with pytest.raises(ZeroDivisionError), held:
@@ -94,9 +71,7 @@ def test_b_others_follow_in_order(make: Make, client: Client, session: Session, 
 
 
 def test_c_of_five_that_try_at_once_no_more_hold_than_may(make: Make, client: Client, name: str) -> None:
-    """Five sessions: where one may hold, one does and leaves one key, and four are told None; one by one, all that may
-    hold do, and after the releases a try succeeds again.
-    """
+    """Of five sessions no more hold than may, the others get None and leave no key; one by one, all that may do."""
     at_once = threading.Barrier(5)
 
     def attempt(face: Face) -> int:
@@ -129,15 +104,14 @@ def test_c_of_five_that_try_at_once_no_more_hold_than_may(make: Make, client: Cl
 # d, e, g, h: the end of a waiter, of a session, of a process
 
 
-@pytest.mark.parametrize("ends", ["revoked", "closed"])
-def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, client: Client, ends: str) -> None:
+def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, client: Client) -> None:
     """It is told SessionLost (case e); the one behind it waits on for the holder, undisturbed, and follows it."""
     with Session(client, ttl=60, name="middle") as middle, theirs.acquire() as hold:
         ending = in_thread(make(middle).acquire)
         await_keys(client, face.name, 2)
         last = in_thread(face.turn)
         await_keys(client, face.name, 3)
-        client.revoke(middle.lease_id) if ends == "revoked" else middle.close()
+        client.revoke(middle.lease_id)
         assert_raises(SessionLost, ending.result, WAIT_S, match=f"{middle.lease_id:x}")
         assert len(keys(client, face.name)) == 2
         hold.ensure()
@@ -145,8 +119,7 @@ def test_d_a_waiter_in_the_middle_ends(make: Make, face: Face, theirs: Face, cli
     last.result(WAIT_S)
 
 
-@pytest.mark.parametrize("ends", ["revoked", "closed"])
-def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: Client, name: str, ends: str) -> None:
+def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: Client, name: str) -> None:
     """Its hold and its waits are lost, and the next one holds, with a greater token."""
     with Session(client, ttl=60, name="ending") as ending:
         face = make(ending)
@@ -154,7 +127,7 @@ def test_g_a_session_that_ends_frees_at_once(make: Make, theirs: Face, client: C
         await_keys(client, name, 2)
         own = [in_thread(face.acquire) for _ in range(2)]  # in etcd, or behind a hold of their own process
         assert_goes_on(own[0], 0.05)
-        client.revoke(ending.lease_id) if ends == "revoked" else ending.close()
+        client.revoke(ending.lease_id)
         assert following.result(WAIT_S) > (face.token(held) or (0 if face.recipe.together > 1 else ()))
         assert held.lost.wait(WAIT_S)
         assert ending.lost.wait(WAIT_S)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from loadtest.stack.proxy import Proxy
 from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, connect
+from lock.__main__ import main
+from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, Patch, assert_raises, keys, out_of_threads, put, queue_up
+from tests.support.lock import WAIT_S, keys, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
-from tests.support.waiting import wait_until
+from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginEtcd]:
-    """An etcd that wants users to log in."""
     with LoginEtcd(tmp_path_factory.mktemp("login")) as server:
         server.require_login()
         yield server
@@ -60,10 +64,7 @@ def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
     ids=["acquire", "try_acquire", "semaphore"],
 )
 def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], object], monkeypatch: Patch) -> None:
-    """Outside of its prefix EtcdDenied names the lock and says where to look, and nothing is left behind.
-
-    etcd has said that it wrote no key: none is deleted, which would be refused as well, again and again.
-    """
+    """EtcdDenied names the lock and says where to look; no key is written, so none is deleted, again and again."""
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
         monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
@@ -123,6 +124,17 @@ def test_a_wrong_password_is_denied_and_so_is_none(server: LoginEtcd) -> None:
         assert_raises(EtcdDenied, client.get_prefix, "shop/")
 
 
+def test_the_command_logs_in(server: LoginEtcd, etcdctl_env: dict[str, str]) -> None:
+    """--user NAME:PASSWORD or ETCDCTL_USER lets in; a wrong password is exit 77."""
+    env = etcdctl_env | {"ETCDCTL_ENDPOINTS": server.endpoint}
+    command = [sys.executable, "-m", "lock", "--user", f"root:{ROOT_PASSWORD}", "command", "--", "echo", "in"]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S).stdout == "in\n"
+    as_root = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": ROOT_PASSWORD}
+    assert CliRunner().invoke(main, ["contenders", "command"], env=env | as_root).exit_code == 0
+    denied = CliRunner().invoke(main, ["contenders", "command", "--user", "root:wrong"], env=env)
+    assert denied.exit_code == Exit.DENIED
+
+
 def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
     """A restart ends every token."""
     shop.get_prefix("shop/")
@@ -133,7 +145,6 @@ def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: Log
 
 @pytest.fixture
 def proxy(server: LoginEtcd) -> Iterator[Proxy]:
-    """A proxy in front of the server."""
     with Proxy(server.endpoint) as proxy:
         yield proxy
 
@@ -156,11 +167,7 @@ def session(proxy: Proxy) -> Iterator[Session]:
 def test_expired_tokens_are_renewed(
     session: Session, server: LoginEtcd, shop: Client, proxy: Proxy, root: Client, monkeypatch: Patch
 ) -> None:
-    """After a long silence the tokens are renewed: of threads that call, of a watch, of a wait and of a hold.
-
-    Threads that find a token expired at the same moment all get their answers. etcd refuses a watch for it in the same
-    words as one that may not be. A wait is told of its turn, and a hold of its loss, after the connection breaks too.
-    """
+    """After a long silence calls, watch, wait and hold log in again; the wait learns its turn, the hold its loss."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
     with (
         Session(root, ttl=60) as stranger,
@@ -188,7 +195,6 @@ def test_expired_tokens_are_renewed(
 
 
 def can_watch(client: Client) -> bool:
-    """Whether a watch stands."""
     try:
         return next(iter(client.watch("shop/expired/"))) == []
     except EtcdError:

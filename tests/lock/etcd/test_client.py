@@ -1,4 +1,4 @@
-"""The client: conditional writes, leases, lists and watches of a real etcd, with typed results."""
+"""The client: typed results of a real etcd, also through `etcd grpc-proxy`, and whatever its observer does."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import math
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, LeaseNotFound, connect
+from loadtest.stack import programs
+from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.process import Process
+from loadtest.stack.servers import Etcd, answers_ok
+from lock import Client, EtcdUnavailable, LeaseNotFound, Mutex, Session, Tls, connect
 from lock.etcd.transport import parse_endpoints
-from tests.support.lock import ROOT, WAIT_S, assert_raises, in_thread, put
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
 
@@ -35,18 +41,25 @@ def test_endpoints_are_read_as_etcdctl_reads_them(text: str, addresses: list[str
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536"]
+    ("options", "said"),
+    [
+        *[
+            ({"endpoints": text}, r"127\.0\.0\.1:2379")
+            for text in ("", ",", "localhost", "localhost:", ":2379", "http://", "a:1,b", "a:port", "a:1:", "a:65536")
+        ],
+        *[
+            ({"timeout": timeout}, "timeout is seconds, a finite number of more than 0")
+            for timeout in (0, -1, math.nan, math.inf, "5", None, True)
+        ],
+        *[({one: "secret"}, "password are given together") for one in ("user", "password")],
+        *[({"tls": Tls("ca.crt", **{one: "a.pem"})}, "key are given together") for one in ("cert", "key")],
+        ({"endpoints": "https://127.0.0.1:2379"}, "tls"),
+        ({"tls": Tls("/missing/ca.crt")}, r"/missing/ca\.crt"),
+    ],
 )
-def test_what_is_no_endpoint_is_refused_at_once(text: str) -> None:
-    """A typing error is found by connect(), not by the first purchase; the message shows what is expected."""
-    assert_raises(ValueError, connect, text, match=r"127\.0\.0\.1:2379")
-
-
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, "5", None, True])
-def test_a_timeout_of_the_client_is_a_finite_number(timeout: Any) -> None:
-    """Anything else is refused by connect(), in words that say what to give."""
-    with pytest.raises((TypeError, ValueError), match="timeout is seconds, a finite number of more than 0"):
-        connect("127.0.0.1:2379", timeout=timeout)
+def test_what_cannot_be_meant_is_refused_at_once(options: dict[str, Any], said: str) -> None:
+    """A typing error is found by connect(), not by the first purchase; the message says what to give."""
+    assert_raises((TypeError, ValueError, OSError), connect, **options, match=said)
 
 
 def test_patched_threads_are_refused() -> None:
@@ -55,12 +68,6 @@ def test_patched_threads_are_refused() -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S)
     assert "RuntimeError: gevent has patched this process" in run.stderr
     assert "gthread" in run.stderr
-
-
-@pytest.mark.parametrize("login", [{"user": "shop"}, {"password": "secret"}])
-def test_half_a_login_is_refused(login: dict[str, Any]) -> None:
-    """User and password are given together or not at all."""
-    assert_raises(ValueError, connect, "127.0.0.1:2379", **login, match="password")
 
 
 def test_a_key_is_created_once(client: Client) -> None:
@@ -165,3 +172,72 @@ def test_a_closed_client_answers_with_a_typed_error(etcd: Etcd) -> None:
     client.close()
     for call in (lambda: following.result(WAIT_S), client.status, lambda: list(client.watch("client/closed/"))):
         assert_raises(EtcdUnavailable, call, match="closed")
+
+
+FAILURES = (KeyError, ValueError, SystemExit)  # ValueError is also what gRPC says of a closed channel
+
+
+class FailingObserver:
+    """An observer that raises at every answer, each failure in turn, and knows which thread it has told which."""
+
+    def __init__(self) -> None:
+        self.raised: dict[tuple[str, str], list[type[BaseException]]] = defaultdict(list)
+
+    def __call__(self, call: str, *_: object) -> None:
+        raised = self.raised[threading.current_thread().name.partition(" ")[0], call]
+        raised.append(FAILURES[len(raised) % 3])
+        raise raised[-1]("a bug in an observer")
+
+
+def test_an_observer_that_fails_ends_nothing(
+    etcd: Etcd, client: Client, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Callers get etcd's answers, and the log the errors; leases are kept alive, queues followed and keys deleted."""
+    observer = FailingObserver()
+    with connect(etcd.endpoint, observer=observer) as observed, Session(observed, ttl=60) as session:
+        first, *others = (Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3))
+        for number in range(1, 4):
+            assert observed.status()
+            assert caplog.text.count("a bug in an observer") >= number
+            session.lease.renew_soon()
+            wait_until(lambda: len(observer.raised["lock-lease", "LeaseKeepAlive"]) >= number)  # noqa: B023
+        for hold in (first, *others):
+            waiting = queue_up(client, Mutex(session, hold.name))
+            hold.release()
+            waiting.result(WAIT_S).release()
+        assert keys(client, name) == []
+    for told in (("lock-lease", "LeaseKeepAlive"), ("lock-queue", "Watch"), ("lock-janitor", "Txn")):
+        assert set(observer.raised[told]) == set(FAILURES), told
+
+
+class GrpcProxy(Process):
+    def __init__(self, directory: Path, target: str) -> None:
+        super().__init__("grpc-proxy", directory, port=0)
+        self.endpoint = f"{LOOPBACK}:{self.port}"
+        self._target = target
+
+    def command(self) -> list[str]:
+        flags = {
+            "endpoints": self._target,
+            "listen-addr": self.endpoint,
+            "advertise-client-url": self.endpoint,  # where it calls itself
+            "data-dir": str(self.directory / "data"),
+        }
+        return [str(programs.etcd()), "grpc-proxy", "start", *(f"--{flag}={value}" for flag, value in flags.items())]
+
+    def is_ready(self) -> bool:
+        return answers_ok(f"http://{self.endpoint}/health")
+
+
+def test_a_lock_works_through_the_proxy(etcd: Etcd, client: Client, stranger: Session, tmp_path: Path) -> None:
+    """Every renewal is answered (the proxy takes half a second for one), also of a lease that is gone; turns come."""
+    hold = Mutex(stranger, "grpc-proxy/hand-over").acquire(timeout=WAIT_S)
+    with GrpcProxy(tmp_path, etcd.endpoint) as proxy, connect(proxy.endpoint, timeout=WAIT_S) as proxied:
+        lease = proxied.grant(30)
+        assert [proxied.keep_alive(lease.id) for _ in range(3)] == [30] * 3
+        proxied.revoke(lease.id)
+        assert proxied.keep_alive(lease.id) == 0
+        with Session(proxied) as session:
+            waiting = queue_up(client, Mutex(session, hold.name))
+            hold.release()
+            waiting.result(AT_ONCE_S).release()

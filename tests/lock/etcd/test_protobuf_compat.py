@@ -27,11 +27,7 @@ def output(code: str) -> str:
 
 
 def test_etcd3s_own_client_works_beside_ours_on_the_fast_runtime(etcd: Etcd) -> None:
-    """After `import lock`, etcd3's client reads, writes and leases on the installed protobuf, which runs in C (upb).
-
-    A request has the bytes of etcd's API: field 1 is the key, 2 the value, 3 the lease. Installing twice changes
-    nothing: the modules that are registered stay the ones in use.
-    """
+    """After `import lock` it works on installed protobuf, in C (upb), with the bytes of etcd's API; twice is once."""
     host, port = etcd.endpoint.split(":")
     code = f"""
 import lock, etcd3, sys

@@ -14,13 +14,11 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdError, EtcdUnavailable, connect
 from lock.etcd.stream import Watch
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, metric
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, metric
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 class Calls:
-    """Makes gRPC's calls, and knows which of them still exist."""
-
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
         self.made: list[weakref.ref[Any]] = []
@@ -31,7 +29,6 @@ class Calls:
         return call
 
     def are_gone(self) -> bool:
-        """Whether there was any, and is none."""
         return bool(self.made) and not any(call() for call in self.made)
 
 

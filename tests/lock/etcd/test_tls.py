@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from lock import EtcdUnavailable, Mutex, Session, Tls, connect
-from tests.support.lock import assert_raises
+from lock.__main__ import main
+from tests.support.lock import WAIT_S
 from tests.support.secured import Certificates, TlsEtcd
+from tests.support.waiting import assert_raises
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """An authority for this module."""
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Another authority."""
     return Certificates(tmp_path_factory.mktemp("strangers"))
 
 
@@ -34,7 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates)
 
 
 def locks(endpoint: str, tls: Tls | None) -> bool:
-    """Whether a lock can be acquired and released there."""
     with (
         connect(endpoint, tls=tls, timeout=3.0) as client,
         Session(client) as session,
@@ -55,6 +57,22 @@ def test_both_sides_show_a_certificate(server: TlsEtcd, certificates: Certificat
     assert locks(f"https://{server.endpoint}", Tls(certificates.ca, certificate, key))
 
 
+def test_the_command_shows_its_certificate(
+    server: TlsEtcd, certificates: Certificates, etcdctl_env: dict[str, str]
+) -> None:
+    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
+    cert, key = certificates.sign("client")
+    env = etcdctl_env | {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+    options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
+    command = [sys.executable, "-m", "lock", *options, "tls/command", "--", "echo", "in"]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S).stdout == "in\n"
+    assert CliRunner().invoke(main, [*options[:2], "contenders", "tls/command"], env=env).exit_code != 0
+    env |= {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
+    script = CliRunner().invoke(main, ["trace", "tls/trace"], env=env).stdout
+    done = subprocess.run(["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
+
+
 @pytest.mark.parametrize("client", ["without a certificate", "of another authority", "in plain text"])
 def test_a_client_is_turned_away(
     server: TlsEtcd, certificates: Certificates, strangers: Certificates, client: str
@@ -73,19 +91,3 @@ def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificat
     certificate, key = certificates.sign("client")
     with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
         locks(server.endpoint, Tls(strangers.ca, certificate, key))
-
-
-def test_https_without_certificates_is_refused_at_once(server: TlsEtcd) -> None:
-    """A scheme that asks for TLS is not silently answered with plain text."""
-    assert_raises(ValueError, connect, f"https://{server.endpoint}", match="tls")
-
-
-@pytest.mark.parametrize(("cert", "key"), [("a.crt", None), (None, "a.key")])
-def test_half_a_pair_is_refused(certificates: Certificates, cert: str | None, key: str | None) -> None:
-    """A certificate without its key, or the other way round, is found by connect()."""
-    assert_raises(ValueError, connect, "127.0.0.1:2379", tls=Tls(certificates.ca, cert, key), match="key")
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A typing error in a path is found by connect()."""
-    assert_raises(OSError, connect, "127.0.0.1:2379", tls=Tls(str(tmp_path / "missing.crt")), match=r"missing\.crt")

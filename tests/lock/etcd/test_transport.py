@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import grpc
 import pytest
 
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.proxy import ANSWERS, Proxy
-from loadtest.stack.servers import Etcd, EtcdCluster
+from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import Patch, assert_goes_on, assert_raises, await_rest, in_thread, put
-from tests.support.waiting import wait_until
+from tests.support.lock import put
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
 NO_LEASE = 0
@@ -45,7 +45,6 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def refused() -> str:
-    """An endpoint where no server listens."""
     return f"{LOOPBACK}:{free_port()}"
 
 
@@ -56,17 +55,18 @@ def seconds(call: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_no_call_waits_longer_than_its_deadline(silent: str, call: Callable[[Client], object]) -> None:
-    """An endpoint that never answers costs the call's timeout and not more."""
+def test_no_call_waits_longer_than_its_deadline(silent: str) -> None:
+    """An endpoint that never answers costs each call its timeout and not more."""
     with connect(silent, timeout=30) as client:
-        assert 0.2 < seconds(lambda: call(client)) < 0.3 + SLACK_S
+        waits = {name: in_thread(seconds, partial(call, client)) for name, call in CALLS.items()}
+        for name, wait in waits.items():
+            assert 0.2 < wait.result(20) < 0.3 + SLACK_S, name
 
 
 def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
-    """Three endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
-    with connect(",".join([silent] * 3), timeout=2.0) as client:
-        assert 1.9 < seconds(client.status) < 2.0 + SLACK_S
+    """Ten endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
+    with connect(",".join([silent] * 10), timeout=0.6) as client:
+        assert 0.5 < seconds(client.status) < 0.6 + SLACK_S
 
 
 def test_a_refusal_is_told_at_once_and_by_name(refused: str) -> None:
@@ -91,38 +91,24 @@ def test_the_next_endpoint_is_asked_when_one_fails(etcd: Etcd, silent: str, refu
         assert time.monotonic() - started < 4.0  # not half a second each
 
 
-def _answers(client: Client) -> bool:
-    try:
-        return bool(client.status(timeout=0.5))
-    except EtcdUnavailable:
-        return False
-
-
-def _can_be_watched(client: Client) -> bool:
-    try:
-        return next(iter(client.watch("transport/watch/"))) == []
-    except EtcdUnavailable:
-        return False
-
-
-@pytest.mark.parametrize("works", [_answers, _can_be_watched])
-def test_endpoints_go_round(etcd: Etcd, works: Callable[[Client], bool]) -> None:
+@pytest.mark.parametrize(
+    "ask", [lambda client: client.status(timeout=0.5), lambda client: [next(iter(client.watch("transport/watch/")))]]
+)
+def test_endpoints_go_round(etcd: Etcd, ask: Callable[[Client], object]) -> None:
     """Failing over goes round, also where nothing but watches finds it out: no endpoint is given up for good."""
+
+    def works() -> bool:
+        with contextlib.suppress(EtcdUnavailable):
+            return bool(ask(client))
+        return False
+
     with ExitStack() as stack:
         one, two = stack.enter_context(Proxy(etcd.endpoint)), stack.enter_context(Proxy(etcd.endpoint))
         client = stack.enter_context(connect(f"{one.endpoint},{two.endpoint}", timeout=2.0))
         for broken, healed in ((one, two), (two, one)):
             broken.refuse()
             healed.start()
-            wait_until(lambda: works(client))
-
-
-def test_a_call_whose_answer_was_lost_is_repeated_elsewhere(both: Client, proxy: Proxy, client: Client) -> None:
-    """The first endpoint writes the key but its answer is lost: the second one tells of that very key."""
-    both.status()
-    proxy.stall(ANSWERS)
-    kv = put(both, "transport/lost/a")
-    assert client.get_prefix("transport/lost/").keys == [kv]
+            wait_until(works)
 
 
 def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client, silent: str) -> None:
@@ -151,7 +137,6 @@ class Failing(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 @pytest.fixture
 def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
-    """Makes a client of a server that answers so."""
     with ExitStack() as stack:
 
         def start(code: grpc.StatusCode, said: str) -> Client:
@@ -174,6 +159,7 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
         (grpc.StatusCode.CANCELLED, "context canceled", EtcdUnavailable, True),
         (grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token", EtcdDenied, False),
         (grpc.StatusCode.NOT_FOUND, "no route to that service", EtcdError, True),
+        (grpc.StatusCode.NOT_FOUND, "etcdserver: requested lease not found", LeaseNotFound, False),
         (grpc.StatusCode.OUT_OF_RANGE, "etcdserver: too large lease TTL", EtcdError, False),
         (grpc.StatusCode.UNIMPLEMENTED, "", EtcdError, True),
     ],
@@ -181,23 +167,12 @@ def failing() -> Iterator[Callable[[grpc.StatusCode, str], Client]]:
 def test_what_is_said_has_one_error(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
 ) -> None:
-    """LeaseNotFound above all ends a session, so it is nothing but etcd's word that a lease is gone.
-
-    Where etcd did not refuse, perhaps it did what was asked, or will: the caller has to know that, too.
-    """
+    """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
     unanswered: list[str] = []
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
         failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
     assert unanswered == ["asked"] * in_doubt
-
-
-def test_what_etcd_refuses_is_not_in_doubt(client: Client) -> None:
-    """There is no such lease, it says, so there is no such key."""
-    unanswered: list[str] = []
-    with pytest.raises(LeaseNotFound):
-        client.create("transport/refused", b"", 1, unanswered=lambda: unanswered.append("asked"))
-    assert unanswered == []
 
 
 def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> None:
@@ -211,23 +186,6 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
         kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
         assert kv is not None
         client.delete(kv.key, kv.create_revision)
-
-
-def test_a_member_without_a_leader_ends_its_watches(cluster: EtcdCluster) -> None:
-    """It could keep them open in silence; as we ask for a leader, it says that it has none (pitfall 14).
-
-    Whatever it says to a call, and etcd 3.5 has three ways to say it, is EtcdUnavailable: a wait goes on.
-    """
-    with connect(cluster.members[0].endpoint) as client:
-        client.get_prefix("a/")
-        changes = iter(client.watch("a/"))
-        assert next(changes) == []  # it stands
-        for member in cluster.members[1:]:
-            await_rest(member)
-            member.kill()
-        for _ in range(20):
-            assert_raises(EtcdUnavailable, client.get_prefix, "a/", timeout=0.05)
-        assert_raises(EtcdUnavailable, next, changes)
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -273,19 +231,6 @@ def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) 
         monkeypatch.setenv(variable, f"http://{refused}")
     with connect(etcd.endpoint) as client:
         assert client.status()
-
-
-def test_a_deadline_holds_for_all_threads_together(silent: str) -> None:
-    """Logging in is shared by all threads, but none waits for the deadlines of those before it."""
-    with connect(silent, timeout=0.5, user="shop", password="secret") as client, ThreadPoolExecutor(16) as pool:
-        barrier = threading.Barrier(16)
-
-        def call() -> float:
-            barrier.wait()
-            return seconds(client.status)
-
-        waits = [pool.submit(call) for _ in range(16)]
-        assert max(wait.result() for wait in waits) < 0.5 + SLACK_S
 
 
 def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:

@@ -9,7 +9,6 @@ from lock.queue.view import QueueView
 
 
 def key(name: str, created: int, modified: int | None = None) -> KeyValue:
-    """A key in a queue."""
     return KeyValue(name, b"", created, modified or created, 1)
 
 
@@ -19,7 +18,6 @@ def gone(name: str, revision: int) -> Event:
 
 
 def order(view: QueueView) -> str:
-    """The names in the queue, holder first."""
     head = view.head()
     names = [kv.key for kv in view.in_order()]
     assert (head and [head.key], len(view)) == (names[:1] or None, len(names))

@@ -21,20 +21,8 @@ from lock.queue import wait_queue
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    assert_goes_on,
-    assert_raises,
-    in_thread,
-    keys,
-    lock_threads,
-    metric,
-    out_of_threads,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, lock_threads, metric, put, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
 @pytest.fixture
@@ -50,12 +38,10 @@ def no_audit(monkeypatch: Patch) -> None:
 
 
 def queue_of(session: Session, name: str) -> WaitQueue:
-    """What this session follows under a name."""
     return session.queues.followed[f"{name}/"]
 
 
 def watches(session: Session, name: str) -> bool:
-    """Whether this session's view of the queue is one of a watch that stands."""
     queue = session.queues.followed.get(f"{name}/")
     return queue is not None and queue.holder() is not None and queue.trouble is None
 
@@ -151,7 +137,6 @@ class DeafClient(Client):
     """A client whose watches do not tell of deletions, as etcd's own have failed to (etcd issues 17529, 18089)."""
 
     def watch(self, prefix: str) -> Watch:
-        """A watch that keeps deletions to itself."""
         watch = super().watch(prefix)
         tell = watch._event
 
@@ -229,10 +214,7 @@ def test_an_unacknowledged_holder_learns_of_its_loss(client: Client, session: Se
 
 @pytest.mark.parametrize("told_by", ["an older key", "a list", "an event"])
 def test_a_holder_that_is_not_first_any_more_is_told(client: Client, mutex: Mutex, told_by: str) -> None:
-    """An older key, as after the restore of a backup, or its own key made anew: others may hold, or have held.
-
-    A key is made anew by a late repetition of its write, when nothing has told of its deletion.
-    """
+    """An older key, as after a restore, or its own made anew by a late write: others may hold, or have held."""
     hold = mutex.acquire(timeout=WAIT_S)
     revision, [own] = client.get_prefix(f"{mutex.name}/")
     restored = own._replace(key=f"{mutex.name}/restored", create_revision=own.create_revision - 1)
@@ -246,10 +228,7 @@ def test_a_holder_that_is_not_first_any_more_is_told(client: Client, mutex: Mute
 
 
 def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Etcd) -> None:
-    """The lease is in the backup and lives on, the keys are not: others hold now, with lower revisions.
-
-    An observation goes on: its view is of revisions that have not come again, but it tells the leader of today.
-    """
+    """The lease is in the backup, the keys are not: holds are lost, and an observation tells the leader of today."""
     with connect(fresh_etcd.endpoint) as client, Session(client, ttl=600) as early, Session(client, ttl=600) as late:
         kept, office = Mutex(early, "kept").acquire(timeout=WAIT_S), Election(late, "office")
         data, backup = fresh_etcd.directory / fresh_etcd.name, fresh_etcd.directory / "backup"

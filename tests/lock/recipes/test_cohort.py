@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.proxy import Proxy
 from lock import (
     Client,
     CohortMutex,
     CohortToken,
-    EtcdUnavailable,
     Hold,
     LockCancelled,
     LockLost,
@@ -34,21 +32,19 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, keys, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 Make = Callable[..., CohortMutex]
 
 
 @pytest.fixture
 def make(session: Session, name: str) -> Make:
-    """Makes a cohort of our session, with these bounds."""
     return partial(CohortMutex, session, name)
 
 
 @pytest.fixture
 def mutex(make: Make) -> CohortMutex:
-    """A cohort with the bounds it has by itself."""
     return make()
 
 
@@ -189,17 +185,6 @@ def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex)
         in_thread(mutex.acquire, timeout=0.1).result(WAIT_S)
 
 
-def test_an_outage_is_not_taken_for_a_queue(far_session: Session, proxy: Proxy, name: str) -> None:
-    """While etcd is frozen all threads are told that it does not answer, not that others were there before them."""
-    mutex = CohortMutex(far_session, name)
-    proxy.stall()
-    waits = [in_thread(mutex.acquire, timeout=1.0) for _ in range(8)]
-    errors = [type(wait.exception(WAIT_S)) for wait in waits]
-    proxy.resume()
-    assert errors == [EtcdUnavailable] * 8
-    mutex.acquire(timeout=WAIT_S).release()
-
-
 def test_a_timeout_tells_of_this_threads_wait(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
     """Another thread of the process may have queued long before."""
     with theirs.acquire(timeout=WAIT_S):
@@ -216,7 +201,6 @@ def test_a_timeout_tells_of_this_threads_wait(client: Client, mutex: CohortMutex
 
 
 def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
-    """Have a turn whose key is deleted by hand."""
     turn = mutex.acquire(timeout=WAIT_S)
     client.delete(turn.key, turn.token.create_revision)
     assert turn.lost.wait(WAIT_S)

@@ -12,21 +12,19 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, Patch, assert_goes_on, assert_raises, in_thread, lock_threads
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, lock_threads
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def election(session: Session, name: str) -> Election:
-    """An election in our session."""
     return Election(session, name)
 
 
 @pytest.fixture
 def theirs(stranger: Session, name: str) -> Election:
-    """The same election in another process."""
     return Election(stranger, name)
 
 
@@ -53,7 +51,6 @@ def lines(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def values(client: Client, name: str) -> list[str]:
-    """What the candidates of an election have proclaimed, the leader's first."""
     return [kv.value.decode() for kv in client.get_prefix(f"{name}/").keys]
 
 
@@ -79,10 +76,7 @@ def test_a_leader_is_named_and_may_proclaim_another_value(
 def test_proclaiming_over_a_foreign_value(
     client: Client, etcdctl: Callable[..., str], written: str, leased: bool, name: str
 ) -> None:
-    """A value that was written by hand is proclaimed over, and the key gets its lease back.
-
-    A write without a lease would let the key outlive its session, and block the election.
-    """
+    """It replaces what was written by hand, and gives the key its lease back: or it would outlive its session."""
     with Session(client, ttl=60) as session:
         leadership = Election(session, name).campaign("first", timeout=WAIT_S)
         etcdctl("put", leadership.key, written, *([f"--lease={session.lease_id:x}"] if leased else []))
@@ -107,10 +101,7 @@ def test_a_deposed_leader_overwrites_nothing(
 
 
 def test_observers_see_all_leaders(client: Client, election: Election, theirs: Election, elect: Elect) -> None:
-    """Ours, and `etcdctl elect --listen`: each leader and value from the present one on comes once, a vacancy never.
-
-    `etcdctl elect` waits for our leader, and leads after it.
-    """
+    """Ours and `etcdctl elect --listen` see each leader and value from the present one on once, and a vacancy never."""
     first = election.campaign("one", timeout=WAIT_S)
     listening = elect("--listen")
     with theirs.observe() as observation:

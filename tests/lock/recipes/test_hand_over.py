@@ -11,8 +11,8 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, Patch, assert_raises, in_thread, keys, queue_up, seconds
-from tests.support.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, keys, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, seconds, wait_until
 
 
 def test_the_next_one_of_this_process_holds_before_etcd_knows(

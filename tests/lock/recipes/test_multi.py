@@ -11,13 +11,12 @@ import pytest
 
 from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
 from lock.runtime.execution import Execution
-from tests.support.lock import WAIT_S, assert_raises, await_keys, in_thread, keys
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.waiting import assert_raises, in_thread, wait_until
 
 
 @pytest.fixture
 def lock(session: Session, name: str) -> MultiLock:
-    """A lock of three names."""
     return MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
 
 

@@ -27,18 +27,8 @@ from lock import (
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    assert_goes_on,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 
 def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str) -> None:
@@ -75,18 +65,6 @@ def test_whether_it_is_locked(session: Session, theirs: Mutex, name: str) -> Non
         assert (mutex.locked(), hold.released) == (True, False)
         hold.release()
         assert (mutex.locked(), hold.released) == (False, True)
-
-
-def test_a_try_does_not_overtake_waiters(client: Client, mutex: Mutex, theirs: Mutex) -> None:
-    """In the very moment of a hand-over, the next one in the queue gets the lock, not a thread that just tries."""
-    hold = theirs.acquire(timeout=WAIT_S)
-    waiting = queue_up(client, theirs)
-    hold.release()
-    assert mutex.try_acquire() is None
-    waiting.result(WAIT_S).release()
-    mine = mutex.try_acquire()
-    assert mine is not None
-    mine.release()
 
 
 def test_contenders_within_one_deadline(

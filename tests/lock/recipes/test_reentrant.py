@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from lock import Client, HoldExpired, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
-from tests.support.lock import WAIT_S, assert_raises, await_keys, keys
+from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.waiting import assert_raises
 
 
 @pytest.fixture
 def mutex(session: Session, name: str) -> ReentrantMutex:
-    """A reentrant mutex."""
     return ReentrantMutex(session, name)
 
 
@@ -71,18 +69,3 @@ def test_max_hold_counts_from_the_first_entry(session: Session, name: str) -> No
     assert hold.lost.wait(WAIT_S)
     hold.release()
     assert_raises(HoldExpired, hold.release)
-
-
-def test_a_thread_that_ends_without_release_frees_the_lock(client: Client, mutex: ReentrantMutex) -> None:
-    """What a thread forgot is taken away after its end, with a warning, so that it does not block the queue."""
-
-    def end_a_thread() -> None:
-        thread = threading.Thread(target=lambda: mutex.acquire(timeout=WAIT_S) and None)
-        thread.start()
-        thread.join()
-        del thread
-        gc.collect()
-
-    with pytest.warns(ResourceWarning, match=mutex.name):
-        end_a_thread()
-    await_keys(client, mutex.name, 0)

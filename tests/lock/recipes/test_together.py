@@ -26,18 +26,17 @@ from lock import (
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
-from tests.support.lock import WAIT_S, assert_goes_on, assert_raises, await_keys, in_thread, keys, put
+from tests.support.lock import WAIT_S, await_keys, keys, put
+from tests.support.waiting import assert_goes_on, assert_raises, in_thread
 
 
 @pytest.fixture
 def lock(session: Session, name: str) -> ReadWriteLock:
-    """A read-write lock of our session."""
     return ReadWriteLock(session, name)
 
 
 @pytest.fixture
 def theirs(stranger: Session, name: str) -> ReadWriteLock:
-    """The same lock in another process."""
     return ReadWriteLock(stranger, name)
 
 
@@ -156,12 +155,9 @@ def test_another_limit_is_an_error(client: Client, session: Session, stranger: S
 
 @dataclass(frozen=True)
 class Counted(ReadersTogether):
-    """Counts how often it is asked."""
-
     asked: threading.Semaphore
 
     def admits(self, kind: str, ahead: Mapping[str, int]) -> bool:
-        """As readers, and one more question."""
         self.asked.release()
         return super().admits(kind, ahead)
 

@@ -25,8 +25,8 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, keys, lock_threads, put
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, keys, lock_threads, put
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
 EVENTS = str(threading.__file__)
@@ -36,8 +36,8 @@ EVENTS = str(threading.__file__)
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
 @pytest.mark.parametrize(
     "make",
-    [Mutex, ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
-    ids=["Mutex", "ReentrantMutex", "MultiLock"],
+    [ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
+    ids=["ReentrantMutex", "MultiLock"],
 )
 def test_an_interrupt_at_any_call_leaves_no_key(
     client: Client, session: Session, name: str, make: Callable[[Session, str], Mutex | MultiLock]
@@ -169,7 +169,6 @@ def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_ke
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
-    """The way in and out."""
     with lock.acquire(timeout=WAIT_S):
         pass
 

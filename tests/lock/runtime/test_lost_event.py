@@ -11,8 +11,8 @@ import pytest
 
 from loadtest.stack.servers import Etcd
 from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, SessionLost, connect
-from tests.support.lock import WAIT_S, Patch, assert_raises, in_thread, in_turn, queue_up
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
 @pytest.fixture
@@ -65,10 +65,7 @@ def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.
 
 
 def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name: str) -> None:
-    """Of holds first, then of the session, before `close` returns; a late one at once; nothing else is taken.
-
-    SystemExit ends that callback and no other; one may close the session.
-    """
+    """Of holds first, then of the session, a late one at once; SystemExit ends one of them; no other type is taken."""
     told: list[str] = []
     with Session(client, ttl=60) as session:
         hold = Mutex(session, name).acquire(timeout=WAIT_S)

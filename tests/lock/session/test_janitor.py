@@ -25,19 +25,8 @@ from lock.runtime import clock
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
-from tests.support.lock import (
-    AT_ONCE_S,
-    WAIT_S,
-    Patch,
-    assert_raises,
-    await_keys,
-    in_thread,
-    in_turn,
-    keys,
-    put,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, put, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
 @pytest.fixture
@@ -127,10 +116,7 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
 
 
 def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str, monkeypatch: Patch) -> None:
-    """The session lives and renews its lease, so etcd keeps such a key: where it locks, and where it did before.
-
-    What it holds, what another session left on its lease, and another client's key with the lease stay.
-    """
+    """Where the session locks and did before; what it holds, what came with its lease, and other clients' keys stay."""
     monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
     before = Session(client, ttl=60)
     left = Mutex(before, f"{name}/left").acquire(timeout=WAIT_S)
@@ -159,10 +145,7 @@ def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str,
 def test_a_release_rides_out_a_reset_connection(
     client: Client, far_session: Session, proxy: Proxy, name: str, caplog: pytest.LogCaptureFixture, unanswered: bool
 ) -> None:
-    """When release() returns without a complaint, the key is gone.
-
-    Where the first attempt was not answered, the next one finds nothing to delete; that is not a deletion by hand.
-    """
+    """When it returns, the key is gone; that a repetition finds none to delete is not taken for a deletion by hand."""
     caplog.set_level("INFO", logger="lock.session.janitor")
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     proxy.stall(ANSWERS) if unanswered else proxy.refuse()
@@ -311,7 +294,6 @@ def busy(session: Session) -> Iterator[None]:
 
 
 def make_keys(client: Client, session: Session, name: str, count: int) -> list[KeyValue]:
-    """Keys that are bound to the session."""
     return [put(client, f"{name}/{number}", lease_id=session.lease_id) for number in range(count)]
 
 

@@ -15,33 +15,12 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    KeyValue,
-    LockCancelled,
-    Mutex,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, connect
 from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
-from tests.support.lock import (
-    AT_ONCE_S,
-    WAIT_S,
-    Patch,
-    assert_goes_on,
-    assert_raises,
-    await_keys,
-    in_thread,
-    in_turn,
-    keys,
-    lock_threads,
-    out_of_threads,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
 
 def heal(proxy: Proxy) -> None:
@@ -212,10 +191,7 @@ FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
 
 
 def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever cuts etcd off: holds and waits are told when the TTL since the last renewal was sent is over.
-
-    A release says so too, and deletes no key: what was written under the hold may have been written unlocked.
-    """
+    """Whatever cuts etcd off: holds and waits know when the TTL since the last renewal is over; no release deletes."""
     with ExitStack() as stack:
         running = []
         for fault in FAULTS:

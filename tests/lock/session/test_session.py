@@ -25,18 +25,8 @@ from lock import (
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease
-from tests.support.lock import (
-    WAIT_S,
-    Patch,
-    Script,
-    assert_raises,
-    await_keys,
-    in_thread,
-    keys,
-    lock_threads,
-    queue_up,
-)
-from tests.support.waiting import wait_until
+from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])
@@ -136,26 +126,16 @@ def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch
 # Leases that are orphaned and taken over
 
 
-def test_an_orphaned_lease_keeps_what_it_holds(client: Client, name: str) -> None:
-    """orphan ends the session here, with no thread left, but leaves lease and keys in etcd."""
-    session = Session(client, ttl=5)
-    hold = Mutex(session, name).acquire(timeout=WAIT_S)
-    session.orphan()
-    assert session.lost.is_set()
-    assert_raises(SessionLost, hold.ensure, match="orphaned")
-    assert_raises(SessionLost, Mutex(session, name).acquire, timeout=WAIT_S)
-    assert keys(client, name) == [hold.key]
-    assert client.time_to_live(session.lease_id).ttl > 0
-    assert f"lock-queue {name}/" not in lock_threads()
-    client.revoke(session.lease_id)
-    assert_raises(SessionLost, hold.release)
-
-
 def test_a_lease_that_was_taken_over_lives_on(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
-    """A new session renews it with the TTL that was granted, shares no key with the one before, and frees its keys."""
+    """orphan leaves it with its keys, and ends all else here; a session after it renews it, and frees all keys."""
     before = Session(client, ttl=2)
     held = Mutex(before, name).acquire(timeout=WAIT_S)
     before.orphan()
+    assert before.lost.is_set()
+    for call in (held.ensure, Mutex(before, name).acquire):
+        assert_raises(SessionLost, call, match="orphaned")
+    assert keys(client, name) == [held.key]
+    assert f"lock-queue {name}/" not in lock_threads()
     with Session(counted, lease_id=before.lease_id) as after:
         assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
         wait_until(lambda: calls["LeaseKeepAlive"] >= 2)  # once to take it over, then by itself
@@ -189,10 +169,7 @@ def test_a_program_that_ends_frees_its_locks(etcd: Etcd, client: Client, name: s
 
 
 def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, name: str) -> None:
-    """In the child everything raises ForkedError; its end neither hangs nor releases, and the parent goes on.
-
-    A child that leaves its parent's `with` by itself ends with what it has raised.
-    """
+    """There everything raises ForkedError, and its end, with its own exit code, neither hangs nor releases."""
     code = (
         "hold = mutex.acquire(timeout=5)\n"
         "both = MultiLock(session, ['fork/a', 'fork/b']); holds = both.acquire()\n"

@@ -190,16 +190,21 @@ def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
 
 
 def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Each worker counts the purchases of both, also after a reload; a stop removes the directory of the counts."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}
+    """Each counts the purchases of both, also after a reload, and logs as it is told; a stop leaves no directory."""
+    temporary, home = tmp_path / "temporary", tmp_path / "home"
+    for directory in (temporary, home):
+        directory.mkdir()
+    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary), "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
+    env |= {"GUNICORN_CMD_ARGS": "--access-logfile -"}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
         with stranger.acquire(timeout=20):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
             wait_until(lambda: len(stranger.contenders()) == 7)
             assert [in_progress(instance) for _ in range(4)] == [6] * 4
         assert [click.result()[0] for click in clicks] == [200] * 6
+        wait_until(lambda: instance.log.read_text().count("/stock/reduce") == 6)
+        assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
+        assert not list(home.iterdir())
         for _ in range(8):
             assert (metric(instance, SOLD.format("etcd")), in_progress(instance)) == (6, 0)
             assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
@@ -225,19 +230,6 @@ def test_a_large_body_is_refused_and_the_log_names_the_instance(lasting: Instanc
     assert lines
     assert all(f" {lasting.name} [" in line for line in lines)
     assert not any("/stock" in line for line in lines)
-
-
-def test_gunicorns_options_and_home(tmp_path: Path, env: dict[str, str]) -> None:
-    """An option turns the access log on, with the instance's name; gunicorn leaves no file in HOME."""
-    home = tmp_path / "home"
-    home.mkdir()
-    env |= {"GUNICORN_CMD_ARGS": "--access-logfile -", "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
-    with Instance(tmp_path, env=env) as instance:
-        assert buy(instance, "guard=none")[0] == 200
-        wait_until(lambda: "/stock/reduce" in instance.log.read_text())
-        (line,) = [line for line in instance.log.read_text().splitlines() if "/stock/reduce" in line]
-        assert f" {instance.name} [" in line
-        assert not list(home.iterdir())
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:

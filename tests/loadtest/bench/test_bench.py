@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections import Counter
@@ -19,7 +18,7 @@ from click.testing import Result as ClickResult
 from loadtest.bench import clients as clients_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
-from loadtest.bench.document import blocks, filled
+from loadtest.bench.document import filled
 from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
@@ -238,25 +237,6 @@ def fill(document: Path, *files: Path) -> ClickResult:
     return CliRunner().invoke(cli, ["performance", *map(str, files), "--document", str(document)])
 
 
-def test_the_document_keeps_its_text_and_gets_new_tables(tmp_path: Path) -> None:
-    """Every table of docs/performance.md is replaced, nothing around them, and a second time changes nothing."""
-    result().write(tmp_path / "bench.json")
-    document = tmp_path / "performance.md"
-    document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
-    assert fill(document, tmp_path / "bench.json").output == f"written to {document}\n"
-    text = document.read_text(encoding="utf-8")
-    made = dict(blocks(result()))
-    assert re.findall(r"<!-- bench:(\w+) -->\n(.*?)\n<!-- /bench -->", text, re.DOTALL) == [
-        (name, made[name]) for name in ("machine", *SHOWN, "bounds", "limits", "memory")
-    ]
-    assert "| redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00 |" in made["rush"]
-    assert made["bounds"].endswith("| 4000 | 9000 | 1000 | 0.60 | 0.25 |")
-    before = DOCUMENT.read_text(encoding="utf-8")
-    around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
-    assert around == around_before
-    assert filled(text, result()) == text
-
-
 def test_one_round_has_no_spread() -> None:
     """A case that was measured once is not shown as one whose rounds were all alike."""
     made = result()
@@ -305,15 +285,6 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     assert document.read_text(encoding="utf-8") == before
     assert fill(document, *files).exit_code == 0
     assert document.read_text(encoding="utf-8") == filled(before, result())
-
-
-def test_a_document_of_something_else_is_refused(tmp_path: Path) -> None:
-    """A file that is not a result is named in one line, and no document is written."""
-    other, document = tmp_path / "README.md", tmp_path / "performance.md"
-    other.write_text("# Not JSON")
-    refused = fill(document, other)
-    assert (refused.exit_code, document.exists()) == (1, False)
-    assert refused.output.startswith(f"Error: {other} cannot be read: ")
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import psutil
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -36,7 +35,6 @@ from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
-from loadtest.stack.proxy import Proxy
 from loadtest.target.shops import SaleError
 from tests.support.commands import finished
 
@@ -97,16 +95,6 @@ def test_a_mistake_in_a_thread_ends_the_scenario(testbed: LocalTestbed, place: s
     result, _ = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=40).run()
     assert not result.as_expected
     assert any("ended with KeyError('a mistake')" in problem for problem in result.problems), result.problems
-
-
-def test_a_trial_leaves_no_connection_to_redis(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it opens to look at the sale and to judge it is closed with it."""
-    with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
-        monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
-        trial = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5)
-        trial.run()
-        opened = psutil.Process().net_connections("tcp")
-        assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
 
 
 def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

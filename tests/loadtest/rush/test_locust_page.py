@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from loadtest.target.shops import Shops, in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
+from tests.support.serving import answering
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -148,43 +148,25 @@ def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
         assert answer["message"].startswith(why)
 
 
-class Attacker(HTTPServer):
-    """A web server that keeps the headers of what it is asked, and offers one guard."""
+class Attacker:
+    """Keeps the paths that it is asked for, each with the token; answers everything as a shop with one guard would."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), AttackersPage)
-        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.url = ""
         self.asked: list[tuple[str, str | None]] = []
 
-
-class AttackersPage(BaseHTTPRequestHandler):
-    """Answers everything as a shop would."""
-
-    server: Attacker
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers["Authorization"]))
-        guards = json.dumps({"guards": [{"name": "none", "promise": "none"}]})
-        told = b"flashsale_purchases_in_progress 0.0\n" if self.path == "/metrics" else guards.encode()
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(told)
-
-    do_POST = do_GET
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def __call__(self, request: BaseHTTPRequestHandler, _: bytes) -> object:
+        self.asked.append((request.path, request.headers["Authorization"]))
+        guards = {"guards": [{"name": "none", "promise": "none"}]}
+        return b"flashsale_purchases_in_progress 0.0\n" if request.path == "/metrics" else guards
 
 
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
     """A server that wants the admin token."""
-    with Attacker() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    attacker = Attacker()
+    with answering(attacker) as attacker.url:
+        yield attacker
 
 
 def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> None:

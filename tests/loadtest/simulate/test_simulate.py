@@ -55,12 +55,6 @@ def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, inst
     assert made.sold_s <= made.wall_s
 
 
-def test_a_sale_may_cost_less_than_a_refusal() -> None:
-    """As measured for guards that poll: what a click costs is never less than nothing."""
-    cheap = replace(COSTS, sold=dict.fromkeys(GUARDS, 0.0))
-    assert Prediction.of(cheap, Setting("redis-watch", 120, 60, 2)).outcomes == {SOLD: 60, SOLD_OUT: 60}
-
-
 def test_the_race_is_there_without_a_lock() -> None:
     """Two instances that do not know of each other's lock oversell, as do threads without one."""
     assert play("none").outcomes[SOLD] > 60
@@ -99,14 +93,6 @@ def test_trips_and_calls_are_those_that_the_servers_counted(row: Row) -> None:
     assert made.rpcs == pytest.approx(row.etcd_calls, rel=0.05, abs=0.12)
 
 
-def test_waits_end_when_their_time_is_up() -> None:
-    """A lock that moves too slowly for all buyers leaves the last ones with a timeout, not with a sale."""
-    made = Prediction.of(replace(COSTS, sync=1.0), Setting("etcd", 60, 60, 30))
-    assert made.outcomes[SOLD] >= 1
-    assert made.outcomes[LOCK_TIMEOUT] >= 1
-    assert sum(made.outcomes.values()) == 60
-
-
 @pytest.mark.parametrize("guard", [guard for guard in GUARDS if guard.startswith("etcd")])
 @pytest.mark.parametrize("seconds", [0.002, 0.005, 0.01, 0.05])
 def test_no_buyer_is_left_without_an_answer_when_time_is_short(guard: str, seconds: float) -> None:
@@ -137,12 +123,6 @@ def test_an_instance_without_room_says_so_at_once() -> None:
     made = Prediction.of(little, Setting("redis-lua", 100, 100, 1, apart=True))
     assert made.outcomes[SOLD] + made.outcomes[BUSY] == 100
     assert 20 <= made.outcomes[SOLD] <= 50
-
-
-def test_nothing_is_foreseen_beyond_the_horizon() -> None:
-    """What is not over by then has no wall time."""
-    made = play("etcd", apart=True, rtt_s=0.5, horizon_s=2.0)
-    assert made.wall_s == made.p99_s == float("inf")
 
 
 def test_settings_are_those_of_the_shop() -> None:

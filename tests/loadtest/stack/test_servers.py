@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -19,26 +17,14 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from loadtest.stack import ports, programs
+from loadtest.stack import ports
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import PortOccupied, Process, StartFailed
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
 from loadtest.target.ledgers import UNREADABLE, Ledgers
+from lock import connect
 from tests.support.waiting import has_ended, wait_until
-
-
-def etcdctl(endpoints: str, *command: str) -> str:
-    """What etcdctl prints, without the newline."""
-    answer = subprocess.run(
-        [programs.etcdctl(), f"--endpoints={endpoints}", *command],
-        env={**os.environ, "ETCDCTL_API": "3"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=20,
-    )
-    return answer.stdout.strip()
 
 
 class Script(Process):
@@ -61,7 +47,8 @@ def test_etcd_keeps_data_and_port(fresh_etcd: Etcd, monkeypatch: pytest.MonkeyPa
     ETCD_* variables of the user's shell do not reach it.
     """
     monkeypatch.setenv("ETCD_CERT_FILE", "/nowhere/cert.pem")
-    etcdctl(fresh_etcd.endpoint, "put", "color", "blue")
+    with connect(fresh_etcd.endpoint) as client:
+        client.create("color", b"blue", 0)
     for end in (Etcd.stop, Etcd.kill):
         endpoint, pid = fresh_etcd.endpoint, fresh_etcd.pid
         end(fresh_etcd)
@@ -70,7 +57,8 @@ def test_etcd_keeps_data_and_port(fresh_etcd: Etcd, monkeypatch: pytest.MonkeyPa
         fresh_etcd.start()
         assert fresh_etcd.endpoint == endpoint
         assert fresh_etcd.pid != pid
-        assert etcdctl(endpoint, "get", "--print-value-only", "color") == "blue"
+        with connect(endpoint) as client:
+            assert [kv.value for kv in client.get_prefix("color").keys] == [b"blue"]
 
 
 def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
@@ -83,29 +71,6 @@ def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
     fresh_etcd.pause()
     fresh_etcd.stop()
     assert fresh_etcd.returncode in (0, -signal.SIGTERM)
-
-
-@pytest.mark.parametrize(("appendonly", "end"), [(False, Redis.stop), (True, Redis.kill)])
-def test_redis_keeps_its_data(tmp_path: Path, appendonly: bool, end: Callable[[Redis], None]) -> None:
-    """Over a stop in any case, over kill -9 with append-only: what was acknowledged is there."""
-    with Redis(tmp_path, appendonly=appendonly) as server, closing(redis.Redis.from_url(server.url)) as client:
-        client.set("color", "blue")
-        end(server)
-        server.start()
-        assert client.get("color") == b"blue"
-
-
-def test_cluster_works_on_while_a_member_is_down(tmp_path: Path) -> None:
-    """Two of three members accept writes; the third has them when it is back."""
-    with EtcdCluster(tmp_path) as cluster:
-        down, *others = cluster.members
-        down.kill()
-        for member in others:  # it may have been the leader
-            member.wait_ready()
-        etcdctl(",".join(member.endpoint for member in others), "put", "color", "blue")
-        down.start()
-        assert etcdctl(down.endpoint, "get", "--print-value-only", "color") == "blue"
-        assert len(etcdctl(cluster.endpoints, "member", "list").splitlines()) == 3
 
 
 def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
@@ -192,7 +157,7 @@ def test_a_pause_returns_when_all_stand_still(tmp_path: Path) -> None:
     """Freezing one that keeps more processors busy than there are returns when none of its children does anything."""
     code = (
         "import os, subprocess, sys; busy = [sys.executable, '-c', 'while True: pass']\n"
-        "children = [subprocess.Popen(busy) for _ in range(4 * os.cpu_count())]; print('ready'); children[0].wait()"
+        "children = [subprocess.Popen(busy) for _ in range(os.cpu_count() + 1)]; print('ready'); children[0].wait()"
     )
     with Script(tmp_path, code) as script:
         family = [psutil.Process(script.pid), *psutil.Process(script.pid).children()]

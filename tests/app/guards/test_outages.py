@@ -14,13 +14,20 @@ from loadtest.stack.servers import Etcd, Redis
 from tests.support.shops import at_once, buy
 from tests.support.waiting import wait_until
 
+Make = Callable[..., Flask]
 
-@pytest.fixture
-def app(make: Callable[..., Flask], fresh_etcd: Etcd, fresh_redis: Redis) -> Flask:
-    """A shop with its own servers that has sold one item under the mutex."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=1.0, stock=20)
+
+def opened(make: Make, **servers: str) -> Flask:
+    """A shop that has sold one item under the mutex."""
+    app = make(**servers, lease_ttl=2, lock_timeout=1.0, stock=20)
     wait_until(lambda: sells(app, "etcd"))
     return app
+
+
+@pytest.fixture
+def app(make: Make, fresh_etcd: Etcd) -> Flask:
+    """Such a shop with its own etcd."""
+    return opened(make, etcd_endpoints=fresh_etcd.endpoint)
 
 
 def refused(app: Flask, guard: str) -> bool:
@@ -46,8 +53,9 @@ def test_an_outage_is_not_taken_for_a_queue(make: Callable[..., Flask], fresh_et
     fresh_etcd.resume()
 
 
-def test_redis_stopped(app: Flask, fresh_redis: Redis) -> None:
+def test_redis_stopped(make: Make, fresh_redis: Redis) -> None:
     """While Redis is stopped no guard sells, and nothing is in doubt; once it runs again, sales go on."""
+    app = opened(make, redis_url=fresh_redis.url)
     guards = [guard.name for guard in GUARDS]
     fresh_redis.stop()
     assert [guard for guard in guards if not refused(app, guard)] == []
@@ -91,11 +99,9 @@ def test_an_etcd_that_was_wiped_sells_after_a_reset(app: Flask, fresh_etcd: Etcd
     wait_until(lambda: sells(app, "etcd"))
 
 
-def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
-    """A frozen Redis may do what it was sent as soon as it thaws: a write is in doubt, and the same key buys once.
-
-    What only reads is refused at its deadline.
-    """
+def test_redis_frozen(make: Make, fresh_redis: Redis) -> None:
+    """A frozen Redis may do late what it was sent: a write is in doubt and its key buys once, a read is refused."""
+    app = opened(make, redis_url=fresh_redis.url)
     assert sells(app, "redis-lua")  # over the connection that is used next
     fresh_redis.pause()
     bought = buy(app, "redis-lua", key="k")

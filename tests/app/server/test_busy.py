@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-import pytest
 from flask import Flask
 
 from app import services
@@ -97,27 +96,28 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
     assert json.loads(body).keys() == gave_up.get_json().keys() - {"item"}
 
 
-@pytest.mark.parametrize(
-    ("request_text", "guard"),
-    [
-        *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
-        (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
-        (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
-        (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
-        *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
-        (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
-        (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
-        (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
-        (HEAD.format("/stock/reduce") + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None),
-        (BUY + BUY, None),
-        (HEAD.format("/stock/reset") + "\r\n", None),
-        ("GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
-        ("", None),
-    ],
-)
-def test_only_a_whole_purchase_is_refused(app: Flask, request_text: str, guard: str | None) -> None:
+WHOLE_OR_NOT: list[tuple[str, str | None]] = [
+    *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
+    (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
+    (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
+    (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
+    *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
+    (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
+    (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
+    (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
+    (HEAD.format("/stock/reduce") + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None),
+    (BUY + BUY, None),
+    (HEAD.format("/stock/reset") + "\r\n", None),
+    ("GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
+    ("", None),
+]
+
+
+def test_only_a_whole_purchase_is_refused(app: Flask) -> None:
     """It is counted under its guard. What the routes have to answer is neither refused nor counted."""
-    made = services.of(app)
-    answer = made.busy.answer(request_text.encode())
-    assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard
-    assert made.metrics.outcomes()["busy"] == (guard is not None)
+    made, refused = services.of(app), 0
+    for text, guard in WHOLE_OR_NOT:
+        answer = made.busy.answer(text.encode())
+        assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard, text
+        refused += guard is not None
+        assert made.metrics.outcomes()["busy"] == refused, text

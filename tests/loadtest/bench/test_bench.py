@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections import Counter
@@ -284,7 +285,12 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output
     assert document.read_text(encoding="utf-8") == before
     assert fill(document, *files).exit_code == 0
-    assert document.read_text(encoding="utf-8") == filled(before, result())
+    text = document.read_text(encoding="utf-8")
+    assert text == filled(before, result())
+    around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
+    assert around == around_before
+    for row in ("redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00", "4000 | 9000 | 1000 | 0.60 | 0.25"):
+        assert f"\n| {row} |\n" in text
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import psutil
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -35,6 +36,7 @@ from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
+from loadtest.stack.proxy import Proxy
 from loadtest.target.shops import SaleError
 from tests.support.commands import finished
 
@@ -135,10 +137,17 @@ class Late(Nothing):
 
 
 @pytest.mark.parametrize(("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])])
-def test_an_untimely_fault_is_played_again(testbed: LocalTestbed, late: int, plays: int, found: list[str]) -> None:
-    """A fault that missed its moment shows nothing and is not judged; the last of several plays is."""
+def test_an_untimely_fault_is_played_again(
+    testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch, late: int, plays: int, found: list[str]
+) -> None:
+    """A fault that missed its moment is not judged, but the last of several is; no connection to Redis is left."""
     scenario = Late(late)
-    result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=5).run()
+    with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
+        monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
+        trial = Trial(scenario, "etcd", testbed, TrialListener(), stock=5)
+        result, _ = trial.run()
+        opened = psutil.Process().net_connections("tcp")
+        assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
     assert (scenario.plays, list(result.problems)) == (plays, found)
 
 
@@ -199,7 +208,9 @@ class Stage(TrialListener):
         self.held.append(self.testbed.shops[0].instance.frozen)
 
 
-@pytest.mark.parametrize(("guard", "outcome"), [("etcd", "lock_lost"), ("etcd-unfenced", "sold")])
+@pytest.mark.parametrize(
+    ("guard", "outcome"), [pytest.param("etcd", "lock_lost", marks=pytest.mark.slow), ("etcd-unfenced", "sold")]
+)
 def test_a_frozen_holder_oversells_without_a_fence(testbed: LocalTestbed, guard: str, outcome: str) -> None:
     """Its late write lands where no fence refuses it, is answered truthfully, and the record shows the overlap."""
     stage = Stage(testbed)

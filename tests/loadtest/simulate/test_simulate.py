@@ -42,12 +42,11 @@ def play(guard: str, buyers: int = 120, stock: int = 60, instances: int = 2, **s
     return Prediction.of(COSTS, Setting(guard, buyers, stock, instances, **settings))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("stock", [0, 60, 200])
-@pytest.mark.parametrize("instances", [1, 3])
+@pytest.mark.parametrize("stock", [60, 200])
 @pytest.mark.parametrize("guard", EXACT)
-def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, instances: int, stock: int) -> None:
+def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, stock: int) -> None:
     """No click is lost or answered twice, and an exact guard sells the stock or to every buyer."""
-    made = play(guard, stock=stock, instances=instances)
+    made = play(guard, stock=stock, instances=3)
     assert made.outcomes.get(SOLD, 0) == min(stock, 120)
     assert made.outcomes.get(SOLD_OUT, 0) == max(120 - stock, 0)
     assert sum(made.outcomes.values()) == 120
@@ -113,8 +112,8 @@ def test_an_instance_keeps_its_place_when_the_time_of_its_leader_is_up() -> None
 def test_a_long_queue_in_an_instance_does_not_keep_the_lock_there() -> None:
     """The lock is passed on while thousands wait to be told that all is sold, so the others learn it in time."""
     quick = replace(COSTS, settings={**COSTS.settings, "queue": 5000.0, "lock_timeout_s": 2.0})
-    made = Prediction.of(quick, Setting("etcd-batch", 40_000, 1000, 8, apart=True, rtt_s=0.0005))
-    assert made.outcomes == {SOLD: 1000, SOLD_OUT: 39_000}
+    made = Prediction.of(quick, Setting("etcd-batch", 10_000, 1000, 8, apart=True, rtt_s=0.0005))
+    assert made.outcomes == {SOLD: 1000, SOLD_OUT: 9000}
 
 
 def test_an_instance_without_room_says_so_at_once() -> None:

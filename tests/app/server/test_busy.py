@@ -35,10 +35,7 @@ def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
 
 
 def test_a_full_instance_says_busy(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Two purchases in threads and two behind them fill the queue: the next are told "busy", while the lock is held.
-
-    So is one whose connection was there before its request. `GET /stock` waits as usual. All who got in are served.
-    """
+    """With two purchases in threads and two behind them the next are told "busy"; `GET /stock` waits as usual."""
     log = tmp_path / "section-log"
     env |= {"FLASHSALE_THREADS": "2", "FLASHSALE_QUEUE": "4", "FLASHSALE_SECTION_LOG": str(log)}
     reader = HeartbeatReader(log)
@@ -114,7 +111,7 @@ WHOLE_OR_NOT: list[tuple[str, str | None]] = [
 
 
 def test_only_a_whole_purchase_is_refused(app: Flask) -> None:
-    """It is counted under its guard. What the routes have to answer is neither refused nor counted."""
+    """It is counted under its guard; what the routes have to answer is neither refused nor counted."""
     made, refused = services.of(app), 0
     for text, guard in WHOLE_OR_NOT:
         answer = made.busy.answer(text.encode())

@@ -83,10 +83,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: 
 
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
-    """On SIGTERM waiters are refused while the holder's purchase goes on; the lease is revoked at the end.
-
-    Every guard that thinks under a lock sells its own item.
-    """
+    """On SIGTERM waiters are refused under every guard while the holder's purchase goes on; its lease is revoked."""
     names = [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua", "etcd-sharded"}]
     guards = {str(item): name for item, name in enumerate(names, 1)}
     env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}

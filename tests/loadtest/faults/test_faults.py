@@ -170,10 +170,7 @@ def test_a_victim_that_came_too_late_is_not_waited_for(testbed: LocalTestbed) ->
 
 @pytest.mark.slow
 def test_a_late_write_is_neither_missed_nor_overtaken(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the line is cut only when the victim has written, as on a busy machine, there is another sale.
-
-    However long the network is away, the victim's retry comes after the write that was held back.
-    """
+    """If the victim wrote before the line was cut, there is another sale; its retry comes after the write held back."""
     start_holder, settle, victims = ScenarioContext.start_holder, ScenarioContext.settle, list[ScenarioContext]()
 
     def slow_at_first(context: ScenarioContext, shop: int, *, think_ms: int) -> Future[Answer]:
@@ -279,10 +276,7 @@ def test_a_group_is_exact_but_for_what_has_to_break(
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:
-    """An exact guard is exact in every scenario but two; others break where a holder outlives its lease, too.
-
-    --help has names and one line each, to choose from.
-    """
+    """An exact guard is exact in every scenario but two; --help says what each is."""
     shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
     for name, scenario in BY_NAME.items():
         assert f"{name} {scenario.what}" in shown

@@ -42,10 +42,7 @@ def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) ->
 
 
 def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) -> None:
-    """In two processes: it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0.
-
-    Answers, ledger and critical sections of each guard are kept apart, and the audit agrees with the verdict.
-    """
+    """In two processes each buyer clicks once, it oversells unlocked and is exact under etcd, and the audit agrees."""
     env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))
     rush = Finished(env, tmp_path, *SMALL, "--hold-ms=2", "--processes=2")
     runs = rush.runs()
@@ -68,10 +65,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
 
 
 def test_a_guard_that_ran_out_of_time_is_the_exit_code(stack: Stack, tmp_path: Path) -> None:
-    """Buyers without a turn are failures with a name, UNDERSOLD is told, and the exit code is 1.
-
-    Stock, orders and queue are sampled meanwhile; without a section log, answers and ledger are kept alone.
-    """
+    """Buyers without a turn are failures with a name, UNDERSOLD is told, and stock, orders and queue are sampled."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=1000")  # 10 in their 10 seconds
     run = rush.runs()["etcd"]
     assert run.outcomes["lock_timeout"] > BUYERS - STOCK, run.outcomes
@@ -92,10 +86,7 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(stack: Stack, tmp_path: P
 
 
 def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) -> None:
-    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger.
-
-    The statistics have a row for each guard and outcome; sold and sold out are not failures.
-    """
+    """Clicks at a shop that is killed in the rush are errors; sold and sold out at the other one are not failures."""
     shop = stack.instances[1]
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")

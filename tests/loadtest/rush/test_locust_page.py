@@ -95,11 +95,7 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
 
 
 def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack, printed: Path) -> None:
-    """After Stop, and after a guard that does not exist, the next rush is a whole one.
-
-    Stop ends all that belongs to the rush, which does not stop it again: the screen says so in one line. Purchases of
-    a stopped rush are still in the shops when the next one starts; it waits for them, and sells to its own buyers.
-    """
+    """Stop ends a rush with one line; the next one waits for its purchases, also after a guard that does not exist."""
     before = stops(printed)
     shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
     wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)

@@ -82,11 +82,8 @@ def test_more_cpus_never_slow_a_rush(guard: str) -> None:
     "row", KEPT.part("scale"), ids=lambda row: f"{row.case.guard}-{row.case.instances}-{row.case.buyers}"
 )
 def test_trips_and_calls_are_those_that_the_servers_counted(row: Row) -> None:
-    """Before any time can be right: within 5 % of a click's trips and calls in the kept run, or within 0.12.
-
-    A click that begins after the first look under the lock has a trip and no call; how many do is the kernel's choice.
-    """
-    case = row.case
+    """Before any time can be right: within 5 % of a click's trips and calls in the kept run, or within 0.12."""
+    case = row.case  # how many clicks begin after the first look, and need no call, is the kernel's choice
     made = Prediction.of(MEASURED, Setting(case.guard, case.buyers, case.stock, case.instances))
     assert made.trips == pytest.approx(row.redis_trips, rel=0.05, abs=0.12)
     assert made.rpcs == pytest.approx(row.etcd_calls, rel=0.05, abs=0.12)

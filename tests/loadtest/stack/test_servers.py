@@ -42,10 +42,7 @@ class Script(Process):
 
 
 def test_etcd_keeps_data_and_port(fresh_etcd: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a stop and after kill -9, a started etcd has the same endpoint and all that it acknowledged.
-
-    ETCD_* variables of the user's shell do not reach it.
-    """
+    """A started etcd has its endpoint and all that it acknowledged before a stop or kill -9, whatever ETCD_* is set."""
     monkeypatch.setenv("ETCD_CERT_FILE", "/nowhere/cert.pem")
     with connect(fresh_etcd.endpoint) as client:
         client.create("color", b"blue", 0)
@@ -74,10 +71,7 @@ def test_paused_etcd_is_silent_until_resumed(fresh_etcd: Etcd) -> None:
 
 
 def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
-    """The cluster has every slot from the start and again soon after; the master is a replica when it is back.
-
-    Whatever reads the ledgers follows.
-    """
+    """The cluster has every slot from the start and again soon after, and the ledgers are read there."""
     with (
         RedisCluster(tmp_path, masters=3, settings={}, appendonly=True) as nodes,
         closing(redis.RedisCluster(ports.LOOPBACK, nodes.members[-1].port, decode_responses=True)) as client,
@@ -204,10 +198,7 @@ with scratch_directory() as directory, Redis(directory) as frozen:
     ("killed", "end"), [("nothing", signal.SIGKILL), ("guardian", signal.SIGKILL), ("guardian", signal.SIGINT)]
 )
 def test_nothing_outlives_its_parent(killed: str, end: signal.Signals) -> None:
-    """After kill -9 of the parent its servers end, a frozen one too, and its directory is gone.
-
-    A guardian that was killed is replaced by one that knows what there was before, and Ctrl-C needs none.
-    """
+    """After kill -9 of the parent or Ctrl-C its servers and directory are gone, even if the guardian was killed."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", PARENT, killed], **pipes) as parent:  # type: ignore[call-overload]
         directory, *pids = parent.stdout.readline().split()

@@ -52,10 +52,7 @@ def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.Monkey
 
 
 def test_instances_are_found_by_the_name_of_their_service(living: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each address of the name is an instance under its own name; what has left the name is watched no more.
-
-    While the name is not known at all, those that were there before are still shown.
-    """
+    """Each address of the name is an instance; one that has left it is watched no more, unless no address is known."""
     port = int(living.rpartition(":")[2])
     refused: list[str | None] = []
     addresses = ["127.0.0.3", "127.0.0.1", "127.0.0.1"]

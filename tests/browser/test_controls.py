@@ -16,7 +16,6 @@ PATIENCE_S = 60.0
 
 
 def open_controls(looker: Looker) -> None:
-    """Open the drawer."""
     looker.page.click("#toggle-controls")
     looker.page.wait_for_selector("#controls:visible")
 
@@ -27,7 +26,6 @@ def act(looker: Looker, action: str, instance: str) -> None:
 
 
 def wait_state(looker: Looker, instance: str, state: str) -> None:
-    """Wait until the board shows the instance in this state."""
     looker.page.wait_for_selector(f"#instances tr[data-instance={instance}][data-state={state}]")
 
 

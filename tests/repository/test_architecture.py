@@ -112,6 +112,14 @@ def test_no_two_public_classes_share_a_name(package: str) -> None:
     assert [name for name, number in names.items() if number > 1] == []
 
 
+def test_every_test_says_what_holds() -> None:
+    """The docstring of each test states the behaviour."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                assert ast.get_docstring(node), f"{path}::{node.name}"
+
+
 def test_grpc_stays_in_its_room() -> None:
     """lock/etcd alone knows gRPC, protobuf and etcd3."""
     knows = {

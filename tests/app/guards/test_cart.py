@@ -22,17 +22,14 @@ from tests.support.shops import buy as buy_one
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Four items, ten pieces of each."""
     return dataclasses.replace(settings, items=4)
 
 
 def buy(shop: Flask, *items: int, key: str | None = None) -> Answer:
-    """The answer to one cart."""
     return buy_one(shop, "cart", items=",".join(map(str, items)), buyer="ada", key=key)
 
 
 def stocks(sale: Sale) -> list[int]:
-    """What is left of each item."""
     return [sale.snapshot(item).stock for item in sale.keys_of]
 
 

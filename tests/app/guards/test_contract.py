@@ -38,7 +38,6 @@ def shop(make: Callable[..., Flask], tmp_path: Path) -> Flask:
 
 @pytest.fixture
 def sale(shop: Flask) -> Sale:
-    """The shop's sale."""
     return services.of(shop).sale
 
 
@@ -158,7 +157,6 @@ def test_nothing_is_recorded_unless_asked_for(
 
 
 def use(section_log: SectionLog, count: int) -> None:
-    """Have some critical sections."""
     for _ in range(count):
         with Purchase("ada", "none", listener=section_log).critical_section():
             pass

@@ -201,7 +201,6 @@ def test_what_is_written_without_the_lock_is_a_sale(
 
 
 def become_read_only(proxy: Proxy, redis_server: Redis) -> None:
-    """Let Redis refuse all writes from now on."""
     with redis.Redis(port=redis_server.port) as admin:
         admin.replicaof(LOOPBACK, "1")
 

@@ -20,7 +20,6 @@ EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 
 @pytest.fixture
 def schedule(app: Flask) -> Schedule:
-    """The schedule of the sale."""
     return services.of(app).scheduling.schedule
 
 

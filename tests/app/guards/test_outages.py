@@ -26,7 +26,6 @@ def opened(make: Make, **servers: str) -> Flask:
 
 @pytest.fixture
 def app(make: Make, fresh_etcd: Etcd) -> Flask:
-    """Such a shop with its own etcd."""
     return opened(make, etcd_endpoints=fresh_etcd.endpoint)
 
 
@@ -38,7 +37,6 @@ def refused(app: Flask, guard: str) -> bool:
 
 
 def sells(app: Flask, guard: str) -> bool:
-    """Whether a purchase succeeds."""
     return bool(buy(app, guard)["status"] == 200)
 
 

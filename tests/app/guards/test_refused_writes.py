@@ -34,7 +34,6 @@ def read_only(server: Redis) -> Iterator[str]:
 
 @contextmanager
 def out_of_memory(server: Redis) -> Iterator[str]:
-    """Redis has no memory left."""
     with redis.Redis(port=server.port) as admin:
         admin.config_set("maxmemory", 1)
         yield "used memory > 'maxmemory'"

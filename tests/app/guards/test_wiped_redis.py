@@ -27,7 +27,6 @@ def shops(make: Callable[..., Flask], fresh_redis: Redis) -> list[Flask]:
 
 
 def click(shop: Flask, guard: str) -> Answer:
-    """The answer to one purchase."""
     return buy(shop, guard, hold_ms=2)
 
 

@@ -67,7 +67,6 @@ def queue_up(crowd: ThreadPoolExecutor, app: Flask) -> QueueUp:
 
 
 def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
-    """This member of each answer."""
     return [buyer.result(WAIT_S)[member] for buyer in buyers]
 
 

@@ -26,7 +26,6 @@ Buy = Callable[[Inventory, Purchase], Receipt]
 
 
 def plain(inventory: Inventory, purchase: Purchase) -> Receipt:
-    """Read, then write."""
     reading = inventory.read(purchase)
     return reading.receipt or inventory.write(purchase, reading)
 
@@ -67,12 +66,10 @@ def holder(token: Token, buyer: str = "ada", key: str | None = None) -> Purchase
 
 
 def read(inventory: Inventory, purchase: Purchase) -> Any:
-    """The fenced read."""
     return inventory.read(purchase, fence=purchase.token)
 
 
 def write(inventory: Inventory, purchase: Purchase, reading: Any) -> Receipt:
-    """The fenced write."""
     return inventory.write(purchase, reading, fence=purchase.token)
 
 

@@ -25,17 +25,14 @@ each_guard = pytest.mark.parametrize("guard", WAITING)
 
 @pytest.fixture
 def shops(app: Flask, other: Flask) -> list[Flask]:
-    """Two instances."""
     return [app, other]
 
 
 def reset(shop: Flask, stock: int) -> None:
-    """One instance resets the sale."""
     assert shop.test_client().post("/stock/reset", json={"stock": stock}).status_code == 200
 
 
 def outcomes(buyers: list[Future[Answer]]) -> list[str]:
-    """What comes of these purchases."""
     return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
 

@@ -27,7 +27,6 @@ NONSENSE = ("{", "5", "[1]", "null", "[" * 5000, "\0")  # bodies that the routes
 
 
 def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of the only response."""
     with closing(client), client.makefile("rb") as stream:
         head, _, body = stream.read().partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")

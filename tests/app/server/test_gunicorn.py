@@ -36,7 +36,6 @@ SOLD = 'flashsale_purchases_total{{guard="{}",outcome="sold"}}'
 
 
 def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
-    """Status and document of one answer."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(instance.url + path, method=method, data=data, headers=headers)
     try:
@@ -48,19 +47,16 @@ def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | Non
 
 
 def buy(instance: Instance, query: str) -> Answer:
-    """One purchase."""
     return ask(instance, f"/stock/reduce?{query}", method="POST")
 
 
 def metric(instance: Instance, sample: str) -> float:
-    """The value of one sample of /metrics."""
     with urllib.request.urlopen(f"{instance.url}/metrics") as response:
         values = [float(line.split()[-1]) for line in response if line.startswith(f"{sample} ".encode())]
     return values[0] if values else 0.0
 
 
 def in_progress(instance: Instance) -> float:
-    """Purchases that have begun and have not ended."""
     return metric(instance, "flashsale_purchases_in_progress")
 
 
@@ -70,7 +66,6 @@ def workers(instance: Instance) -> set[int]:
 
 
 def leases(mutex: Mutex) -> set[int]:
-    """The leases of all contenders."""
     return {contender.lease_id for contender in mutex.contenders()}
 
 

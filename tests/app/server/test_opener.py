@@ -45,7 +45,6 @@ def instances(pair: dict[str, Instance]) -> dict[str, Instance]:
 
 
 def ask(instance: Instance, method: str, path: str) -> Any:
-    """The document of a successful answer."""
     with urllib.request.urlopen(urllib.request.Request(instance.url + path, method=method), timeout=60) as response:
         return json.load(response)
 

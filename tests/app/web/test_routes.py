@@ -18,7 +18,6 @@ from tests.support.shops import WAIT_S, buy, ledger, queue_behind
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Three items."""
     return dataclasses.replace(settings, items=3)
 
 

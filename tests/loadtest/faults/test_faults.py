@@ -122,8 +122,6 @@ def test_a_slow_picture_stays_until_enter(
 
 
 class Late(Nothing):
-    """Is late a number of times."""
-
     unfenced = Expected.EXACT
 
     def __init__(self, times: int) -> None:

@@ -48,19 +48,16 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
 
 
 def page_of(*sources: Path) -> Page:
-    """The page that is made of these."""
     return Page.read(write(sources, sources[0].parent / "page.html"))
 
 
 def page_of_record(directory: Path, record: Record) -> Page:
-    """The page of one record."""
     record.write(directory / "record.json")
     return page_of(directory / "record.json")
 
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a comparison, with its page."""
     directory = kept(tmp_path_factory.mktemp("report") / "a")
     write([directory])
     return directory
@@ -68,12 +65,10 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(comparison: Path) -> Page:
-    """The page of that comparison."""
     return Page.read(comparison / "index.html")
 
 
 def make(*words: object) -> Result:
-    """Run the command."""
     return CliRunner().invoke(report, [str(word) for word in words])
 
 

@@ -28,7 +28,6 @@ def answer(number: int, outcome: str = "sold") -> AnswerRow:
 
 
 def entry(number: int) -> LedgerRow:
-    """The order of buyer `number`."""
     return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 

@@ -32,7 +32,6 @@ def line(event: str, at: int, order: str, **members: Any) -> str:
 
 
 def a_record() -> Record:
-    """A record without rows."""
     return Record(
         kind="rush",
         guard="etcd",

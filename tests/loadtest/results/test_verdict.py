@@ -19,7 +19,6 @@ REFUSED = [Outcome.SOLD_OUT, Outcome.BUSY, Outcome.LOCK_TIMEOUT, Outcome.LOCK_LO
 
 
 def sold(number: int) -> Answer:
-    """The answer to the buyer of order `number`."""
     return Answer(f"buyer-{number}", Outcome.SOLD, "shop", f"order-{number}")
 
 
@@ -30,7 +29,6 @@ def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
 
 
 def entry(number: int) -> Order:
-    """The ledger's entry for order `number`."""
     return Order(f"order-{number}", f"buyer-{number}")
 
 

@@ -49,7 +49,6 @@ class Turnstile:
 
 @pytest.fixture
 def runner() -> Runner:
-    """The runner of this process."""
     return Runner()
 
 

@@ -31,7 +31,6 @@ BOARD = 'http://board/"><script>alert(1)</script>'
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Locust prints."""
     return tmp_path_factory.mktemp("locust") / "printed"
 
 
@@ -61,7 +60,6 @@ def verdicts(shown: Page) -> list[dict[str, str]]:
 
 
 def refused(shown: Page, path: str) -> tuple[int, str]:
-    """Status and text of a refusal."""
     with pytest.raises(urllib.error.HTTPError) as raised:
         shown.get(path)
     with raised.value as error:
@@ -69,7 +67,6 @@ def refused(shown: Page, path: str) -> tuple[int, str]:
 
 
 def links(html: str) -> list[str]:
-    """Where a page leads."""
     return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
 
 
@@ -119,7 +116,6 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
 
 
 def stops(printed: Path) -> int:
-    """How often the screen has said that a rush was stopped."""
     return printed.read_text(encoding="utf-8").splitlines().count("Stopped before the first verdict.")
 
 
@@ -159,7 +155,6 @@ class Attacker:
 
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
-    """A server that wants the admin token."""
     attacker = Attacker()
     with answering(attacker) as attacker.url:
         yield attacker

@@ -31,7 +31,6 @@ terminal.fail("no [more] buyers")
 
 
 def shown_in_a_terminal(**settings: str) -> str:
-    """What three acts write into a terminal of 80 columns."""
     env = {**os.environ, "COLUMNS": "80", **settings}
     with Terminal([sys.executable, "-c", ACTS], env, term="xterm-256color") as acts:
         assert not acts.shows("\0"), "it is closed before"

@@ -38,7 +38,6 @@ EXACT = [guard for guard in GUARDS if guard not in ("none", "thread")]
 
 
 def play(guard: str, buyers: int = 120, stock: int = 60, instances: int = 2, **settings: bool | float) -> Prediction:
-    """A small rush."""
     return Prediction.of(COSTS, Setting(guard, buyers, stock, instances, **settings))  # type: ignore[arg-type]
 
 

@@ -30,7 +30,6 @@ class Echo:
 
 @pytest.fixture
 def echo() -> Echo:
-    """What the server has got."""
     return Echo()
 
 
@@ -42,12 +41,10 @@ def proxy(echo: Echo) -> Iterator[Proxy]:
 
 
 def dial(proxy: Proxy) -> socket.socket:
-    """A connection through the proxy."""
     return socket.create_connection((LOOPBACK, proxy.port), timeout=20)
 
 
 def ask(connection: socket.socket, data: bytes) -> bytes:
-    """What comes back."""
     connection.sendall(data)
     return connection.recv(100)
 

@@ -96,14 +96,12 @@ def test_a_replica_takes_over_from_a_killed_master(tmp_path: Path) -> None:
 
 
 def readable(ledgers: Ledgers) -> bool:
-    """Whether all of them can be read just now."""
     with suppress(*UNREADABLE):
         return ledgers.read().orders == 0
     return False
 
 
 def role(node: Redis) -> str:
-    """What a node is just now."""
     about: Any = redis.Redis(port=node.port).info("replication")
     return str(about["role"])
 

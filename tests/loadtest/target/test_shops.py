@@ -23,7 +23,6 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture
 def urls(stack: Stack) -> list[str]:
-    """Where the shops answer."""
     return stack.urls
 
 

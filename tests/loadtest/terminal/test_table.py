@@ -25,7 +25,6 @@ def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> Run:
 
 
 def shown(*runs: Run, width: int = 200, plain: bool = True) -> str:
-    """What the terminal shows of these runs."""
     comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, list(runs))
     shown_as = {"force_terminal": not plain, "color_system": None if plain else "auto"}
     return printed(table(comparison, width=width, plain=plain), width=width, **shown_as)

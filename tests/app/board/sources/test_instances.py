@@ -28,7 +28,6 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def living() -> Iterator[str]:
-    """The URL of an instance that lives."""
     with answering(lambda *_: {"instance": "shop-a"}) as url:
         yield url
 

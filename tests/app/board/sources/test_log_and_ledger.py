@@ -25,19 +25,16 @@ from app.sales.transfer import Transfers
 
 @pytest.fixture
 def reader(settings: Settings) -> Iterator[LedgerReader]:
-    """Reads this test's sale."""
     with connect(settings.redis_url, connections=1) as client:
         yield LedgerReader(client, settings.sale)
 
 
 def buy(sale: Sale, *buyers: str) -> None:
-    """One item for each."""
     for buyer in buyers:
         Inventory(sale, instance="shop-a").sell(Purchase(buyer, "redis-lua"))
 
 
 def read(reader: LedgerReader) -> ledger.LedgerReading:
-    """A reading of a sale that is open."""
     reading = reader.read()
     assert reading is not None
     return reading
@@ -91,13 +88,11 @@ def test_the_redis_lock_is_seen(reader: LedgerReader, sale: Sale) -> None:
 
 
 def enter(order: str, at: int = 1) -> dict[str, Any]:
-    """The line of a section that begins."""
     purchase = {"order": order, "buyer": "ada", "guard": "etcd", "token": 7}
     return {"at": at, "event": "enter", **purchase, "instance": "shop-a", "pid": 1, "thread": "t"}
 
 
 def append(path: Path, *lines: str | dict[str, Any]) -> None:
-    """Append whole lines."""
     with path.open("a") as file:
         file.writelines((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
 

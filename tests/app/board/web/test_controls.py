@@ -64,7 +64,6 @@ def locust() -> LocustPage:
 
 @pytest.fixture
 def with_locust(board_settings: BoardSettings, locust: LocustPage) -> Iterator[FlaskClient]:
-    """A board beside a Locust that runs."""
     with answering(locust) as url:
         yield create_board(replace(board_settings, locust=url)).test_client()
 

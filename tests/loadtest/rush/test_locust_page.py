@@ -116,6 +116,7 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
 
 
 def stops(printed: Path) -> int:
+    """How often the screen has said that a rush was stopped."""
     return printed.read_text(encoding="utf-8").splitlines().count("Stopped before the first verdict.")
 
 

@@ -74,6 +74,14 @@ def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str)
     assert judge(stock=1, stock_left=1, ledger=[], answers=answers, opens_at=opens_at).sentence == verdict
 
 
+@pytest.mark.parametrize("outcome", [*REFUSED, Outcome.ERROR])
+def test_selling_nothing_is_not_praised(outcome: Outcome) -> None:
+    """0 of 1 sold to 1000 buyers is UNDERSOLD, however they were refused; gave up and busy are counted."""
+    why = {Outcome.LOCK_TIMEOUT: ", gave up: 1000", Outcome.BUSY: ", busy: 1000"}.get(outcome, "")
+    assert rush(stock=1, left=1, orders=0, **{outcome.value: 1000}).sentence == f"UNDERSOLD by 1{why}"
+    assert rush(stock=300, left=300, orders=0, **{outcome.value: 2}).undersold == 2
+
+
 @pytest.mark.parametrize(
     ("left", "others", "alone"),
     [

@@ -48,7 +48,7 @@ def test_a_sale_that_was_never_opened(reader: LedgerReader, settings: Settings) 
 
 
 def test_each_order_is_read_once(reader: LedgerReader, sale: Sale) -> None:
-    """A reading brings the counters, and the orders since the last one."""
+    """A reading brings the counters, and the orders since the last one; after a reset, those of the new sale."""
     buy(sale, "ada", "bob")
     first = read(reader)
     assert [order.buyer for order in first.new] == ["ada", "bob"]
@@ -58,6 +58,10 @@ def test_each_order_is_read_once(reader: LedgerReader, sale: Sale) -> None:
     assert [(order.buyer, order.instance, order.guard) for order in second.new] == [("eve", "shop-a", "redis-lua")]
     assert second.generation == first.generation
     assert read(reader).new == []
+    sale.reset(5)
+    buy(sale, "dan")
+    after = read(reader)
+    assert ([order.buyer for order in after.new], after.generation != first.generation) == (["dan"], True)
 
 
 def test_a_run_that_was_missed_is_not_mistaken(reader: LedgerReader, sale: Sale) -> None:

@@ -49,13 +49,11 @@ def settings(etcd: Etcd, redis_server: Redis) -> Settings:
 
 @pytest.fixture
 def env(settings: Settings, etcd: Etcd, redis_server: Redis) -> dict[str, str]:
-    """The environment of instances that sell this test's sale."""
     return environment(etcd, redis_server, settings.sale)
 
 
 @pytest.fixture
 def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
-    """A running instance."""
     with Instance(tmp_path, env=env) as instance:
         yield instance
 

@@ -16,7 +16,6 @@ PATIENCE_S = 60.0
 
 
 def open_controls(looker: Looker) -> None:
-    """Open the drawer."""
     looker.page.click("#toggle-controls")
     looker.page.wait_for_selector("#controls:visible")
 
@@ -27,7 +26,6 @@ def act(looker: Looker, action: str, instance: str) -> None:
 
 
 def wait_state(looker: Looker, instance: str, state: str) -> None:
-    """Wait until the board shows the instance in this state."""
     looker.page.wait_for_selector(f"#instances tr[data-instance={instance}][data-state={state}]")
 
 
@@ -122,30 +120,3 @@ def test_an_instance_is_disturbed_and_comes_back(
     assert state_of(disturbed) == "running"
     sales.buy("redis-lua", buyers=2)
     wait_until(lambda: looker.instances()[disturbed.name] == 1, timeout=PATIENCE_S)
-
-
-@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
-def test_a_page_of_another_site_changes_nothing(look: Look, sales: Sales, kind: str) -> None:
-    """Its requests are refused, by the browser or by the board, and it cannot read the stream either."""
-    sales.reset(7)
-    looker = look()
-    url, other = looker.url, "http://localhost:9"
-    looker.page.route(f"{other}/**", lambda route: route.fulfill(content_type="text/html", body="<p>Another site"))
-    looker.look_away()
-    looker.page.goto(other)
-    answer = looker.page.evaluate(
-        """async ([url, kind]) => {
-          const mode = kind === "text/plain" ? "no-cors" : "cors";
-          const init = { method: "POST", mode, headers: { "Content-Type": kind }, body: '{"stock": 1}' };
-          const sent = await fetch(`${url}/control/reset`, init).then((answer) => answer.type, (error) => error.name);
-          const read = await new Promise((told) => {
-            const source = new EventSource(`${url}/events`);
-            source.onopen = () => told("open");
-            source.onerror = () => told("error");
-          });
-          return [sent, read];
-        }""",
-        [url, kind],
-    )
-    assert answer in (["TypeError", "error"], ["opaque", "error"])
-    assert sales.stock()["initial"] == 7

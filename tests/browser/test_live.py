@@ -45,10 +45,7 @@ def assert_true(looker: Looker, sales: Sales) -> None:
 
 
 def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
-    """In a locked rush the board changes twice a second or more, moves nothing else, and ends with the truth.
-
-    A screen reader speaks less often, and says the outcome.
-    """
+    """In a locked rush the board changes twice a second, moves nothing else, ends with the truth, and says it aloud."""
     looker = look()
     sales.reset(STOCK)
     looker.wait_figure("counter", STOCK)

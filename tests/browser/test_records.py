@@ -19,7 +19,6 @@ MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 
 
 def open_file(looker: Looker, path: Path) -> None:
-    """Choose the file, as the dialog would."""
     looker.page.set_input_files("#file", path)
     looker.page.wait_for_selector("#player:visible")
 

@@ -102,6 +102,14 @@ def test_a_package_can_be_drawn_and_read(package: str) -> None:
     assert {path: number for path, number in lines.items() if number > 300} == {}
 
 
+def test_every_test_says_what_holds() -> None:
+    """The docstring of each test states the behaviour."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                assert ast.get_docstring(node), f"{path}::{node.name}"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_two_public_classes_share_a_name(package: str) -> None:
     """Within a package a class's name tells which it is; but `lock.aio` has the names of `lock` on purpose."""

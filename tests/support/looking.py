@@ -55,10 +55,6 @@ class Looker:
         self.complaints.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def look_away(self) -> None:
-        """Ignore the console from now on: it is about another site's page."""
-        self.page.remove_listener("console", self._hear)
-
     def open(self, address: str = "/") -> None:
         """Load the page and wait until it shows something."""
         self.page.goto(self.url + address)

@@ -1,12 +1,14 @@
-"""A TCP server that does with each connection what a test wants."""
+"""Servers that do with each connection, or answer to each request, what a test wants."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from socketserver import BaseRequestHandler, ThreadingTCPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, TCPServer, ThreadingTCPServer
 
 
 class Server(ThreadingTCPServer):
@@ -22,8 +24,19 @@ class Server(ThreadingTCPServer):
 
 
 @contextmanager
+def _running(server: TCPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
 def serving(answer: Callable[[socket.socket, bytes], None]) -> Iterator[Server]:
-    """A server that hands `answer` each connection with each piece of data that comes over it."""
+    """A TCP server that hands `answer` each connection with each piece of data that comes over it."""
 
     class Handler(BaseRequestHandler):
         def handle(self) -> None:
@@ -31,11 +44,27 @@ def serving(answer: Callable[[socket.socket, bytes], None]) -> Iterator[Server]:
                 while data := self.request.recv(65536):
                     answer(self.request, data)
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with Server(("127.0.0.1", 0), Handler) as server, _running(server):
+        yield server
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler, bytes], object]) -> Iterator[str]:
+    """The URL of a web server that says what `answer` returns for each request and its body: bytes, or any JSON."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            said = answer(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            text = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, _running(server):
+        yield f"http://127.0.0.1:{server.server_port}"

@@ -1,7 +1,8 @@
-"""A program at a terminal, as a person would use it."""
+"""A program at a terminal, as a person would use it, and what Rich would show there."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -11,6 +12,10 @@ import subprocess
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
 
 WAIT_S = 30.0  # far more than anything here takes
 # The leader of a session gets the terminal that it opens as controlling terminal. (A `preexec_fn` would be Python in a
@@ -18,14 +23,23 @@ WAIT_S = 30.0  # far more than anything here takes
 _AT_TERMINAL = 'exec "$@" <>"$0" >&0 2>&0'
 
 
+def printed(renderable: object, *, width: int = 80, **options: Any) -> str:
+    """What Rich prints of it, in a file unless the options of its console say otherwise."""
+    console = Console(file=StringIO(), width=width, **options)
+    with console.capture() as shown:
+        console.print(renderable)
+    return shown.get()
+
+
 class Terminal:
     """A program with its own pseudo-terminal as controlling terminal; its session is killed at the end."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], *, term: str = "dumb") -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._master, slave = os.openpty()
         self.process = subprocess.Popen(
             ["sh", "-c", _AT_TERMINAL, os.ttyname(slave), *command],
-            env={**env, "TERM": "dumb"},  # no escapes
+            env={**env, "TERM": term},  # a dumb one gets no escapes
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -52,9 +66,12 @@ class Terminal:
             if not select.select([self._master], [], [], max(until - time.monotonic(), 0.0))[0]:
                 return False
             try:
-                self.screen += os.read(self._master, 4096).decode()
+                piece = os.read(self._master, 4096)
             except OSError:  # Linux: the last process has closed its end
                 return False
+            if not piece:
+                return False
+            self.screen += self._decode(piece)
         return True
 
     def __enter__(self) -> Terminal:

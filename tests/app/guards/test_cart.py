@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,24 +16,20 @@ from app.config.settings import Settings
 from app.sales.purchase import Purchase
 from app.sales.refusals import FencedOff
 from app.sales.sale import Sale
-from lock import Mutex
-from tests.support.shops import WAIT_S, Answer, at_once, ledger
+from tests.support.shops import Answer, at_once, ledger
 from tests.support.shops import buy as buy_one
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Four items, ten pieces of each."""
     return dataclasses.replace(settings, items=4)
 
 
 def buy(shop: Flask, *items: int, key: str | None = None) -> Answer:
-    """The answer to one cart."""
     return buy_one(shop, "cart", items=",".join(map(str, items)), buyer="ada", key=key)
 
 
 def stocks(sale: Sale) -> list[int]:
-    """What is left of each item."""
     return [sale.snapshot(item).stock for item in sale.keys_of]
 
 
@@ -103,20 +98,6 @@ def test_overlapping_carts_are_exact_and_never_wait_in_a_circle(app: Flask, othe
         assert (now.verdict, now.stock) == ("EXACT", 10 - taken[item])
     refused = [answer for answer in answers if answer["outcome"] == "sold_out"]
     assert all(0 in (answer["stock"].values() if isinstance(answer["stock"], dict) else [0]) for answer in refused)
-
-
-def test_a_cart_waits_for_each_of_its_locks(
-    app: Flask, make: Callable[..., Flask], settings: Settings, sale: Sale, stranger: Mutex
-) -> None:
-    """While one of the locks is held, the cart times out and releases the others."""
-    impatient = make(lock_timeout=3.0)
-    services.of(impatient).sessions.session()  # or its making would count
-    with Mutex(stranger.session, f"flash-sale/{settings.sale}:3").acquire(timeout=WAIT_S):
-        answer = buy(impatient, 1, 3)
-        assert (answer["status"], answer["outcome"]) == (503, "lock_timeout")
-        assert "stranger" in answer["detail"]
-        assert buy_one(app, item=1)["status"] == 200
-    assert stocks(sale) == [9, 10, 10, 10]
 
 
 @pytest.mark.parametrize("item", ["1", "4"])

@@ -24,7 +24,6 @@ class Interrupted(BaseException):
 
 
 def added(queue: CommitQueue, *buyers: str) -> list[Entry]:
-    """An entry for each buyer, in this order."""
     entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in buyers]
     for entry in entries:
         queue.add(entry)
@@ -67,7 +66,6 @@ def buy_or_end(app: Flask) -> Any:
 
 
 def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[Any]]:
-    """Purchases that wait in the commit queue."""
     queue = services.of(app).shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
     buyers = [threads.submit(buy_or_end, app)]
     wait_until(lambda: len(queue) == 1)

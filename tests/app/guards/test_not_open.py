@@ -20,7 +20,6 @@ EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 
 @pytest.fixture
 def schedule(app: Flask) -> Schedule:
-    """The schedule of the sale."""
     return services.of(app).scheduling.schedule
 
 
@@ -35,7 +34,7 @@ def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, guard: st
         assert answer["opens_at"].endswith("Z")
         assert answer["opens_at"] in answer["detail"]
         assert 20 <= int(answer["retry_after"]) <= 50
-    assert browser.get("/stock").get_json()["orders"] == 0
+    assert [browser.get("/stock").get_json()[name] for name in ("stock", "orders")] == [2, 0]
     assert browser.get("/readyz").status_code == 200
     schedule.set(2, 1000)
     schedule.open(1)

@@ -18,12 +18,23 @@ from tests.support.shops import at_once, buy
 from tests.support.waiting import wait_until
 
 
-@pytest.fixture
-def app(make: Callable[..., Flask], fresh_etcd: Etcd, fresh_redis: Redis) -> Flask:
-    """A shop with its own servers that has sold one item under the mutex."""
-    app = make(etcd_endpoints=fresh_etcd.endpoint, redis_url=fresh_redis.url, lease_ttl=2, lock_timeout=1.0, stock=20)
+def opened(make: Callable[..., Flask], **server: str) -> Flask:
+    """A shop that has sold one item under the mutex."""
+    app = make(**server, lease_ttl=2, lock_timeout=1.0, stock=20)
     wait_until(lambda: sells(app, "etcd"))
     return app
+
+
+@pytest.fixture
+def app(make: Callable[..., Flask], fresh_redis: Redis) -> Flask:
+    """Such a shop with its own Redis."""
+    return opened(make, redis_url=fresh_redis.url)
+
+
+@pytest.fixture
+def shop(make: Callable[..., Flask], fresh_etcd: Etcd) -> Flask:
+    """Such a shop with its own etcd."""
+    return opened(make, etcd_endpoints=fresh_etcd.endpoint)
 
 
 def refused(app: Flask, guard: str) -> bool:
@@ -91,45 +102,42 @@ def test_redis_stopped(app: Flask, fresh_redis: Redis) -> None:
 
 
 @pytest.mark.parametrize("outage", ["stop", "pause"])
-def test_etcd_unavailable_longer_than_the_lease(app: Flask, fresh_etcd: Etcd, outage: str) -> None:
+def test_etcd_unavailable_longer_than_the_lease(shop: Flask, fresh_etcd: Etcd, outage: str) -> None:
     """While etcd is stopped or frozen nothing is sold under the mutex; once it answers, sales go on."""
-    browser = app.test_client()
-    session = services.of(app).sessions.session()
+    browser = shop.test_client()
+    session = services.of(shop).sessions.session()
     getattr(fresh_etcd, outage)()
-    assert refused(app, "etcd")
+    assert refused(shop, "etcd")
     wait_until(session.lost.is_set)
-    assert refused(app, "etcd")
-    assert refused(app, "etcd-unfenced")
+    assert refused(shop, "etcd")
+    assert refused(shop, "etcd-unfenced")
     assert browser.get("/stock").get_json()["orders"] == 1
     fresh_etcd.start() if outage == "stop" else fresh_etcd.resume()
-    wait_until(lambda: sells(app, "etcd"), timeout=20)
+    wait_until(lambda: sells(shop, "etcd"), timeout=20)
     assert browser.get("/stock").get_json()["verdict"] == "EXACT"
 
 
-def test_an_etcd_that_was_wiped_sells_after_a_reset(app: Flask, fresh_etcd: Etcd, tmp_path: Path) -> None:
+def test_an_etcd_that_was_wiped_sells_after_a_reset(shop: Flask, fresh_etcd: Etcd, tmp_path: Path) -> None:
     """An etcd that lost its data counts from one: fenced off with advice, until the sale is reset."""
-    browser = app.test_client()
+    browser = shop.test_client()
     for _ in range(5):
-        wait_until(lambda: sells(app, "etcd"))
+        wait_until(lambda: sells(shop, "etcd"))
     fresh_etcd.kill()
     data = tmp_path / "etcd"
     data.rename(tmp_path / "lost")
     fresh_etcd.start()
 
     def fenced_off() -> bool:
-        body = buy(app)
+        body = buy(shop)
         return bool(body["outcome"] == "lock_lost" and "reset the sale" in body["detail"])
 
     wait_until(fenced_off, timeout=20)
     browser.post("/stock/reset")
-    wait_until(lambda: sells(app, "etcd"))
+    wait_until(lambda: sells(shop, "etcd"))
 
 
 def test_redis_frozen(app: Flask, fresh_redis: Redis) -> None:
-    """A frozen Redis may do what it was sent as soon as it thaws: a write is in doubt, and the same key buys once.
-
-    What only reads is refused at its deadline.
-    """
+    """A frozen Redis may do late what it was sent: a write is in doubt and its key buys once, a read is refused."""
     assert sells(app, "redis-lua")  # over the connection that is used next
     fresh_redis.pause()
     bought = buy(app, "redis-lua", key="k")

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import suppress
 
 import pytest
 
@@ -16,7 +15,6 @@ from app.sales.refusals import ShuttingDown
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Etcd
 from lock import EtcdUnavailable, Session, connect
-from tests.support.lock import await_rest
 from tests.support.shops import at_once
 from tests.support.waiting import wait_until
 
@@ -48,30 +46,6 @@ def test_all_threads_share_one_session_and_cohort(sessions: EtcdSessions, etcd: 
     assert second.session.lease_id != first.session.lease_id
     with second.acquire(timeout=5) as turn:
         turn.ensure()
-
-
-def test_a_lost_session_is_given_back_when_etcd_is_back(fresh_etcd: Etcd) -> None:
-    """etcd extends every lease when it restarts; the lost one is revoked, even if another client renews it."""
-    sessions = EtcdSessions(fresh_etcd.endpoint, "flash-sale/x", ttl=3, instance="shop-a")
-    lost = sessions.session()
-    await_rest(fresh_etcd)
-    fresh_etcd.kill()
-    wait_until(lost.lost.is_set)
-    with pytest.raises(EtcdUnavailable):
-        sessions.session()
-    fresh_etcd.start()
-    with connect(fresh_etcd.endpoint) as client:
-        client.keep_alive(lost.lease_id)
-        wait_until(lambda: works(sessions))
-        wait_until(lambda: client.keep_alive(lost.lease_id) <= 0)
-    sessions.close()
-
-
-def works(sessions: EtcdSessions) -> bool:
-    """Whether there is a session."""
-    with suppress(EtcdUnavailable):
-        return bool(sessions.session())
-    return False
 
 
 def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:

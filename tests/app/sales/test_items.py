@@ -17,7 +17,7 @@ from app.sales.purchase import Purchase
 from app.sales.refusals import KeyReused
 from app.sales.sale import Sale
 from app.sales.slots import Keys
-from tests.support.shops import WAIT_S, at_once, buy
+from tests.support.shops import WAIT_S, buy
 
 
 @pytest.fixture
@@ -86,18 +86,3 @@ def test_a_key_used_for_two_items_at_once_buys_one(sale: Sale, fence: int | None
     with pytest.raises(KeyReused):
         shelves[1].write(purchases[1], readings[1], fence=fence)
     assert (sale.snapshot("1").stock, sale.snapshot("2").stock) == (9, 10)
-
-
-def test_each_item_has_its_own_fence(sale: Sale) -> None:
-    """A high token at one item fences off no holder of another."""
-    high, low = Purchase("ada", "etcd", item="1", token=1000), Purchase("bob", "etcd", item="2", token=1)
-    Inventory(sale, instance="shop-a", item="1").read(high, fence=high.token)
-    assert Inventory(sale, instance="shop-a", item="2").read(low, fence=low.token).stock == 10
-
-
-@pytest.mark.parametrize("guard", ["etcd", "etcd-cohort", "etcd-batch"])
-def test_a_rush_over_all_items_is_exact_for_each(app: Flask, sale: Sale, guard: str) -> None:
-    """Buyers of three items at once: each item is sold out exactly."""
-    outcomes = at_once(45, lambda number: buy(app, guard, item=number % 3 + 1)["outcome"])
-    assert (outcomes.count("sold"), outcomes.count("sold_out")) == (30, 15)
-    assert [(sale.snapshot(item).verdict, sale.snapshot(item).stock) for item in sale.keys_of] == [("EXACT", 0)] * 3

@@ -107,10 +107,7 @@ CANNOT_RUN = "can't run this command: FLASHSALE_REDIS_URL has to name a user"
 def test_a_refusal_is_known_in_all_its_forms(
     client: redis.Redis, answer: str, error: type[Exception], said: str
 ) -> None:
-    """What a command, a transaction, and a script of any Redis say of a refused write becomes the same error.
-
-    A script that may not do one of its writes is stopped halfway, and leaves the purchase in doubt.
-    """
+    """What a command, a transaction, and a script of any Redis say of a refused write becomes one of two errors."""
     with pytest.raises(error) as caught:
         client.eval("return redis.error_reply(ARGV[1])", 0, answer)
     assert str(caught.value) == f"Redis refused: {said}" if error is Refused else said in str(caught.value)

@@ -18,7 +18,6 @@ from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
 from app.sales.schedule import NoSchedule, Schedule
 from app.sales.scripts import Script
-from app.sales.snapshot import Snapshot
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.shops import in_ms
@@ -47,28 +46,6 @@ def closed(schedule: Schedule) -> Opened:
     assert opened is not None
     assert not opened.is_open
     return opened
-
-
-def test_a_scheduled_sale_sells_nothing_before_it_is_opened(process: Process) -> None:
-    """Every process refuses with the time of the opening and shows the stock to come; opened, all items are sold."""
-    one, other = process(), process()
-    assert buys(one).startswith("sold")
-    schedule, opens_at_ms = Schedule(one), in_ms(60_000)
-    schedule.set(3, opens_at_ms)
-    for sale in (one, other, process()):
-        with pytest.raises(NotOpen) as caught:
-            buys(sale)
-        assert caught.value.opened.opens_at_ms == opens_at_ms
-        assert sale.snapshot("2") == Snapshot(initial=3, stock=3, lucky=0, orders=0)
-    status, left_ms = schedule.open(1)
-    assert (status, 0 < int(left_ms) <= 60_000) == ("early", True)
-    schedule.set(3, in_ms(-1))
-    assert schedule.open(2) == ("opened", "")
-    assert [buys(sale)[:4] for sale in (other, one, process(), other)] == ["sold"] * 4
-    opened = schedule.read()
-    assert opened is not None
-    assert opened.is_open
-    assert abs((schedule.opened_at_ms(opened) or 0) - in_ms(0)) < 60_000
 
 
 @pytest.mark.parametrize(

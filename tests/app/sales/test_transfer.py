@@ -42,7 +42,6 @@ def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
 
 
 def sells(stock: ShardedStock, number: int) -> bool:
-    """Whether a shard sells one item."""
     receipt = stock.shards[number].sell(Purchase("ada", "etcd-sharded"))
     return receipt is not None and receipt.order is not None
 

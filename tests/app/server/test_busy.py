@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-import pytest
 from flask import Flask
 
 from app import services
@@ -28,7 +27,6 @@ NONSENSE = ("{", "5", "[1]", "null", "[" * 5000, "\0")  # bodies that the routes
 
 
 def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of the only response."""
     with closing(client), client.makefile("rb") as stream:
         head, _, body = stream.read().partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
@@ -36,10 +34,7 @@ def answer_of(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
 
 
 def test_a_full_instance_says_busy(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Two purchases in threads and two behind them fill the queue: the next are told "busy", while the lock is held.
-
-    So is one whose connection was there before its request. `GET /stock` waits as usual. All who got in are served.
-    """
+    """With two purchases in threads and two behind them the next are told "busy"; `GET /stock` waits as usual."""
     log = tmp_path / "section-log"
     env |= {"FLASHSALE_THREADS": "2", "FLASHSALE_QUEUE": "4", "FLASHSALE_SECTION_LOG": str(log)}
     reader = HeartbeatReader(log)
@@ -97,27 +92,28 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
     assert json.loads(body).keys() == gave_up.get_json().keys() - {"item"}
 
 
-@pytest.mark.parametrize(
-    ("request_text", "guard"),
-    [
-        *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
-        (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
-        (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
-        (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
-        *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
-        (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
-        (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
-        (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
-        (HEAD.format("/stock/reduce") + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None),
-        (BUY + BUY, None),
-        (HEAD.format("/stock/reset") + "\r\n", None),
-        ("GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
-        ("", None),
-    ],
-)
-def test_only_a_whole_purchase_is_refused(app: Flask, request_text: str, guard: str | None) -> None:
-    """It is counted under its guard. What the routes have to answer is neither refused nor counted."""
-    made = services.of(app)
-    answer = made.busy.answer(request_text.encode())
-    assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard
-    assert made.metrics.outcomes()["busy"] == (guard is not None)
+WHOLE_OR_NOT: list[tuple[str, str | None]] = [
+    *((HEAD.format(f"/stock/reduce?guard={guard.name}") + "\r\n", guard.name) for guard in GUARDS),
+    (HEAD.format("/stock/reduce") + "Content-Length: 0\r\n\r\n", "etcd"),
+    (HEAD.format("/stock/reduce") + 'content-length: 16\r\n\r\n{"guard":"none"}', "none"),
+    (HEAD.format("/cart?items=1,2") + "\r\n", "cart"),
+    *((HEAD.format("/stock/reduce") + f"content-length: {len(body)}\r\n\r\n{body}", "etcd") for body in NONSENSE),
+    (HEAD.format("/stock/reduce?guard=nothing") + "\r\n", None),  # the routes say what is wrong with it
+    (HEAD.format("/stock/reduce"), None),  # the rest has not come yet
+    (HEAD.format("/stock/reduce") + 'Content-Length: 16\r\n\r\n{"guard":', None),
+    (HEAD.format("/stock/reduce") + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None),
+    (BUY + BUY, None),
+    (HEAD.format("/stock/reset") + "\r\n", None),
+    ("GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
+    ("", None),
+]
+
+
+def test_only_a_whole_purchase_is_refused(app: Flask) -> None:
+    """It is counted under its guard; what the routes have to answer is neither refused nor counted."""
+    made, refused = services.of(app), 0
+    for text, guard in WHOLE_OR_NOT:
+        answer = made.busy.answer(text.encode())
+        assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard, text
+        refused += guard is not None
+        assert made.metrics.outcomes()["busy"] == refused, text

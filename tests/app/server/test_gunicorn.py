@@ -36,7 +36,6 @@ SOLD = 'flashsale_purchases_total{{guard="{}",outcome="sold"}}'
 
 
 def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
-    """Status and document of one answer."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(instance.url + path, method=method, data=data, headers=headers)
     try:
@@ -48,19 +47,16 @@ def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | Non
 
 
 def buy(instance: Instance, query: str) -> Answer:
-    """One purchase."""
     return ask(instance, f"/stock/reduce?{query}", method="POST")
 
 
 def metric(instance: Instance, sample: str) -> float:
-    """The value of one sample of /metrics."""
     with urllib.request.urlopen(f"{instance.url}/metrics") as response:
         values = [float(line.split()[-1]) for line in response if line.startswith(f"{sample} ".encode())]
     return values[0] if values else 0.0
 
 
 def in_progress(instance: Instance) -> float:
-    """Purchases that have begun and have not ended."""
     return metric(instance, "flashsale_purchases_in_progress")
 
 
@@ -70,7 +66,6 @@ def workers(instance: Instance) -> set[int]:
 
 
 def leases(mutex: Mutex) -> set[int]:
-    """The leases of all contenders."""
     return {contender.lease_id for contender in mutex.contenders()}
 
 
@@ -83,10 +78,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: 
 
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
-    """On SIGTERM waiters are refused while the holder's purchase goes on; the lease is revoked at the end.
-
-    Every guard that thinks under a lock sells its own item.
-    """
+    """On SIGTERM waiters are refused under every guard while the holder's purchase goes on; its lease is revoked."""
     names = [guard.name for guard in GUARDS if guard.name not in {"none", "redis-lua", "etcd-sharded"}]
     guards = {str(item): name for item, name in enumerate(names, 1)}
     env |= {"FLASHSALE_SECTION_LOG": str(tmp_path / "section-log"), "FLASHSALE_ITEMS": str(len(guards))}
@@ -190,16 +182,21 @@ def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
 
 
 def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
-    """Each worker counts the purchases of both, also after a reload; a stop removes the directory of the counts."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary)}
+    """Each counts the purchases of both, also after a reload, and logs as it is told; a stop leaves no directory."""
+    temporary, home = tmp_path / "temporary", tmp_path / "home"
+    for directory in (temporary, home):
+        directory.mkdir()
+    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary), "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
+    env |= {"GUNICORN_CMD_ARGS": "--access-logfile -"}
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
         with stranger.acquire(timeout=20):
             clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
             wait_until(lambda: len(stranger.contenders()) == 7)
             assert [in_progress(instance) for _ in range(4)] == [6] * 4
         assert [click.result()[0] for click in clicks] == [200] * 6
+        wait_until(lambda: instance.log.read_text().count("/stock/reduce") == 6)
+        assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
+        assert not list(home.iterdir())
         for _ in range(8):
             assert (metric(instance, SOLD.format("etcd")), in_progress(instance)) == (6, 0)
             assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
@@ -225,19 +222,6 @@ def test_a_large_body_is_refused_and_the_log_names_the_instance(lasting: Instanc
     assert lines
     assert all(f" {lasting.name} [" in line for line in lines)
     assert not any("/stock" in line for line in lines)
-
-
-def test_gunicorns_options_and_home(tmp_path: Path, env: dict[str, str]) -> None:
-    """An option turns the access log on, with the instance's name; gunicorn leaves no file in HOME."""
-    home = tmp_path / "home"
-    home.mkdir()
-    env |= {"GUNICORN_CMD_ARGS": "--access-logfile -", "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
-    with Instance(tmp_path, env=env) as instance:
-        assert buy(instance, "guard=none")[0] == 200
-        wait_until(lambda: "/stock/reduce" in instance.log.read_text())
-        (line,) = [line for line in instance.log.read_text().splitlines() if "/stock/reduce" in line]
-        assert f" {instance.name} [" in line
-        assert not list(home.iterdir())
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:

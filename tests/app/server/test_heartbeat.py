@@ -21,7 +21,6 @@ Start = Callable[[str, Callable[[], dict[str, int]]], Heartbeat]
 
 @pytest.fixture
 def pool() -> Iterator[CountingPool]:
-    """The two threads of a worker."""
     with CountingPool(2) as pool:
         yield pool
 

@@ -21,7 +21,6 @@ POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[dict[str, Process]]:
-    """A running instance of the shop, and the board."""
     env = environment(etcd, redis_server, uuid.uuid4().hex)
     directory = tmp_path_factory.mktemp("servers")
     with Instance(directory, env=env) as shop, Board(directory, env=env) as board:
@@ -30,7 +29,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: 
 
 @pytest.fixture(params=["shop", "board"])
 def server(request: pytest.FixtureRequest, servers: dict[str, Process]) -> Process:
-    """One of them."""
     return servers[request.param]
 
 

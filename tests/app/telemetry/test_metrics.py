@@ -11,14 +11,12 @@ from app.telemetry.metrics import Metrics
 
 
 def samples(browser: FlaskClient) -> dict[tuple[str, ...], float]:
-    """Every sample by its name and label values."""
     answer = browser.get("/metrics")
     assert answer.content_type.startswith("text/plain; version=")  # Prometheus 3 reads nothing else
     return parsed(answer.text)
 
 
 def parsed(text: str) -> dict[tuple[str, ...], float]:
-    """The samples of such an answer."""
     families = text_string_to_metric_families(text)
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value

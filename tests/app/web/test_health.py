@@ -29,11 +29,7 @@ def test_the_name_of_an_instance_is_sent_as_it_is(make: Make) -> None:
 
 @pytest.mark.parametrize("setting", ["etcd_endpoints", "redis_url"])
 def test_not_ready_names_what_is_unavailable(make: Make, setting: str) -> None:
-    """Without etcd or Redis the instance lives but is not ready, says which of them is missing, and sells nothing.
-
-    What needs it answers 503 with Retry-After: for etcd the queue, and the first purchase of an instance, which has to
-    know what was opened.
-    """
+    """Without etcd or Redis the instance lives, is not ready, names what is missing, and sells nothing."""
     nowhere = f"127.0.0.1:{free_port()}"
     server, change = ("etcd", nowhere) if setting == "etcd_endpoints" else ("redis", f"redis://{nowhere}/0")
     app = make(**{setting: change})

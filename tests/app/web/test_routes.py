@@ -18,11 +18,10 @@ from tests.support.shops import WAIT_S, buy, ledger, queue_behind
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Three items."""
     return dataclasses.replace(settings, items=3)
 
 
-@pytest.mark.parametrize("buyer", ["ä☃\U0001f6d2", '"}{', "<b>&amp;", "a\x00b", " ", "x" * 200])
+@pytest.mark.parametrize("buyer", ['ä☃\U0001f6d2"}{<b>&amp;a\x00b'.ljust(200, "x"), " "])
 def test_parameters_may_be_json(browser: FlaskClient, sale: Sale, buyer: str) -> None:
     """Some may be in the query, others in the body; whatever a buyer's name is, the ledger has exactly that."""
     for _ in range(2):

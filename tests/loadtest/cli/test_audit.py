@@ -54,11 +54,3 @@ def test_a_disturbed_record_blames_no_guard(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
     assert done.output.splitlines()[-1] == f"  {NO_VERDICT}"
-
-
-def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
-    """One line says that the file is not a record."""
-    (tmp_path / "x.json").write_text("{}")
-    done = CliRunner().invoke(audit_records, [str(tmp_path / "x.json")])
-    assert done.exit_code == 1
-    assert "x.json is not a stock-flash-sale/record" in done.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -50,7 +49,7 @@ ENDS = {
     ("command", "number"),
     [
         (DEMO, signal.SIGINT),
-        *((command, signal.SIGKILL) for command in (DEMO, BENCH, FAULTS[2])),
+        *((command, signal.SIGKILL) for command in (BENCH, FAULTS[2])),
         *(pytest.param(moment, number, marks=pytest.mark.slow) for moment in (DEMO, UP, *FAULTS) for number in SIGNALS),
     ],
 )
@@ -151,14 +150,14 @@ def test_an_interrupt_that_meets_the_start_of_the_buyers_leaves_none() -> None:
         assert "KeyboardInterrupt" in parent.stderr.read()
 
 
-def test_a_closed_pipe_is_no_failure(tmp_path: Path) -> None:
-    """`demo | head -1` ends with the pipe, and blames nothing."""
-    line = f"{shlex.join(LOADTEST)} demo --buyers=60 --stock=20 --guard=redis-lua | head -1"
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100
-    )
-    assert (done.returncode, done.stderr, done.stdout[:7]) == (1, "", "Ready: ")
+def test_a_closed_pipe_is_no_failure() -> None:
+    """A command whose reader has gone, as `head` does, ends with exit code 1, and blames nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*LOADTEST, "audit", "tests/data/rush-none.json"]  # which by itself ends with 0
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_up_names_an_occupied_port(redis_server: Redis, tmp_path: Path) -> None:

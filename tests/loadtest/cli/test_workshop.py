@@ -14,7 +14,6 @@ from loadtest.cli.workshop import PAGES, steps_of, workshop
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that would have been run."""
     ran: list[str] = []
     monkeypatch.setattr(module, "_run", lambda step, *_: ran.append(step.command))
     return ran

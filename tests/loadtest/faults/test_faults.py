@@ -107,16 +107,6 @@ def test_a_mistake_in_a_thread_ends_the_scenario(testbed: LocalTestbed, place: s
     assert any("ended with KeyError('a mistake')" in problem for problem in result.problems), result.problems
 
 
-def test_a_trial_leaves_no_connection_to_redis(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it opens to look at the sale and to judge it is closed with it."""
-    with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
-        monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
-        trial = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5)
-        trial.run()
-        opened = psutil.Process().net_connections("tcp")
-        assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
-
-
 def test_an_error_of_the_sale_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the shops do not answer any more, `faults` ends with a sentence and no traceback."""
 
@@ -140,8 +130,6 @@ def test_a_slow_picture_stays_until_enter(
 
 
 class Late(Nothing):
-    """Is late a number of times."""
-
     unfenced = Expected.EXACT
 
     def __init__(self, times: int) -> None:
@@ -155,10 +143,17 @@ class Late(Nothing):
 
 
 @pytest.mark.parametrize(("late", "plays", "found"), [(1, 2, []), (MOST_PLAYS, MOST_PLAYS, ["too late"])])
-def test_an_untimely_fault_is_played_again(testbed: LocalTestbed, late: int, plays: int, found: list[str]) -> None:
-    """A fault that missed its moment shows nothing and is not judged; the last of several plays is."""
+def test_an_untimely_fault_is_played_again(
+    testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch, late: int, plays: int, found: list[str]
+) -> None:
+    """A fault that missed its moment is not judged, but the last of several is; no connection to Redis is left."""
     scenario = Late(late)
-    result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=5).run()
+    with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
+        monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
+        trial = Trial(scenario, "etcd", testbed, TrialListener(), stock=5)
+        result, _ = trial.run()
+        opened = psutil.Process().net_connections("tcp")
+        assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
     assert (scenario.plays, list(result.problems)) == (plays, found)
 
 
@@ -181,10 +176,7 @@ def test_a_victim_that_came_too_late_is_not_waited_for(testbed: LocalTestbed) ->
 
 @pytest.mark.slow
 def test_a_late_write_is_neither_missed_nor_overtaken(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the line is cut only when the victim has written, as on a busy machine, there is another sale.
-
-    However long the network is away, the victim's retry comes after the write that was held back.
-    """
+    """If the victim wrote before the line was cut, there is another sale; its retry comes after the write held back."""
     start_holder, settle, victims = ScenarioContext.start_holder, ScenarioContext.settle, list[ScenarioContext]()
 
     def slow_at_first(context: ScenarioContext, shop: int, *, think_ms: int) -> Future[Answer]:
@@ -219,7 +211,9 @@ class Stage(TrialListener):
         self.held.append(self.testbed.shops[0].instance.frozen)
 
 
-@pytest.mark.parametrize(("guard", "outcome"), [("etcd", "lock_lost"), ("etcd-unfenced", "sold")])
+@pytest.mark.parametrize(
+    ("guard", "outcome"), [pytest.param("etcd", "lock_lost", marks=pytest.mark.slow), ("etcd-unfenced", "sold")]
+)
 def test_a_frozen_holder_oversells_without_a_fence(testbed: LocalTestbed, guard: str, outcome: str) -> None:
     """Its late write lands where no fence refuses it, is answered truthfully, and the record shows the overlap."""
     stage = Stage(testbed)
@@ -288,10 +282,7 @@ def test_a_group_is_exact_but_for_what_has_to_break(
 
 
 def test_what_is_expected_is_part_of_the_scenario() -> None:
-    """An exact guard is exact in every scenario but two; others break where a holder outlives its lease, too.
-
-    --help has names and one line each, to choose from.
-    """
+    """An exact guard is exact in every scenario but two; --help says what each is."""
     shown = " ".join(CliRunner().invoke(faults, ["--help"]).output.split())
     for name, scenario in BY_NAME.items():
         assert f"{name} {scenario.what}" in shown

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from loadtest.faults.result import TrialResult
 from loadtest.faults.scenario import Expected
 from loadtest.faults.screen import draw, table
 from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
+from tests.support.terminal import printed
 
 ROW = TrialResult(
     "pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"]
@@ -25,14 +24,11 @@ ROW = TrialResult(
 def test_the_table_says_what_is_not_as_expected(width: int) -> None:
     """The longest row fits into 80 columns and says whether it is as expected; a scenario is named once."""
     rows = [ROW, replace(ROW, problems=[]), replace(ROW, scenario="delayed-write")]
-    screen = Console(file=io.StringIO(), width=width)
-    screen.print(table(rows, width=width, plain=True))
-    assert isinstance(screen.file, io.StringIO)
-    printed = screen.file.getvalue()
+    text = printed(table(rows, width=width, plain=True), width=width)
     shown = ["etcd-unfenced", "EXACT", "OVERSOLD", "by", "27", "302", "2", "2.5"]
     expected = [["pause-holder", *shown, "NO"], [*shown, "yes"], ["delayed-write", *shown, "NO"]]
-    assert [line.split() for line in printed.splitlines()[-3:]] == expected
-    assert printed.isascii()
+    assert [line.split() for line in text.splitlines()[-3:]] == expected
+    assert text.isascii()
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -56,10 +52,7 @@ def snapshot(**changes: Any) -> Snapshot:
 )
 def test_the_room_sees_what_happens(seen: Snapshot, words: list[str]) -> None:
     """Sum, leases, holder, waiters, frozen and dead shops, unavailable servers; in 80 columns."""
-    screen = Console(file=io.StringIO(), width=80)
-    screen.print(draw("pause-holder, etcd", seen))
-    assert isinstance(screen.file, io.StringIO)
-    lines = screen.file.getvalue().splitlines()
+    lines = printed(draw("pause-holder, etcd", seen)).splitlines()
     assert all(any(word in line for line in lines) for word in words)
     assert max(map(len, lines)) <= 80
     assert len(lines) == 2 + len(seen.participants) + (seen.redis_lock is not None) + (not seen.etcd)

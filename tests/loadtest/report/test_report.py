@@ -48,19 +48,16 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
 
 
 def page_of(*sources: Path) -> Page:
-    """The page that is made of these."""
     return Page.read(write(sources, sources[0].parent / "page.html"))
 
 
 def page_of_record(directory: Path, record: Record) -> Page:
-    """The page of one record."""
     record.write(directory / "record.json")
     return page_of(directory / "record.json")
 
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a comparison, with its page."""
     directory = kept(tmp_path_factory.mktemp("report") / "a")
     write([directory])
     return directory
@@ -68,12 +65,10 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(comparison: Path) -> Page:
-    """The page of that comparison."""
     return Page.read(comparison / "index.html")
 
 
 def make(*words: object) -> Result:
-    """Run the command."""
     return CliRunner().invoke(report, [str(word) for word in words])
 
 
@@ -92,10 +87,7 @@ def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
 
 
 def test_it_draws_what_was_recorded(page: Page) -> None:
-    """Sales over time end at what was sold, waiting times have their percentiles, overlaps are those of the audit.
-
-    Every drawing has its meaning in words.
-    """
+    """Sales over time, waiting times and overlaps are drawn as recorded, and every drawing has its meaning in words."""
     named = [attributes["aria-label"] for _, attributes in page.tags if attributes.get("role") == "img"]
     assert len(named) == len(page.charts)
     assert all(named)
@@ -223,10 +215,7 @@ def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypat
 
 
 def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    """B as a multiple of A, case by case; versions that differ are shown, and the others are not.
-
-    The page has its own name beside the first of the two, and the page of that one is left alone.
-    """
+    """B is a multiple of A, case by case; versions that differ are shown, and the page of A alone is left as it is."""
     a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
     comparison = Comparison.read(b / "comparison.json")
     comparison.versions["etcd"] = "9.9.9"
@@ -360,10 +349,7 @@ def test_what_cannot_be_compared_or_written_is_refused(tmp_path: Path, monkeypat
 
 
 def test_bars_lie_in_lanes_and_holds_are_one() -> None:
-    """Sections that are open at once have different lanes; purchases that were committed together are one bar.
-
-    A section whose process died ends where that process was last seen.
-    """
+    """Open sections have different lanes, a group is one bar, and a dead process's ends where it was last seen."""
     record, hold = sale(4, 4), {"instance": "b", "token": [7, 1]}
     record.sections = [
         *(section(n, 5.0 * n, 5.0 * n + 10, instance="a", token=None) for n in range(3)),

@@ -28,7 +28,6 @@ def answer(number: int, outcome: str = "sold") -> AnswerRow:
 
 
 def entry(number: int) -> LedgerRow:
-    """The order of buyer `number`."""
     return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 
@@ -189,10 +188,7 @@ def test_times_that_touch_are_joined() -> None:
 
 @pytest.mark.parametrize("place", [0, 3], ids=["told first", "told last"])
 def test_asking_again_resolves_a_doubt(place: int) -> None:
-    """A buyer whose answer was lost is in doubt until another answer tells of the order.
-
-    What counts is when the buyer asked, not where in the record it stands.
-    """
+    """A buyer whose answer was lost is in doubt until a later question, wherever it is recorded, tells of the order."""
     record = sale(3, 3)
     without_answer(record, 1)
     assert [row.order for row in audit(record).unacknowledged] == ["order-1"]

@@ -7,6 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from app import clock
 from app.board.sources.section_tail import SectionTail
 from app.sales.purchase import Outcome as ShopOutcome
@@ -30,7 +32,6 @@ def line(event: str, at: int, order: str, **members: Any) -> str:
 
 
 def a_record() -> Record:
-    """A record without rows."""
     return Record(
         kind="rush",
         guard="etcd",
@@ -44,23 +45,24 @@ def a_record() -> Record:
     )
 
 
-def test_the_reader_follows_files_as_they_grow(tmp_path: Path) -> None:
-    """Lines that stood there before are skipped; half a line waits for its other half; new files are found."""
-    file = tmp_path / "a.jsonl"
-    file.write_text(line("enter", 1, "old"))
-    reader = SectionReader(tmp_path)
+@pytest.mark.parametrize("make", [SectionReader, SectionTail])
+def test_the_reader_follows_files_as_they_grow(tmp_path: Path, make: Any) -> None:
+    """Half a line waits for its other half; new files are found; old lines are skipped, by the board garbage."""
+    file, garbage = tmp_path / "a.jsonl", "{broken\n7\n[]\n{}\n" if make is SectionTail else ""
+    file.write_text(garbage or line("enter", 1, "old"))
+    reader = make(tmp_path)
     assert reader.poll() == []
     whole = line("leave", 100, "new")
     with file.open("a") as out:
-        out.write(line("enter", 50, "new") + whole[:20])
+        out.write(line("enter", 50, "new") + garbage + whole[:20])
         out.flush()
         (section,) = reader.poll()
         assert (section.order, section.entered, section.left) == ("new", 50, None)
         out.write(whole[20:])
-    reader.poll()
+    (section,) = reader.poll()
     assert (section.left, section.read, section.commit, section.outcome) == (100, 70, 90, "sold")
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
-    assert [each.left for each in reader.poll()] == [100, None]
+    assert [section.left, reader.poll()[-1].left] == [100, None]
 
 
 def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
@@ -90,7 +92,8 @@ def test_a_log_that_is_not_whole_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
     assert reader.poll() == []
     assert reader.full
-    assert SectionReader(None).poll() == SectionReader(tmp_path / "missing").poll() == []
+    for path in (None, tmp_path / "missing"):
+        assert SectionReader(path).poll() == SectionTail(path).poll() == []
 
 
 def test_three_clocks_become_one(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import redis
 
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.audit import audit
@@ -45,10 +44,7 @@ def test_a_scheduled_sale_is_sold_when_it_opens(stack: Stack, tmp_path: Path) ->
 
 
 def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) -> None:
-    """In two processes: it oversells unlocked and is exact under etcd; every buyer clicks once; the exit code is 0.
-
-    Answers, ledger and critical sections of each guard are kept apart, and the audit agrees with the verdict.
-    """
+    """In two processes each buyer clicks once, it oversells unlocked and is exact under etcd, and the audit agrees."""
     env = environment(stack, FLASHSALE_SECTION_LOG=str(stack.section_log))
     rush = Finished(env, tmp_path, *SMALL, "--hold-ms=2", "--processes=2")
     runs = rush.runs()
@@ -71,10 +67,7 @@ def test_bare_locust_compares_no_lock_with_etcd(stack: Stack, tmp_path: Path) ->
 
 
 def test_a_guard_that_ran_out_of_time_is_the_exit_code(stack: Stack, tmp_path: Path) -> None:
-    """Buyers without a turn are failures with a name, UNDERSOLD is told, and the exit code is 1.
-
-    Stock, orders and queue are sampled meanwhile; without a section log, answers and ledger are kept alone.
-    """
+    """Buyers without a turn are failures with a name, UNDERSOLD is told, and stock, orders and queue are sampled."""
     rush = Finished(environment(stack), tmp_path, *SMALL, "--guards=etcd", "--hold-ms=1000")  # 10 in their 10 seconds
     run = rush.runs()["etcd"]
     assert run.outcomes["lock_timeout"] > BUYERS - STOCK, run.outcomes
@@ -95,10 +88,7 @@ def test_a_guard_that_ran_out_of_time_is_the_exit_code(stack: Stack, tmp_path: P
 
 
 def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) -> None:
-    """Clicks at a shop that is killed in the rush are errors; what the other sells agrees with the ledger.
-
-    The statistics have a row for each guard and outcome; sold and sold out are not failures.
-    """
+    """Clicks at a shop that is killed in the rush are errors; sold and sold out at the other one are not failures."""
     shop = stack.instances[1]
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(Finished, environment(stack), tmp_path, *SMALL, "--guards=redis-lua", "--hold-ms=5000")
@@ -112,15 +102,6 @@ def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) 
         ("redis-lua", "sold_out"): (BUYERS // 2 - STOCK, 0),
         ("redis-lua", "error"): (BUYERS // 2, BUYERS // 2),
     }
-
-
-def test_the_ledger_decides_and_not_the_answers(stack: Stack, tmp_path: Path) -> None:
-    """A ledger without the orders that buyers were told of breaks the promise, whatever the shops say."""
-    other = stack.redis.url.removesuffix("/0") + "/1"
-    redis.Redis.from_url(other).mset({"sale:{demo}:stock": STOCK, "sale:{demo}:generation": "1"})
-    rush = Finished(environment(stack, FLASHSALE_REDIS_URL=other), tmp_path, *SMALL, "--guards=redis-lua")
-    assert f"{STOCK} acknowledged but missing" in rush.runs()["redis-lua"].verdict
-    assert rush.code == 1
 
 
 class Runner:
@@ -257,30 +238,15 @@ def test_a_rush_that_was_disturbed_is_not_judged(
     assert conductor.verdicts == []
 
 
-@pytest.mark.parametrize(
-    ("hosts", "options", "advice"),
-    [
-        (",", [], "',' are not addresses of shops: give each as http://HOST:PORT, separated by commas."),
-        ("", ["--headful"], "Port {} is in use: stop the Locust that has it, or choose another by --web-port."),
-    ],
-)
-def test_no_comparison_is_one_line_and_exit_code_2(
-    stack: Stack, tmp_path: Path, hosts: str, options: list[str], advice: str
-) -> None:
-    """Bad addresses and an occupied port are refused before Locust tries: that cannot be taken for a result."""
+def test_no_comparison_is_one_line_and_exit_code_2(stack: Stack, tmp_path: Path) -> None:
+    """An occupied port is refused before Locust tries: that cannot be taken for a result."""
     port = stack.instances[0].port
-    env = environment(stack, **({"LOCUST_HOST": hosts} if hosts else {}))
-    rush = Finished(env, tmp_path, *SMALL, *options, "--web-port", str(port))
-    assert the_error(rush) == f"Error: {advice.format(port)}"
-    assert "Every promise was kept" not in rush.printed
-    assert "Traceback" not in rush.logged
-
-
-def the_error(rush: Finished) -> str:
-    """The one line of a rush that ended without a comparison."""
+    rush = Finished(environment(stack), tmp_path, *SMALL, "--headful", "--web-port", str(port))
     assert (rush.code, rush.comparison) == (2, None)
     (line,) = [line for line in rush.printed.splitlines() if line.startswith("Error: ")]
-    return line
+    assert line == f"Error: Port {port} is in use: stop the Locust that has it, or choose another by --web-port."
+    assert "Every promise was kept" not in rush.printed
+    assert "Traceback" not in rush.logged
 
 
 def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:

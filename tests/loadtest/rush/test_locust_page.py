@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from loadtest.target.shops import Shops, in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
+from tests.support.serving import answering
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -31,7 +31,6 @@ BOARD = 'http://board/"><script>alert(1)</script>'
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Locust prints."""
     return tmp_path_factory.mktemp("locust") / "printed"
 
 
@@ -61,7 +60,6 @@ def verdicts(shown: Page) -> list[dict[str, str]]:
 
 
 def refused(shown: Page, path: str) -> tuple[int, str]:
-    """Status and text of a refusal."""
     with pytest.raises(urllib.error.HTTPError) as raised:
         shown.get(path)
     with raised.value as error:
@@ -69,7 +67,6 @@ def refused(shown: Page, path: str) -> tuple[int, str]:
 
 
 def links(html: str) -> list[str]:
-    """Where a page leads."""
     return [attributes["href"] or "" for tag, attributes in Parsed(html).tags if tag == "a"]
 
 
@@ -95,11 +92,7 @@ def test_the_tab_has_the_comparison_so_far(stack: Stack) -> None:
 
 
 def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack, printed: Path) -> None:
-    """After Stop, and after a guard that does not exist, the next rush is a whole one.
-
-    Stop ends all that belongs to the rush, which does not stop it again: the screen says so in one line. Purchases of
-    a stopped rush are still in the shops when the next one starts; it waits for them, and sells to its own buyers.
-    """
+    """Stop ends a rush with one line; the next one waits for its purchases, also after a guard that does not exist."""
     before = stops(printed)
     shown.start(guards=["etcd"], stock=BUYERS, buyers=BUYERS, hold_ms=100)
     wait_until(lambda: sum(map(in_progress, stack.urls)) > BUYERS // 2, timeout=60)
@@ -161,43 +154,24 @@ def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
         assert answer["message"].startswith(why)
 
 
-class Attacker(HTTPServer):
-    """A web server that keeps the headers of what it is asked, and offers one guard."""
+class Attacker:
+    """Keeps the paths that it is asked for, each with the token; answers everything as a shop with one guard would."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), AttackersPage)
-        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.url = ""
         self.asked: list[tuple[str, str | None]] = []
 
-
-class AttackersPage(BaseHTTPRequestHandler):
-    """Answers everything as a shop would."""
-
-    server: Attacker
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers["Authorization"]))
-        guards = json.dumps({"guards": [{"name": "none", "promise": "none"}]})
-        told = b"flashsale_purchases_in_progress 0.0\n" if self.path == "/metrics" else guards.encode()
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(told)
-
-    do_POST = do_GET
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def __call__(self, request: BaseHTTPRequestHandler, _: bytes) -> object:
+        self.asked.append((request.path, request.headers["Authorization"]))
+        guards = {"guards": [{"name": "none", "promise": "none"}]}
+        return b"flashsale_purchases_in_progress 0.0\n" if request.path == "/metrics" else guards
 
 
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
-    """A server that wants the admin token."""
-    with Attacker() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    attacker = Attacker()
+    with answering(attacker) as attacker.url:
+        yield attacker
 
 
 def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> None:

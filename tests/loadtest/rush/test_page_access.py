@@ -18,13 +18,11 @@ NAMES = {"known.example"}
 
 
 def by_the_shop() -> None:
-    """What shop and board check."""
     access.require_known_host(NAMES, setting="")
     access.require_own_page()
 
 
 def by_locust() -> None:
-    """What Locust's page checks."""
     page_access.require_known_host(NAMES)
     page_access.require_own_page()
 

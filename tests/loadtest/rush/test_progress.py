@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from loadtest.results.comparison import GUARDS
 from loadtest.rush.progress import live_line
 from loadtest.target.sale import SaleSnapshot
 from loadtest.terminal.console import console
+from tests.support.terminal import Terminal
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.
@@ -31,20 +31,11 @@ terminal.fail("no [more] buyers")
 
 
 def shown_in_a_terminal(**settings: str) -> str:
-    """What three acts write into a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": "80", "TERM": "xterm-256color", **settings}
-    with subprocess.Popen([sys.executable, "-c", ACTS], env=env, stdin=theirs, stdout=theirs, stderr=theirs) as acts:
-        os.close(theirs)
-        written = b""
-        try:
-            while part := os.read(ours, 65536):
-                written += part
-        except OSError:  # how Linux says that the terminal is closed
-            pass
-        os.close(ours)
-        assert acts.wait(30) == 0, written.decode()
-    return written.decode()
+    env = {**os.environ, "COLUMNS": "80", **settings}
+    with Terminal([sys.executable, "-c", ACTS], env, term="xterm-256color") as acts:
+        assert not acts.shows("\0"), "it is closed before"
+        assert acts.process.wait(30) == 0, acts
+    return acts.screen
 
 
 @pytest.mark.parametrize("guard", GUARDS)

@@ -38,16 +38,14 @@ EXACT = [guard for guard in GUARDS if guard not in ("none", "thread")]
 
 
 def play(guard: str, buyers: int = 120, stock: int = 60, instances: int = 2, **settings: bool | float) -> Prediction:
-    """A small rush."""
     return Prediction.of(COSTS, Setting(guard, buyers, stock, instances, **settings))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("stock", [0, 60, 200])
-@pytest.mark.parametrize("instances", [1, 3])
 @pytest.mark.parametrize("guard", EXACT)
-def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, instances: int, stock: int) -> None:
+def test_every_buyer_is_answered_once_and_what_is_there_is_sold(guard: str, stock: int) -> None:
     """No click is lost or answered twice, and an exact guard sells the stock or to every buyer."""
-    made = play(guard, stock=stock, instances=instances)
+    made = play(guard, stock=stock, instances=3)
     assert made.outcomes.get(SOLD, 0) == min(stock, 120)
     assert made.outcomes.get(SOLD_OUT, 0) == max(120 - stock, 0)
     assert sum(made.outcomes.values()) == 120
@@ -89,22 +87,11 @@ def test_more_cpus_never_slow_a_rush(guard: str) -> None:
     "row", KEPT.part("scale"), ids=lambda row: f"{row.case.guard}-{row.case.instances}-{row.case.buyers}"
 )
 def test_trips_and_calls_are_those_that_the_servers_counted(row: Row) -> None:
-    """Before any time can be right: within 5 % of a click's trips and calls in the kept run, or within 0.12.
-
-    A click that begins after the first look under the lock has a trip and no call; how many do is the kernel's choice.
-    """
-    case = row.case
+    """Before any time can be right: within 5 % of a click's trips and calls in the kept run, or within 0.12."""
+    case = row.case  # how many clicks begin after the first look, and need no call, is the kernel's choice
     made = Prediction.of(MEASURED, Setting(case.guard, case.buyers, case.stock, case.instances))
     assert made.trips == pytest.approx(row.redis_trips, rel=0.05, abs=0.12)
     assert made.rpcs == pytest.approx(row.etcd_calls, rel=0.05, abs=0.12)
-
-
-def test_waits_end_when_their_time_is_up() -> None:
-    """A lock that moves too slowly for all buyers leaves the last ones with a timeout, not with a sale."""
-    made = Prediction.of(replace(COSTS, sync=1.0), Setting("etcd", 60, 60, 30))
-    assert made.outcomes[SOLD] >= 1
-    assert made.outcomes[LOCK_TIMEOUT] >= 1
-    assert sum(made.outcomes.values()) == 60
 
 
 @pytest.mark.parametrize("guard", [guard for guard in GUARDS if guard.startswith("etcd")])

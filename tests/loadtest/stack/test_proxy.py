@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack.ports import LOOPBACK, free_port, is_occupied
-from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
+from loadtest.stack.ports import LOOPBACK, free_port
+from loadtest.stack.proxy import REQUESTS, Proxy
 from tests.support.serving import serving
 from tests.support.waiting import wait_until
 
@@ -30,7 +30,6 @@ class Echo:
 
 @pytest.fixture
 def echo() -> Echo:
-    """What the server has got."""
     return Echo()
 
 
@@ -42,12 +41,10 @@ def proxy(echo: Echo) -> Iterator[Proxy]:
 
 
 def dial(proxy: Proxy) -> socket.socket:
-    """A connection through the proxy."""
     return socket.create_connection((LOOPBACK, proxy.port), timeout=20)
 
 
 def ask(connection: socket.socket, data: bytes) -> bytes:
-    """What comes back."""
     connection.sendall(data)
     return connection.recv(100)
 
@@ -77,44 +74,6 @@ def test_ports_of_a_cluster_lead_back_to_the_proxies(proxy: Proxy) -> None:
         assert ask(connection, answer) == b":17001\r\n:7002\r\n-MOVED 5 127.0.0.1:17001\r\n:70011\r\n"
 
 
-def test_a_partition_heals(proxy: Proxy, echo: Echo) -> None:
-    """While stalled nothing arrives; afterwards what was sent in the meantime does, also over a new connection."""
-    with dial(proxy) as connection:
-        assert ask(connection, b"early") == b"early"
-        proxy.stall()
-        connection.sendall(b"late")
-        with dial(proxy) as another:
-            another.sendall(b"later")
-            wait_held_back(proxy, REQUESTS, b"latelater")
-            assert echo.got == b"early"
-            proxy.resume()
-            assert another.recv(100) == b"later"
-        assert connection.recv(100) == b"late"
-
-
-def test_an_answer_is_lost(proxy: Proxy, echo: Echo) -> None:
-    """One direction can be stalled: the request arrives, its answer does not."""
-    with dial(proxy) as connection:
-        proxy.stall(ANSWERS)
-        connection.sendall(b"order")
-        wait_held_back(proxy, ANSWERS, b"order")
-        assert echo.got == b"order"
-
-
-def test_one_request_is_delivered_late(proxy: Proxy, echo: Echo) -> None:
-    """What is held back can be delivered up to one piece, so that what comes after it never arrives."""
-    with dial(proxy) as connection:
-        proxy.stall(REQUESTS)
-        for piece, held in ((b"hello", b"hello"), (b"write", b"hellowrite"), (b"cancel", b"hellowritecancel")):
-            connection.sendall(piece)
-            wait_held_back(proxy, REQUESTS, held)
-        assert not proxy.deliver(REQUESTS, through=b"something else")
-        assert echo.got == b""
-        assert proxy.deliver(REQUESTS, through=b"write")
-        wait_until(lambda: echo.got == b"hellowrite")
-        assert proxy.held_back(REQUESTS) == b"cancel"
-
-
 def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
     """Old connections are dead and do not know it; new ones work."""
     with dial(proxy) as old:
@@ -124,26 +83,6 @@ def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
         with dial(proxy) as new:
             assert ask(new, b"three") == b"three"
         wait_held_back(proxy, REQUESTS, b"two")
-
-
-def test_a_connection_is_reset(proxy: Proxy) -> None:
-    """Old connections end with an error at once; new ones work."""
-    with dial(proxy) as old:
-        assert ask(old, b"one") == b"one"
-        proxy.reset()
-        with pytest.raises(ConnectionResetError):
-            old.recv(100)
-    with dial(proxy) as new:
-        assert ask(new, b"two") == b"two"
-
-
-def test_the_port_is_free_until_it_is_started_again(proxy: Proxy) -> None:
-    """While it refuses, the port is free; started again, it is the same port."""
-    proxy.refuse()
-    assert not is_occupied(proxy.port)
-    proxy.start()
-    with dial(proxy) as connection:
-        assert ask(connection, b"one") == b"one"
 
 
 def test_a_target_that_refuses_is_refused_here_too() -> None:

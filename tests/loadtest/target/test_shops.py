@@ -23,7 +23,6 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture
 def urls(stack: Stack) -> list[str]:
-    """Where the shops answer."""
     return stack.urls
 
 
@@ -90,10 +89,7 @@ def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
 
 
 def test_purchases_in_progress_are_waited_for(stack: Stack, urls: list[str]) -> None:
-    """The caller is told how many there are, and afterwards there are none.
-
-    The purchase waits for the lock, which is free once the caller was told.
-    """
+    """The caller is told how many there are, and afterwards there are none."""
     told: list[int] = []
 
     def tell(count: int) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import GUARDS, Comparison, Percentiles, Run
 from loadtest.results.verdict import judge
 from loadtest.terminal.table import table
+from tests.support.terminal import printed
 
 SLOW = Percentiles(1234.5, 9876.5, 9999.0)
 
@@ -26,12 +25,9 @@ def a_run(guard: str, outcome: Outcome = Outcome.SOLD_OUT) -> Run:
 
 
 def shown(*runs: Run, width: int = 200, plain: bool = True) -> str:
-    """What the terminal shows of these runs."""
     comparison = Comparison(300, 500, "2026-01-01T00:00:00+00:00", {}, list(runs))
-    console = Console(file=io.StringIO(), width=width, force_terminal=not plain, color_system=None if plain else "auto")
-    console.print(table(comparison, width=width, plain=plain))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    shown_as = {"force_terminal": not plain, "color_system": None if plain else "auto"}
+    return printed(table(comparison, width=width, plain=plain), width=width, **shown_as)
 
 
 @pytest.mark.parametrize("width", [60, 80, 115, 200])

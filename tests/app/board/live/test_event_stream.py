@@ -16,7 +16,6 @@ EVERYTHING = ("hello", {"everything": True})
 
 
 def events(chunk: bytes) -> list[tuple[str, Any]]:
-    """Name and data of each event in a chunk."""
     found = []
     for block in chunk.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
@@ -41,7 +40,6 @@ def fresh() -> EventStream:
 
 @pytest.fixture
 def source(fresh: EventStream) -> EventStream:
-    """The stream after its first event."""
     fresh.publish("sample", {"n": 0})
     return fresh
 

@@ -23,12 +23,10 @@ EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_te
 
 
 def section(number: int, entered: int, left: int | None) -> Section:
-    """A section with these times."""
     return Section(number, str(number), "ada", "none", None, "shop-a", 1, "t", entered, left=left)
 
 
 def order(guard: str, at_ms: int = 0) -> Order:
-    """An entry of the ledger."""
     return Order("x", "ada", "shop-a", guard, None, at_ms)
 
 

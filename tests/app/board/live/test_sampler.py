@@ -23,7 +23,6 @@ from tests.support.shops import WAIT_S, buy, in_ms
 
 
 def buy_each(app: Flask, guard: str, *buyers: str) -> None:
-    """One item for each."""
     assert [buy(app, guard, buyer=buyer)["status"] for buyer in buyers] == [200] * len(buyers)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from flask import Flask
@@ -15,6 +14,7 @@ from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.instances import Instances, Reach, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
+from tests.support.serving import answering
 from tests.support.shops import buy
 from tests.support.waiting import wait_until
 
@@ -27,31 +27,16 @@ def silent() -> Iterator[str]:
 
 
 @pytest.fixture
-def answering() -> Iterator[str]:
-    """The URL of an instance that lives."""
-
-    class Livez(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b'{"instance": "shop-a"}')
-
-        def log_message(self, *args: object) -> None:
-            """It is never read."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Livez) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        serving.join()
+def living() -> Iterator[str]:
+    with answering(lambda *_: {"instance": "shop-a"}) as url:
+        yield url
 
 
-def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An instance that answers is up, under its own name; the others are silent, busy or down."""
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
-    watched = Instances((answering, silent, away), stack=None)
+    watched = Instances((living, silent, away), stack=None)
     netloc = silent.removeprefix("http://")
     expected = [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
     watched.start()
@@ -66,12 +51,9 @@ def test_how_an_instance_is(silent: str, answering: str, monkeypatch: pytest.Mon
         watched.join()
 
 
-def test_instances_are_found_by_the_name_of_their_service(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each address of the name is an instance under its own name; what has left the name is watched no more.
-
-    While the name is not known at all, those that were there before are still shown.
-    """
-    port = int(answering.rpartition(":")[2])
+def test_instances_are_found_by_the_name_of_their_service(living: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each address of the name is an instance; one that has left it is watched no more, unless no address is known."""
+    port = int(living.rpartition(":")[2])
     refused: list[str | None] = []
     addresses = ["127.0.0.3", "127.0.0.1", "127.0.0.1"]
 

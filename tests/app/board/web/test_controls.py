@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,6 +15,7 @@ from flask.testing import FlaskClient
 from app.board import create_board
 from app.board.settings import BoardSettings
 from app.sales.sale import Sale
+from tests.support.serving import answering, serving
 
 
 @pytest.fixture
@@ -45,54 +42,30 @@ def test_a_bad_reset_is_refused(board: FlaskClient, sale: Sale) -> None:
     assert sale.snapshot().initial == 10
 
 
-class LocustPage(HTTPServer):
+@dataclass
+class LocustPage:
     """Answers as Locust's page does; `forms` are what it was sent."""
 
-    state = "ready"
-    success = True
+    state: str = "ready"
+    success: bool = True
+    forms: list[dict[str, list[str]]] = field(default_factory=list)
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _LocustAnswer)
-        self.forms: list[dict[str, list[str]]] = []
-
-
-class _LocustAnswer(BaseHTTPRequestHandler):
-    server: LocustPage
-
-    def do_GET(self) -> None:
-        self._say({"state": self.server.state})
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.forms.append({"path": [self.path], **parse_qs(body)})
-        self._say({"success": self.server.success, "message": "No runner"})
-
-    def _say(self, answer: dict[str, Any]) -> None:
-        text = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *args: Any) -> None:
-        pass
+    def __call__(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, Any]:
+        if request.command == "GET":
+            return {"state": self.state}
+        self.forms.append({"path": [request.path], **parse_qs(body.decode())})
+        return {"success": self.success, "message": "No runner"}
 
 
 @pytest.fixture
-def locust() -> Iterator[LocustPage]:
-    """Locust's page, as far as the board speaks to it."""
-    with LocustPage() as page:
-        thread = threading.Thread(target=page.serve_forever)
-        thread.start()
-        yield page
-        page.shutdown()
-        thread.join()
+def locust() -> LocustPage:
+    return LocustPage()
 
 
 @pytest.fixture
-def with_locust(board_settings: BoardSettings, locust: LocustPage) -> FlaskClient:
-    """A board beside a Locust that runs."""
-    return create_board(replace(board_settings, locust=f"http://127.0.0.1:{locust.server_port}")).test_client()
+def with_locust(board_settings: BoardSettings, locust: LocustPage) -> Iterator[FlaskClient]:
+    with answering(locust) as url:
+        yield create_board(replace(board_settings, locust=url)).test_client()
 
 
 RUSH = {"guards": "none,etcd", "buyers": 500, "stock": 300, "hold_ms": 20}
@@ -122,22 +95,11 @@ def test_one_rush_at_a_time(with_locust: FlaskClient, locust: LocustPage, sale: 
 
 def test_another_server_on_locusts_port_is_no_locust(board_settings: BoardSettings, sale: Sale) -> None:
     """What does not speak HTTP starts no rush, and prevents no reset."""
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
-        port = stranger.getsockname()[1]
-        threading.Thread(target=grumble, args=(stranger,), daemon=True).start()
-        board = create_board(replace(board_settings, locust=f"http://127.0.0.1:{port}")).test_client()
+    with serving(lambda connection, _: connection.sendall(b"220 not here\r\n")) as stranger:
+        board = create_board(replace(board_settings, locust=f"http://{stranger.endpoint}")).test_client()
         assert board.post("/control/rush", json=RUSH).status_code == 503
         assert board.post("/control/reset", json={"stock": 7}).status_code == 200
     assert sale.snapshot().initial == 7
-
-
-def grumble(server: socket.socket) -> None:
-    """Answer every connection with a line that is not HTTP, until closed."""
-    with suppress(OSError):
-        while True:
-            with server.accept()[0] as connection:
-                connection.recv(4096)
-                connection.sendall(b"220 not here\r\n")
 
 
 def test_a_rush_that_does_not_start_says_why(board: FlaskClient, with_locust: FlaskClient, locust: LocustPage) -> None:

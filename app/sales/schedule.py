@@ -62,18 +62,18 @@ class Schedule:
         self._sale.begin(without_time)
 
     def read(self) -> Opened | None:
-        """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`.
+        """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`."""
+        return self._read().get(DEFAULT_ITEM)
 
-        If items differ, it is that of one which has yet to open: a new item may have missed the opening of the others.
-        """
+    def planned(self) -> Openings:
+        """What has yet to open of what this instance sells: perhaps a new item alone. Raises `EtcdError`."""
+        scheduled = {item: each for item, each in self._read().items() if each.opens_at_ms is not None}
+        return {item: each for item, each in scheduled.items() if item in self._sale.keys_of}
+
+    def _read(self) -> Openings:
         openings = self._sale.record.read()
         self._sale.note_closed(openings)
-        return next(iter(self._planned(openings).values()), openings.get(DEFAULT_ITEM))
-
-    def _planned(self, openings: Openings) -> Openings:
-        """Those of the items which have yet to open; etcd may know more items than this instance sells."""
-        ours = {item: openings[item] for item in self._sale.keys_of if item in openings}
-        return {item: each for item, each in ours.items() if each.opens_at_ms is not None}
+        return openings
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
@@ -86,7 +86,7 @@ class Schedule:
         Raises:
             redis.RedisError, EtcdError: it may be open, or not.
         """
-        planned = self._planned(self._sale.record.read())
+        planned = self.planned()
         for place in reversed(range(len(self._sale.slots_of[DEFAULT_ITEM]))):  # the treasury last: it has the stock
             answers = self._open(place, planned, fence)
             refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
@@ -162,18 +162,17 @@ class Opener(threading.Thread):
         with closing(self._watch()) as watch:
             self._end_watch = watch.close
             for _ in watch:
-                opened = self._schedule.read()
-                if self._closing.is_set() or (opened and opened.opens_at_ms is not None):
+                if self._schedule.planned() or self._closing.is_set():
                     return
 
     def _lead(self) -> None:
         """Wait for the election, then for the time; return when the sale is open or no longer scheduled."""
         with Election(self._session(), self._election).campaign(self._instance) as leadership:
             while not self._closing.is_set():
-                opened = self._schedule.read()
-                if opened is None or opened.opens_at_ms is None:
+                planned = self._schedule.planned()
+                if not planned:
                     return
-                left = opened.opens_at_ms / 1000 - time.time()
+                left = min(each.opens_at_ms or 0 for each in planned.values()) / 1000 - time.time()
                 if left <= 0:
                     leadership.ensure()
                     left = self._open(leadership.token if self._is_fenced else None)

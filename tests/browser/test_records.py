@@ -127,7 +127,7 @@ def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None
 def test_each_attempt_of_an_order_is_described(look: Look, tmp_path: Path) -> None:
     """The arrow keys go through all critical sections, also where a guard tried several times under one order."""
     record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
-    record["sections"] = sorted(record["sections"], key=lambda section: section["entered_ms"])[::20]
+    record["sections"].sort(key=lambda section: section["entered_ms"])
     for section in record["sections"]:
         section["order"] = record["sections"][0]["order"]
     (tmp_path / "attempts.json").write_text(json.dumps(record), encoding="utf-8")

@@ -3,4 +3,6 @@
 from loadtest.faults.testbed.compose import ComposeTestbed
 from loadtest.faults.testbed.local import LocalTestbed
 
+__all__ = ["ComposeTestbed", "LocalTestbed", "Testbed"]
+
 Testbed = LocalTestbed | ComposeTestbed

@@ -21,7 +21,7 @@ THREADS = 24  # a connection to Redis each, and each a burden for the line
 
 def leader_of(etcd: EtcdCluster | EtcdContainer) -> Etcd | EtcdContainer | None:
     """The member that leads, as it says itself."""
-    return next(filter(_leads, etcd.members), None)
+    return next((member for member in etcd.members if _leads(member)), None)
 
 
 def _leads(member: Etcd | EtcdContainer) -> bool:

@@ -299,8 +299,9 @@ def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
     monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
-    for part, expected in zip(parts(["rush", "costs"], ["redis-lua"], 1), [set(), SETTINGS.keys()], strict=True):
-        command.measure(part, made, Console(quiet=True))
+    for part, expected in (("rush", set()), ("costs", SETTINGS.keys())):
+        cases = [Case(part, "redis-lua", 20, 10)]
+        command.measure(Part(part, cases, rounds=1, warm_up=False), made, Console(quiet=True))
         assert made.bounds.keys() == {"http", *expected}
 
 
@@ -311,8 +312,8 @@ def test_settings_of_another_sale_are_not_those_of_a_measurement(monkeypatch: py
         monkeypatch.setenv(f"FLASHSALE_{name}", value)
     monkeypatch.setattr(command, "measure_bounds", lambda stack: {"locust_ms": _locust_ms(stack, 20)})
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
-    (rush,) = parts(["rush"], ["redis-lua"], 1)
-    command.measure(replace(rush, cases=[Case("rush", "redis-lua", 20, 10)], warm_up=False), made, Console(quiet=True))
+    rush = Part("rush", [Case("rush", "redis-lua", 20, 10)], rounds=1, warm_up=False)
+    command.measure(rush, made, Console(quiet=True))
     assert [row.verdicts for row in made.rows] == [{"EXACT": 1}]
 
 

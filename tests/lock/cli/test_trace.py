@@ -57,7 +57,7 @@ def test_what_the_janitor_asks_is_printed(session: Session, trace: Trace, monkey
 
     monkeypatch.setattr(Log, "note", heard)
     hold = Mutex(session, "trace/long").acquire(timeout=WAIT_S)
-    releasing = in_thread(lambda: has_asked.wait(WAIT_S) and hold.release())
+    releasing = in_thread(lambda: (has_asked.wait(WAIT_S), hold.release()))
     printed = trace("--timeout", "60", "trace/long")
     releasing.result(WAIT_S)
     assert printed.exit_code == 0, printed.output

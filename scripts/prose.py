@@ -44,7 +44,7 @@ def prose(path: Path) -> str:
     """A document's sentences, each on its own line."""
     text = LEFT_OUT.sub(lambda found: "\n" * found[0].count("\n"), path.read_text(encoding="utf-8"))
     numbers = itertools.count()
-    return re.sub(r"`[^`\n]*`", lambda _: f"CODE{next(numbers)}", re.sub(r"\]\([^)]*\)", "]", text))
+    return re.sub(r"`[^`\n]*`", lambda _: f"CODE{next(numbers)}S", re.sub(r"\]\([^)]*\)", "]", text))
 
 
 def too_long(text: str, check: Check) -> Iterator[CheckResult]:

@@ -17,7 +17,7 @@ from lock import Client, Mutex, Session, connect
 from lock.__main__ import main
 from lock.cli.trace import Log, Step
 from lock.session import janitor
-from tests.support.lock import in_thread
+from tests.support.lock import in_thread, in_turn
 from tests.support.waiting import wait_until
 
 WAIT_S = 30.0
@@ -56,7 +56,7 @@ def test_what_the_janitor_asks_is_printed(session: Session, trace: Trace, monkey
 
     monkeypatch.setattr(Log, "note", heard)
     hold = Mutex(session, "trace/long").acquire(timeout=WAIT_S)
-    releasing = in_thread(lambda: has_asked.wait(WAIT_S) and hold.release())
+    releasing = in_thread(in_turn(lambda: has_asked.wait(WAIT_S), hold.release))
     printed = trace("--timeout", "60", "trace/long")
     releasing.result(WAIT_S)
     assert printed.exit_code == 0, printed.output

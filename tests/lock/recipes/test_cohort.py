@@ -185,11 +185,11 @@ def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex)
         in_thread(mutex.acquire, timeout=0.1).result(WAIT_S)
 
 
-def test_a_timeout_tells_of_this_threads_wait(client: Client, mutex: CohortMutex, theirs: Mutex) -> None:
+def test_a_timeout_tells_of_this_threads_wait(mutex: CohortMutex, theirs: Mutex) -> None:
     """Another thread of the process may have queued long before."""
     with theirs.acquire(timeout=WAIT_S):
         leader = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, mutex.name)) == 2)
+        wait_until(lambda: mutex._acquisition is not None and mutex._acquisition._ticket.written_at is not None)
         assert_raises(LockTimeout, mutex.acquire, timeout=1.0)
         began = now()
         with pytest.raises(LockTimeout) as told:

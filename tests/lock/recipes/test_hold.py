@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
 from tests.support.lock import WAIT_S, await_keys, keys, queue_up
@@ -41,6 +42,16 @@ def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold
     client.create(hold.key, b"", hold._session.lease_id)
     assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]
+
+
+def test_a_release_whose_first_answer_was_lost_is_no_loss(both: Client, proxy: Proxy, name: str) -> None:
+    """The first endpoint deletes the key and its answer is lost; that the second one finds none raises no alarm."""
+    with Session(both, ttl=600) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        proxy.stall(ANSWERS)
+        hold.release()
+        proxy.resume()
+        assert keys(both, name) == []
 
 
 def test_a_listener_may_release(client: Client, hold: Hold) -> None:

@@ -12,7 +12,7 @@ from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
 from tests.support.lock import WAIT_S, await_keys, keys, queue_up
-from tests.support.waiting import assert_raises, wait_until
+from tests.support.waiting import assert_raises
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 
@@ -52,21 +52,6 @@ def test_a_release_whose_first_answer_was_lost_is_no_loss(both: Client, proxy: P
         hold.release()
         proxy.resume()
         assert keys(both, name) == []
-
-
-def test_a_listener_may_release(client: Client, hold: Hold) -> None:
-    """Calling back into the lock from a listener does not hang."""
-    errors: list[Exception] = []
-
-    def release() -> None:
-        try:
-            hold.release()
-        except LockLost as error:
-            errors.append(error)
-
-    hold.on_lost(release)
-    client.delete(hold.key, None)
-    wait_until(lambda: errors)
 
 
 # max_hold

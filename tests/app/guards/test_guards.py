@@ -81,7 +81,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     assert "Nothing was written" in answer["detail"]
     if guard in UNDER_ETCD:
         assert "stranger" in answer["detail"]
-        assert answer["waited_ms"] >= 1000
+        assert 1000 <= answer["waited_ms"] < 16 * 1000
     assert sale.snapshot().orders == 0
 
 

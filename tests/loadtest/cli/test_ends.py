@@ -21,7 +21,6 @@ from loadtest.stack.ports import is_occupied
 from loadtest.stack.servers import Redis
 from loadtest.target.shops import in_progress
 from tests.support.commands import LOADTEST, Command, finished, running
-from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.rushing import REPOSITORY
 from tests.support.waiting import has_ended, wait_until
 

@@ -1,4 +1,4 @@
-"""FLASHSALE_* becomes settings, or messages that say what to do."""
+"""FLASHSALE_* becomes settings, or messages that say what to do; docs/settings.md says the same."""
 
 from __future__ import annotations
 

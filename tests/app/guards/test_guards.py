@@ -1,4 +1,4 @@
-"""What each guard does when many buy at once, when it has to wait, and when its lock is lost."""
+"""What each guard does in a crowd, when it has to wait, when its lock is lost, and before a scheduled opening."""
 
 from __future__ import annotations
 
@@ -231,9 +231,6 @@ def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
     for guard in (guard.name for guard in GUARDS):
         app = make(sale=f"{settings.sale}-{guard}", stock=1, threads=1)
         assert [buy(app, guard, key=key)["status"] for key in "ab"] == [200, 409]
-
-
-EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
 
 
 @pytest.fixture

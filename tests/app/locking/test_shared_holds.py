@@ -1,4 +1,4 @@
-"""The guards that serve a whole instance with one hold: turns, groups, timeouts, drain, loss, and fairness."""
+"""The guards that serve a whole instance with one hold: turns, groups, loss, fairness, and the commit queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sale over HTTP: answers, parameters, idempotency, reset."""
+"""The sale over HTTP: answers, parameters, idempotency, reset, probes and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done from the board, and what is answered if it cannot."""
+"""The board over HTTP: what can be done, what is answered if it cannot, and what is served."""
 
 from __future__ import annotations
 

@@ -67,13 +67,14 @@ def invited(slot: Slot) -> list[Round]:
 
 
 def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer that comes between announcement and opening is invited to that round, a later one to the next."""
+    """A buyer that comes before the opening is invited to that round, a later one to the next, one that left never."""
+    pool.remove(gone := pool.add(HOSTS))
     runner.announce(1)
     early = pool.add(HOSTS)
     runner.hear("open", number=1, opens_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
-    assert (invited(late), first.number, first.expected) == ([], 1, 1)
+    assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)
     runner.announce(2)
     assert invited(late) == invited(early)
 

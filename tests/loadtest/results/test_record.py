@@ -102,7 +102,7 @@ def test_a_log_that_is_not_whole_is_told(tmp_path: Path) -> None:
     assert reader.poll() == []
     assert reader.full
     for path in (None, tmp_path / "missing"):
-        assert SectionReader(path).poll() == SectionTail(path).poll() == []
+        assert [*SectionReader(path).poll(), *SectionTail(path).poll()] == []
 
 
 def test_three_clocks_become_one(tmp_path: Path) -> None:

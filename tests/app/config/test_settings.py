@@ -156,7 +156,7 @@ def test_loopback_is_recognized(host: str, expected: bool) -> None:
         assert settings.from_environment({"FLASHSALE_HOST": host}).on_loopback is expected
 
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROWS = re.findall(
     r"^\| `(FLASHSALE_\w+)` \| (.*?) \| (.*?) \|", (ROOT / "docs/settings.md").read_text(encoding="utf-8"), re.MULTILINE
 )

@@ -105,3 +105,14 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
     pool.add(HOSTS)
     pool.wait_for_everyone(round, "cleo")
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
+
+
+def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:
+    """A new test has its own buyers, with other names, and does not wait for those of the last test."""
+    before = pool.add(HOSTS)
+    runner.announce(1)
+    pool.reset()
+    after = pool.add(HOSTS)
+    assert (invited(after), after.buyer == before.buyer) == ([], False)
+    runner.announce(1)
+    assert ([each.expected for each in invited(after)], len(invited(before))) == ([1], 1)

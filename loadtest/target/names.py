@@ -1,6 +1,6 @@
 """What the shop calls its data: the keys of a sale in Redis, and its lock in etcd.
 
-The shop's own words are in `app`, which is not imported here; tests/loadtest/target/test_names.py holds both together.
+The shop's own words are in `app`, which is not imported here; tests/loadtest/target/test_shops.py holds both together.
 """
 
 from __future__ import annotations

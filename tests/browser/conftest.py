@@ -16,6 +16,7 @@ from loadtest.stack.apps import LocustPage
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
 from tests.support.looking import PATIENCE_MS, Looker
+from tests.support.rushing import environment
 from tests.support.selling import Sales, open_sale
 
 if TYPE_CHECKING:
@@ -62,12 +63,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture
 def locust(stack: Stack, tmp_path: Path) -> Iterator[LocustPage]:
     """Locust with its page, ready for a rush that the board asks it for."""
-    env = {
-        "LOCUST_HOST": ",".join(stack.urls),
-        "FLASHSALE_REDIS_URL": stack.redis.url,
-        "FLASHSALE_ETCD_ENDPOINTS": stack.etcd.endpoint,
-    }
-    with LocustPage(tmp_path, stack.locust_port, env=env) as page:
+    with LocustPage(tmp_path, stack.locust_port, env=environment(stack)) as page:
         yield page
 
 

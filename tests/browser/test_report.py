@@ -14,7 +14,7 @@ from loadtest.report.build import write
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
-from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS
+from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, SMALLEST_TEXT, TEXTS
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
@@ -24,7 +24,6 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-SMALLEST_TEXT = 12.0  # pixels
 SMALLEST_IN_CHARTS = 10.5
 # Text in a chart is scaled with it.
 CHART_TEXTS = """

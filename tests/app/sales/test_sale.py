@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,17 +11,6 @@ from hypothesis import strategies as st
 from app.sales.sale import Sale
 from app.sales.tokens import Token, fence_text, from_json, shown
 from lock import CohortToken
-from tests.support.shops import snapshot_of
-
-EXAMPLES = json.loads((Path(__file__).parents[2] / "data/verdicts.json").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["what"])
-def test_the_ledger_decides(example: dict[str, Any]) -> None:
-    """The verdict comes from what the ledger says was sold, whatever the counter looks like."""
-    now = snapshot_of(example)
-    verdict = now.judged(gave_up=example["gave_up"], busy=example.get("busy", 0), failed=example["failed"])
-    assert (verdict, now.lost_updates) == (example["verdict"], example["lost_updates"])
 
 
 def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:

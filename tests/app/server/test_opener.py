@@ -9,6 +9,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -80,6 +81,8 @@ def test_the_sale_is_opened_in_time_and_once(instances: dict[str, Instance], red
         wait_until(lambda: ask(victim, "GET", "/sale")["leader"] is None)
         assert ask(victim, "POST", "/stock/reduce?guard=redis-lua")["stock"] == 3
     assert opener(redis_server)["at_ms"] == opened_at_ms
+    told = datetime.fromisoformat(ask(other, "GET", "/sale")["opened_at"].replace("Z", "+00:00"))
+    assert told.timestamp() * 1000 == pytest.approx(int(opened_at_ms), abs=1)
 
 
 def opener(server: Redis) -> dict[str, str]:

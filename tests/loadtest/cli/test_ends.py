@@ -21,7 +21,6 @@ from loadtest.stack.ports import is_occupied
 from loadtest.stack.servers import Redis
 from loadtest.target.shops import in_progress
 from tests.support.commands import LOADTEST, Command, finished, running
-from tests.support.leftovers import assert_gone, directories_of, users_of
 from tests.support.rushing import REPOSITORY
 from tests.support.waiting import has_ended, wait_until
 
@@ -187,3 +186,29 @@ def test_an_interrupt_at_the_very_beginning_is_one_line(
         main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "Interrupted: everything is stopped.\n"
+
+
+def directories_of(processes: list[psutil.Process]) -> set[Path]:
+    """The scratch directories that these processes were told to use."""
+    words = " ".join(word for process in processes for word in process.cmdline())
+    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", words)}
+
+
+def users_of(directory: Path) -> list[psutil.Process]:
+    """The processes that were told of this directory, on the command line or in the environment, the last one too."""
+    return [process for process in psutil.process_iter() if str(directory) in _told(process)]
+
+
+def _told(process: psutil.Process) -> str:
+    try:
+        return " ".join([*process.cmdline(), *process.environ().values()])
+    except psutil.Error:  # it has ended, or belongs to another user
+        return ""
+
+
+def assert_gone(processes: list[psutil.Process], directories: set[Path]) -> None:
+    """Neither a process nor a directory is left, of which there was at least one each."""
+    assert processes
+    assert directories
+    wait_until(lambda: all(map(has_ended, processes)), timeout=30)
+    wait_until(lambda: not any(directory.exists() for directory in directories), timeout=30)

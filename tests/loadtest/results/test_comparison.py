@@ -81,14 +81,6 @@ def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
     assert run.not_open == (outcome is Outcome.NOT_OPEN)
 
 
-@pytest.mark.parametrize(("orders", "kept"), [(2, True), (3, False), (1, False)])
-def test_a_promise_is_kept_by_an_exact_sale_only(orders: int, kept: bool) -> None:
-    """Too many and too few both break the promise of a guard that made one; a guard without a promise breaks none."""
-    assert a_run(orders=orders).kept_promise == kept
-    assert a_run("none", "none", orders=orders).kept_promise
-    assert compared(a_run(), a_run(orders=orders)).kept == kept
-
-
 @pytest.mark.parametrize(
     ("runs", "sentence", "tone", "exit_code"),
     [

@@ -1,21 +1,30 @@
-"""Records: gathered from three sources, written, read again."""
+"""Records: gathered from three sources, written, kept in folders, read again or refused."""
 
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from click.testing import CliRunner
 
 from app import clock
 from app.board.sources.section_tail import SectionTail
 from app.sales.purchase import Outcome as ShopOutcome
 from app.sales.purchase import Purchase, Receipt
 from app.telemetry.section_log import SectionLog
+from loadtest.cli.audit import audit_records
+from loadtest.cli.report import report
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start
+from loadtest.results.folders import RESULTS, ReportsError, new_report, point_latest, report_under_way
+from loadtest.results.kept import KeptError
 from loadtest.results.record import Event, Record, Sample
 from loadtest.results.section_reader import LoggedSection, SectionReader
 from loadtest.results.verdict import Order
@@ -93,7 +102,7 @@ def test_a_log_that_is_not_whole_is_told(tmp_path: Path) -> None:
     assert reader.poll() == []
     assert reader.full
     for path in (None, tmp_path / "missing"):
-        assert SectionReader(path).poll() == SectionTail(path).poll() == []
+        assert [*SectionReader(path).poll(), *SectionTail(path).poll()] == []
 
 
 def test_three_clocks_become_one(tmp_path: Path) -> None:
@@ -140,3 +149,117 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     record.write(path)
     assert Record.read(path) == record
     assert len(path.read_text().splitlines()) > 9
+
+
+DATA = Path(__file__).parents[2] / "data"
+RECORD = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
+STRANGE = [None, True, -1, "x", "", [], {}, 10**400, 1e308, float("nan"), float("inf"), [1], {"a": 1}, 5e-324]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each member and item below a JSON value, as its container and its key."""
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_record_is_shown_or_refused(tmp_path: Path, seed: int) -> None:
+    """With any one value replaced, `report` and `audit` show the record, or refuse it in one line."""
+    chosen = random.Random(seed)
+    data = json.loads(json.dumps({**RECORD, **{name: RECORD[name][:5] for name in ("answers", "ledger", "sections")}}))
+    container, key = chosen.choice(list(places(data)))
+    container[key] = chosen.choice(STRANGE)
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+    for command in (report, audit_records):
+        done = CliRunner().invoke(command, [str(file)])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+        if done.output.startswith("Error: "):
+            assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("stock", "x", "stock is 'x'"),
+        ("stock", True, "stock is True"),
+        ("sections", [{**RECORD["sections"][0], "pid": "x"}], "sections[0].pid is 'x'"),
+        ("answers", [{"buyer": "ada"}], "answers[0] has no 'answered_ms'"),
+        ("verdict", {}, "the file has no 'lost_updates'"),
+        ("events", [{"at_ms": float("inf"), "text": ""}], "events[0].at_ms is inf"),
+        ("versions", {"python": 3}, "versions.python is 3"),
+    ],
+)
+def test_the_damage_is_named(tmp_path: Path, place: str, value: Any, message: str) -> None:
+    """The first member that is missing, or has another type."""
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps({**RECORD, place: value}), encoding="utf-8")
+    with pytest.raises(KeptError, match="is damaged") as refused:
+        Record.read(file)
+    assert str(refused.value) == f"{file} is damaged: {message}"
+
+
+def test_what_a_newer_program_adds_is_left_out(tmp_path: Path) -> None:
+    """Unknown members are no damage; a newer version is refused."""
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps({**RECORD, "colour": "red"}), encoding="utf-8")
+    assert Record.read(file) == Record.read(DATA / "rush-none.json")
+    file.write_text(json.dumps({**RECORD, "version": 2}), encoding="utf-8")
+    with pytest.raises(KeptError, match="is not a stock-flash-sale/record of version 1"):
+        Record.read(file)
+
+
+def test_latest_leads_to_the_newest(tmp_path: Path) -> None:
+    """Each report has its own directory, also within a second; `latest` is a relative link, so that they can move."""
+    for _ in range(3):
+        directory = new_report(tmp_path)
+        point_latest(directory)
+        assert (tmp_path / "latest").resolve() == directory.resolve()
+    assert (tmp_path / "latest").readlink() == Path(directory.name)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_latest_is_a_file_where_links_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems have no symbolic links: then `latest` says the name."""
+    monkeypatch.setattr(Path, "symlink_to", Mock(side_effect=OSError("no links here")))
+    directory = new_report(tmp_path)
+    point_latest(directory)
+    assert (tmp_path / "latest").read_text() == directory.name + "\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda reports: reports.write_text("mine"), "it is not a directory"),
+        (lambda reports: reports.symlink_to("nowhere/reports"), "it is a link that leads nowhere"),
+        (lambda reports: (reports.parent.rmdir(), reports.parent.write_text("mine")), "Not a directory"),
+    ],
+)
+def test_reports_that_cannot_be_kept_are_one_line(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
+    """Whatever is in the way: the error names the directory and the reason."""
+    reports = tmp_path / "kept" / "reports"
+    reports.parent.mkdir()
+    make(reports)
+    with pytest.raises(ReportsError) as refused:
+        new_report(reports)
+    assert str(refused.value) == f"no report can be kept in {reports}: {reason}"
+
+
+def ended_by(error: BaseException, reports: Path, *names: str) -> Path:
+    """A report with files of these names, which ended with this error."""
+    with suppress(type(error)), report_under_way(reports) as report:
+        for name in names:
+            (report / name).write_text("")
+        raise error
+    return report
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_report_without_a_result_stays_if_it_says_why(tmp_path: Path, result: str) -> None:
+    """An interrupted one is removed unless it has a comparison, a benchmark or records; one that failed, if empty."""
+    assert ended_by(KeyboardInterrupt(), tmp_path, "locust.log", result).exists()
+    assert not ended_by(KeyboardInterrupt(), tmp_path, "locust.log").exists()
+    assert ended_by(ValueError(), tmp_path, "locust.log").exists()
+    assert not ended_by(ValueError(), tmp_path).exists()

@@ -67,13 +67,14 @@ def invited(slot: Slot) -> list[Round]:
 
 
 def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runner) -> None:
-    """A buyer that comes between announcement and opening is invited to that round, a later one to the next."""
+    """A buyer that comes before the opening is invited to that round, a later one to the next, one that left never."""
+    pool.remove(gone := pool.add(HOSTS))
     runner.announce(1)
     early = pool.add(HOSTS)
     runner.hear("open", number=1, opens_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
-    assert (invited(late), first.number, first.expected) == ([], 1, 1)
+    assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)
     runner.announce(2)
     assert invited(late) == invited(early)
 
@@ -104,3 +105,14 @@ def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> N
     pool.add(HOSTS)
     pool.wait_for_everyone(round, "cleo")
     assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
+
+
+def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:
+    """A new test has its own buyers, with other names, and does not wait for those of the last test."""
+    before = pool.add(HOSTS)
+    runner.announce(1)
+    pool.reset()
+    after = pool.add(HOSTS)
+    assert (invited(after), after.buyer == before.buyer) == ([], False)
+    runner.announce(1)
+    assert ([each.expected for each in invited(after)], len(invited(before))) == ([1], 1)

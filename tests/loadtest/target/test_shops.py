@@ -1,9 +1,11 @@
-"""The instances as the rush sees them over HTTP."""
+"""The instances as the rush sees them over HTTP, and the names that app and loadtest have in common."""
 
 from __future__ import annotations
 
+import json
 import socket
 import time
+import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from app.board.sources import instances
+from app.config.settings import Settings
+from app.sales.slots import Keys, shard_name
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
+from loadtest.target.names import key_prefix, queue_name, slot_names
 from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError, Shops, find, hosts_of, in_progress
 from tests.support.rushing import lock_held
@@ -127,3 +132,16 @@ def test_an_instance_without_answer_is_named(urls: list[str]) -> None:
     missing = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SaleError, match=rf"The shop at {missing} does not answer .*: start it, or leave it out"):
         Shops([*urls, missing]).wait_until_idle(lambda _: None)
+
+
+def test_the_rush_reads_the_keys_that_the_shop_writes() -> None:
+    """The prefix is that of the shop's keys, in the treasury and in as many shards as the shop has."""
+    names = ["a", *(shard_name("a", number) for number in range(Settings().shards))]
+    assert slot_names("a") == names
+    assert [key_prefix(name) + "stock" for name in names] == [Keys(name).stock for name in names]
+
+
+def test_the_rush_counts_the_queue_that_the_shop_uses(stack: Stack) -> None:
+    """The shop tells the name of its lock."""
+    with urllib.request.urlopen(f"{stack.urls[0]}/lock", timeout=30) as response:
+        assert json.load(response)["name"] == queue_name("demo")

@@ -17,8 +17,7 @@ from lock import Client, Mutex, Session, connect
 from lock.__main__ import main
 from lock.cli.trace import Log, Step
 from lock.session import janitor
-from tests.support.lock import in_thread, in_turn
-from tests.support.waiting import wait_until
+from tests.support.waiting import in_thread, in_turn, wait_until
 
 WAIT_S = 30.0
 

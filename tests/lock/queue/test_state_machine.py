@@ -394,7 +394,7 @@ def test_a_crowd_on_a_bad_network(monkeypatch: Patch) -> None:
     run_state_machine_as_test(
         Crowd,
         settings=settings(
-            max_examples=150 if settings.default.derandomize else 500,  # when it searches anew
+            max_examples=150 if settings().derandomize else 500,  # when it searches anew
             stateful_step_count=80,
             deadline=None,
             suppress_health_check=list(HealthCheck),

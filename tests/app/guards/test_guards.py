@@ -251,8 +251,10 @@ def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, guard: st
         assert 20 <= int(answer["retry_after"]) <= 50
     assert [browser.get("/stock").get_json()[name] for name in ("stock", "orders")] == [2, 0]
     assert browser.get("/readyz").status_code == 200
+    status, left_ms = schedule.open(1)
+    assert (status, 20_000 < int(left_ms) <= 50_000) == ("early", True)
     schedule.set(2, 1000)
-    schedule.open(1)
+    schedule.open(2)
     assert buy(app, guard, key="early")["outcome"] == "sold"
 
 

@@ -82,7 +82,7 @@ show: setup-browser ##3 Take pictures of the pages (needs Chromium)
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh
 
-swarm-test: setup-dev ##3 Break a stack on three nodes of a swarm (docs/deploy.md)
+swarm-test: setup-dev ## Break a stack on three nodes of a swarm (docs/deploy.md)
 	@$(RUN) scripts/swarm_test.py $(ARGS)
 
 requirements: ##3 Pin the newest versions of all dependencies (needs uv)

@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, SessionLost
@@ -16,7 +17,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.recipes.acquisition import ALONE, Acquisition, Terms
 from lock.recipes.hold import Hold
-from lock.recipes.read_write import WriteHold
+from lock.recipes.read_write import ReadLock, WriteHold
 from lock.runtime.execution import Execution
 from lock.runtime.lost_event import CallbackThread
 from tests.support.model_etcd import PATIENCE_S, PREFIX, ModelClient, ModelEtcd
@@ -111,7 +112,8 @@ class Process:
     # What happens to it
 
     def acquisition(self, terms: Terms = ALONE) -> Acquisition[Hold]:
-        make = WriteHold if terms.declared.kind == "write" else Hold
+        readers = ReadLock(self, "shop")  # type: ignore[arg-type]
+        make = partial(WriteHold, readers=readers) if terms.declared.kind == "write" else Hold
         return Acquisition(self, "shop", PREFIX, make, terms=terms)  # type: ignore[arg-type]
 
     def settle(self) -> None:

@@ -64,14 +64,12 @@ class WaitQueue:
             self._view.follow(ticket.rule)
             self._tickets[ticket.key] = ticket
 
-    @uninterrupted
     def remove(self, ticket: Ticket) -> None:
         """Tell `ticket` nothing more; to be called before its key is deleted on purpose."""
         with self._lock:
             self._tickets.pop(ticket.key, None)
             self._idle_since = now()
 
-    @uninterrupted
     def written(self, ticket: Ticket, create_revision: int) -> None:
         """The write of the ticket's key is acknowledged."""
         with self._lock:
@@ -109,7 +107,6 @@ class WaitQueue:
 
     # Looking
 
-    @uninterrupted
     def holder(self) -> KeyValue | None:
         """The key at the head, as far as this process knows."""
         with self._lock:
@@ -144,7 +141,6 @@ class WaitQueue:
             logger.debug("the watch of %s was behind: watching anew", self.prefix)
             self._watch.close()
 
-    @uninterrupted
     def is_behind(self, ticket: Ticket) -> bool:
         """Whether the view is older than the ticket's key."""
         with self._lock:

@@ -111,7 +111,6 @@ class LostEvent:
         for listener in listeners:
             listener()
 
-    @uninterrupted
     def _listen(self, listener: Callable[[], object]) -> bool:
         """Whether it is not lost yet."""
         with self._lock:

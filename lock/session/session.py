@@ -167,9 +167,12 @@ class Session:
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
         return self.queues.add(prefix, ticket)
 
-    @uninterrupted
     def _end(self, reason: str, *, revokes: bool) -> None:
-        self.client.check_process()
+        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
+        self._end_once(reason, revokes)
+
+    @uninterrupted
+    def _end_once(self, reason: str, revokes: bool) -> None:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):

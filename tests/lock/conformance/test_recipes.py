@@ -184,12 +184,23 @@ def test_f_a_wait_has_an_end(face: Face, theirs: Face, client: Client, monkeypat
         began = time.monotonic()
         owner = "'value'" if face.recipe.name == "election" else "stranger"
         said = rf"(?s){face.name}.*held by .*{owner}.*{key}.*lease {theirs.session.lease_id:x} .*TTL left"
-        with pytest.raises(LockTimeout, match=said) as caught, face.acquire(0.2):
-            pytest.fail("runs unlocked")
-        assert time.monotonic() - began >= 0.2
-        assert caught.value.holder is not None
-        assert caught.value.holder.key == key
+        holder = timed_out(face, match=said).holder
+        assert time.monotonic() - began >= 0.1
+        assert holder is not None
+        assert holder.key == key
         wait_until(lambda: keys(client, face.name) == [key])
+
+
+def timed_out(face: Face, *, match: str) -> LockTimeout:
+    """How a wait ends that etcd has answered in time, which takes longer on a busy machine."""
+    for timeout in (0.1, 1.0, 10.0):
+        try:
+            with pytest.raises(LockTimeout, match=match) as told, face.acquire(timeout):
+                pytest.fail("runs unlocked")
+        except EtcdUnavailable:
+            continue
+        return told.value
+    raise AssertionError("etcd answered no attempt")
 
 
 def test_f_a_timeout_that_means_nothing_is_refused(face: Face, client: Client) -> None:
@@ -218,12 +229,12 @@ def test_k_names_what_stands_below(make: Make, face: Face, session: Session, str
     [contender] = face.contenders()
     assert (contender.lease_id, contender.ttl_s) == (0, None)
     assert not face.can_try() or face.attempt() is None
-    assert_raises(LockTimeout, face.acquire, 0.1, match=rf"{stray.key}.*lease 0")
+    timed_out(face, match=rf"{stray.key}.*lease 0")
     client.delete(stray.key, stray.create_revision)
     with make(stranger, f"{face.name}b").acquire():
         face.acquire().release()
-    with Mutex(stranger, f"{face.name}/b").acquire(), pytest.raises(LockTimeout, match=r"/b/.*a name below"):
-        face.acquire(0.1)
+    with Mutex(stranger, f"{face.name}/b").acquire():
+        timed_out(face, match=r"/b/.*a name below")
     with face.acquire(), Mutex(stranger, f"{face.name}/b").acquire(timeout=WAIT_S):
         pass  # the other way round there is no wait
     assert_raises(InvalidName, make, session, f"{face.name}//a")

@@ -188,7 +188,7 @@ async def test_a_task_enters_again_and_alone_releases(session: Session, name: st
         with pytest.raises(NotHeld):
             await asyncio.create_task(inner.release())
         with pytest.raises(LockTimeout):
-            await asyncio.create_task(mutex.acquire(timeout=0.05).__aenter__())
+            await asyncio.create_task(mutex.acquire(timeout=1.0).__aenter__())
 
 
 async def cancelled(acquiring: Awaitable[object]) -> pytest.ExceptionInfo[asyncio.CancelledError]:

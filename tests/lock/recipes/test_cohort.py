@@ -169,7 +169,7 @@ def test_a_newcomer_takes_over_no_dying_key(
 
     monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
     with theirs.acquire(timeout=WAIT_S):
-        last = in_thread(mutex.acquire, timeout=0.3)
+        last = in_thread(mutex.acquire, timeout=1.0)
         assert withdrawing.wait(WAIT_S)
         late = in_thread(mutex.acquire, timeout=WAIT_S)
         wait_until(lambda: len(keys(client, mutex.name)) == 3)
@@ -182,7 +182,7 @@ def test_a_newcomer_takes_over_no_dying_key(
 def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex) -> None:
     """The error of a thread that waits for another thread's turn names the process that holds."""
     with mutex.acquire(timeout=WAIT_S), pytest.raises(LockTimeout, match="held by ours"):
-        in_thread(mutex.acquire, timeout=0.1).result(WAIT_S)
+        in_thread(mutex.acquire, timeout=1.0).result(WAIT_S)
 
 
 def test_a_timeout_tells_of_this_threads_wait(mutex: CohortMutex, theirs: Mutex) -> None:

@@ -28,7 +28,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
         next_hold.ensure()
         assert next_hold.token > hold.token
         assert keys(client, name)[:2] == [hold.key, next_hold.key]
-        assert_raises(LockTimeout, Mutex(stranger, name).acquire, timeout=0.1)
+        assert_raises(LockTimeout, Mutex(stranger, name).acquire, timeout=0.5)
         proxy.resume()
         releasing.result(WAIT_S)
         wait_until(lambda: hold.key not in keys(client, name))

@@ -90,7 +90,7 @@ def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
     with lock.read.acquire(timeout=WAIT_S) as hold:
         for upgrade in (hold.upgrade, lambda: lock.write.acquire(timeout=WAIT_S)):
             assert_raises(UpgradeRefused, upgrade, match="wait for each other")
-        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=0.1).result, WAIT_S)
+        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=1.0).result, WAIT_S)
     lock.write.acquire(timeout=WAIT_S).release()
 
 

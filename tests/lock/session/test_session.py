@@ -139,7 +139,7 @@ def test_a_lease_that_was_taken_over_lives_on(counted: Client, calls: Counter[st
     with Session(counted, lease_id=before.lease_id) as after:
         assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
         wait_until(lambda: calls["LeaseKeepAlive"] >= 2)  # once to take it over, then by itself
-        assert_raises(LockTimeout, Mutex(after, name).acquire, timeout=0.2)
+        assert_raises(LockTimeout, Mutex(after, name).acquire, timeout=1.0)
         wait_until(lambda: keys(client, name) == [held.key])
         with Mutex(after, f"{name}-other").acquire(timeout=WAIT_S) as hold:
             hold.ensure()

@@ -88,7 +88,7 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
 
     async def locked(self) -> bool:
         """Whether it is held at this moment, by any client; see `lock.Mutex.locked`."""
-        return await asyncio.to_thread(self._recipe.locked)
+        return await Suspending().call(self._recipe.locked)
 
 
 class Mutex(AsyncLock[sync.Hold, Hold[sync.Hold]]):

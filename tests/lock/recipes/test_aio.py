@@ -159,6 +159,7 @@ def test_no_step_waits_for_a_thread_of_the_loop(
             with pytest.raises((LockTimeout, EtcdUnavailable)):
                 await asyncio.wait_for(mutex.acquire(timeout=0.1).__aenter__(), WAIT_S)
             assert await asyncio.wait_for(mutex.contenders(), WAIT_S)
+            assert await asyncio.wait_for(mutex.locked(), WAIT_S)
         finally:
             free.set()
             await taken

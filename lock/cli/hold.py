@@ -10,9 +10,8 @@ import click
 
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
-from lock.cli.options import Connection, Seconds, connection_options, name_argument
+from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.cli.signals import Signals, Stopped, await_event
-from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.mutex import Mutex
@@ -34,14 +33,14 @@ class _BeforeDashes(click.Command):
 
 
 @click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
-@click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Wait no longer than this.")
 @click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
 @click.option(
     "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, the lock is free after so long.",
 )  # fmt: skip
 @click.option(
-    "--grace", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    "--grace", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
 )  # fmt: skip
 @click.option("--shared", is_flag=True, help="Hold it together with others that share, as a reader.")
@@ -87,7 +86,7 @@ def hold(
                 Child(command, grace) if command else contextlib.nullcontext() as child,
                 connection.open() as client,
                 Session(client, ttl=ttl) as session,
-                _take(_recipe(session, name, shared, limit), try_, timeout) as held,
+                _recipe(session, name, shared, limit).acquire(timeout=0.0 if try_ else timeout) as held,
             ):
                 code = _run(held, client, signals, child) if child else _stay(held)
         except Stopped as stopped:
@@ -99,18 +98,6 @@ def _recipe(session: Session, name: str, shared: bool, limit: int | None) -> Que
     if limit is not None:
         return Semaphore(session, name, limit)
     return ReadWriteLock(session, name).read if shared else Mutex(session, name)
-
-
-def _take(mutex: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
-    if not try_:
-        taken: HeldKey = mutex.acquire(timeout=timeout)
-        return taken
-    held: HeldKey | None = mutex.try_acquire()
-    if held is None:
-        queue = mutex.contenders()
-        holder = str(queue[0]) if queue else "another holder until just now"
-        raise LockTimeout(f"lock {mutex.name!r} is not free: held by {holder}")
-    return held
 
 
 def _stay(held: HeldKey) -> int:

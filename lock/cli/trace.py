@@ -13,11 +13,10 @@ import click
 
 from lock.cli.etcdctl import Script
 from lock.cli.exit_codes import errors_as_exit_codes
-from lock.cli.options import Connection, Seconds, connection_options, name_argument
+from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.stream import Observer
 from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
-from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session
 
 _TTL_S = 10
@@ -60,13 +59,12 @@ class Log:
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
 @click.option(
-    "--timeout", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    "--timeout", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
-@click.option("--shared", is_flag=True, help="A and B read, so that both hold at once.")
 @name_argument
 @connection_options
-def trace(connection: Connection, *, name: str, timeout: float, shared: bool) -> None:
+def trace(connection: Connection, *, name: str, timeout: float) -> None:
     """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
 
     For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
@@ -82,10 +80,9 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
             Session(a, ttl=_TTL_S, name="A") as session_a,
             Session(b, ttl=_TTL_S, name="B") as session_b,
         ):
-            (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
+            _cycle(session_a, session_b, name, timeout, log)
     date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
-    how = "read under" if shared else "take"
-    click.echo(f"# Two contenders, A and B, {how} the lock {name!r}; etcd {version}, {date}.")
+    click.echo(f"# Two contenders, A and B, take the lock {name!r}; etcd {version}, {date}.")
     click.echo("# Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
@@ -105,14 +102,6 @@ def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, lo
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whichever is faster.")
-
-
-def _read(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
-    with ReadWriteLock(session_a, name).read.acquire(timeout=timeout):
-        log.note("A reads: its key stands under NAME/read/, and its value says so.")
-        session_a.client.keep_alive(session_a.lease_id)
-        with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
-            log.note("B reads as well: before its key there are readers' keys only.")
 
 
 def _lines(log: Log) -> Iterator[str]:
@@ -139,15 +128,15 @@ def _explain(request: Any, response: Any) -> str:
             return f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal"
         case rpc.LeaseKeepAliveRequest():
             return f"{response.TTL} s from now; a session renews after a third of them"
-        case rpc.LeaseTimeToLiveRequest():
-            return "looks for keys of the lease that should be gone"
         case rpc.LeaseRevokeRequest():
             return "the session is over, and whatever is bound to its lease is gone"
         case rpc.RangeRequest():
             return f"lists the queue: {len(response.kvs)} there; of those the smallest create revision holds"
         case rpc.WatchRequest():
             return _watched(response)
-    return _transaction(request, response)
+        case rpc.TxnRequest():
+            return _transaction(request, response)
+    return "the session looks after its keys"
 
 
 def _watched(response: Any) -> str:

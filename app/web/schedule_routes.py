@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequest, Conflict
+from werkzeug.exceptions import Conflict
 
 from app.config.settings import MOST_ITEMS, Settings
 from app.locking.etcd_sessions import EtcdSessions
@@ -52,9 +51,10 @@ class ScheduleRoutes:
     def set(self) -> Response:
         """``POST /sale/schedule``: close the sale until a set time."""
         self._require_admin()
-        asked = Parameters(request, "stock", "opens_at", "opens_in_s")
+        asked = Parameters(request, "stock", "opens_in_s")
         stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
-        self.schedule.set(stock, _opens_at_ms(asked))
+        opens_in_s = asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S)
+        self.schedule.set(stock, time.time_ns() // 1_000_000 + opens_in_s * 1000)
         return self.show()
 
     def cancel(self) -> Response:
@@ -68,26 +68,6 @@ class ScheduleRoutes:
 
     def _require_admin(self) -> None:
         require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what="schedules")
-
-
-def _opens_at_ms(asked: Parameters) -> int:
-    """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
-    now_ms = time.time_ns() // 1_000_000
-    if asked.has("opens_at") == asked.has("opens_in_s"):
-        raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')
-    if asked.has("opens_in_s"):
-        return now_ms + asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S) * 1000
-    text = asked.text("opens_at", "")
-    try:
-        at = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))  # Python 3.10 does not know the Z
-    except ValueError:
-        at = datetime.min
-    at_ms = 0 if at.tzinfo is None else int(at.timestamp() * 1000)
-    if not now_ms < at_ms <= now_ms + LONGEST_WAIT_S * 1000:
-        raise BadRequest(
-            f"opens_at is {text!r}: give a time in the next 24 hours with its zone, such as 2026-11-22T12:00:00Z."
-        )
-    return at_ms
 
 
 def init_app(app: Flask, routes: ScheduleRoutes) -> None:

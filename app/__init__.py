@@ -19,8 +19,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     Raises:
         SettingsError: the environment cannot be used.
     """
-    # Imported here, because gunicorn's master reads app.config: it must not load gRPC before it forks, nor Prometheus
-    # before its directory is set.
+    # Imported here, because gunicorn's master reads app.config: it must not load gRPC before it forks.
     from flask import Flask
 
     from app import services

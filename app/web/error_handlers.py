@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed
 
 from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
@@ -20,14 +20,13 @@ ADDRESSES = (
     "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
 )
 TOO_LARGE = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
-MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
     """Answer every error as a problem; a 404 offers `addresses`. Call this before routes are added."""
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.after_request(_discard_body)
+    app.before_request(_require_length)
     app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
@@ -49,19 +48,13 @@ def _http_error(error: HTTPException) -> Response:
     return response
 
 
-def _discard_body(response: Response) -> Response:
-    """Receive the rest of a body that is too large, or in chunks, before the response is sent.
-
-    A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
-    the response, and sends a second one if a chunk is bad.
-    """
-    if response.status_code != RequestEntityTooLarge.code and "Transfer-Encoding" not in request.headers:
-        return response
-    body, received = request.environ["wsgi.input"], 0
-    with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
-        while received < MOST_DISCARDED and (chunk := body.read(65536)):
-            received += len(chunk)
-    return response
+def _require_length() -> None:
+    """Refuse a body in chunks, once it is received: after the response, gunicorn would answer a bad chunk again."""
+    if "Transfer-Encoding" in request.headers:
+        with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
+            while request.environ["wsgi.input"].read(LARGEST_BODY):
+                pass
+        raise LengthRequired("Send the body in one piece, with its Content-Length.")
 
 
 def _unavailable(error: Exception) -> Response:

@@ -178,7 +178,7 @@ def _milliseconds(seconds: float) -> float:
 
 def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # one more, to tell a body that was cut off
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])

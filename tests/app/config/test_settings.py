@@ -27,7 +27,6 @@ EVERYTHING = {
     "ADMIN_TOKEN": ("s3cret", "s3cret"),
     "THREADS": ("8", 8),
     "QUEUE": ("600", 600),
-    "WORKERS": ("2", 2),
     "ITEMS": ("3", 3),
     "SHARDS": ("8", 8),
     "OPENER": ("unfenced", "unfenced"),

@@ -82,13 +82,10 @@ BAD = {
     "at most 64": ["INSTANCE=" + "x" * 65, "SALE=" + "x" * 65],
     "without scheme and port": ["NAMES=shop:8080"],
     "letters, digits": ["SALE=a/b", "SALE={x}"],
-    "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a:1,b:65536", "a:0")],
-    "does not speak TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
-    "redis://": ["REDIS_URL=http://cache"],
-    "nodes of the cluster": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
-    "cluster://HOST:PORT": ["REDIS_URL=unix+cluster://a", "REDIS_URL=http+cluster://a:1"],
-    "port from 1 to 65535": [f"REDIS_URL=redis://127.0.0.1:{value}" for value in ("abc/0", "99999", "0")],
-    "number of a database": ["REDIS_URL=redis://cache/zero", "REDIS_URL=redis://cache/0/1"],
+    "HOST:PORT": ["ETCD_ENDPOINTS=localhost", "ETCD_ENDPOINTS=a,b:1"],
+    "does not use TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
+    "redis://": ["REDIS_URL=http://cache", "REDIS_URL=redis://a:abc/0", "REDIS_URL=redis://cache/zero"],
+    "cluster://HOST:PORT": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
     "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
 }
@@ -108,28 +105,21 @@ def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
         ("ETCD_ENDPOINTS", "http://a:1/, [::1]:65535"),
         ("REDIS_URL", "redis://cache"),
         ("REDIS_URL", "rediss://:secret@[::1]:6380/15"),
-        ("REDIS_URL", "unix:///run/redis.sock"),
         ("REDIS_URL", "redis+cluster://user:secret@a:6379,b,[::1]:6380"),
     ],
 )
 def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) -> None:
-    """Port and database may be left out; a socket has neither."""
+    """Port and database may be left out."""
     assert value in vars(Settings.from_environment({f"FLASHSALE_{name}": value})).values()
-
-
-def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
-    """The board refuses it as the shop does."""
-    with pytest.raises(SettingsError, match=r"FLASHSALE_INSTANCES is .*give a port from 1 to 65535"):
-        BoardSettings.from_environment({"FLASHSALE_INSTANCES": "http://a:8080,http://b:99999"})
 
 
 def test_instances_may_be_those_of_a_service() -> None:
     """Only for instances, and only over plain HTTP: a certificate has no addresses."""
     urls = "dns+http://tasks.shop:8080", "http://127.0.0.1:8090"
     assert BoardSettings.from_environment({"FLASHSALE_INSTANCES": ", ".join(urls)}).instances == urls
-    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=dns+http://shop:0", "LOCUST=dns+http://shop:1"):
+    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=http://a/b", "LOCUST=dns+http://shop:1"):
         name, _, value = bad.partition("=")
-        with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give (a port|URLs separated by commas)"):
+        with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give URLs separated by commas"):
             BoardSettings.from_environment({f"FLASHSALE_{name}": value})
 
 

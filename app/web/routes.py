@@ -118,7 +118,7 @@ class Shop:
 
     def lock(self) -> Response:
         """``GET /lock``: the holder of an item's etcd mutex, and the waiters in order."""
-        item = self._item(Parameters(request, "item"))
+        mutex = self.sessions.mutex(self._item(Parameters(request, "item")))
         queue = [
             {
                 "instance": contender.session,
@@ -128,10 +128,9 @@ class Shop:
                 "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
-            for contender in self.sessions.contenders(item)
+            for contender in mutex.contenders()
         ]
-        name = self.sessions.name(item)
-        return json_response({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+        return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
 
 
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:

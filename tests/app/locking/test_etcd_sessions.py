@@ -51,7 +51,7 @@ def test_all_threads_share_one_session_and_cohort(sessions: EtcdSessions, etcd: 
 def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:
     """Threads that need a session from a frozen etcd share one attempt: none waits out the deadlines of the others."""
     sessions = EtcdSessions(fresh_etcd.endpoint, "flash-sale/x", ttl=5, instance="shop-a")
-    sessions.ping(timeout=5)
+    sessions.client.status(timeout=5)
     fresh_etcd.pause()
 
     def ask(_: int) -> float:

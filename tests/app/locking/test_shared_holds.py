@@ -46,7 +46,7 @@ def waiting(app: Flask, guard: str) -> int:
     """The number of buyers in this instance that wait for the lock."""
     made = services.of(app)
     if guard == "etcd":
-        return len(made.sessions.contenders())
+        return len(made.sessions.mutex().contenders())
     if guard == "etcd-batch":
         return len(made.shop.seller_of[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
@@ -191,7 +191,7 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
     try:
         wait_until(lambda: len(ledger(sale)) > 3)
         asked = crowd.submit(buy, other, guard, buyer="from afar")
-        wait_until(lambda: len(services.of(other).sessions.contenders()) > 1 or asked.done())
+        wait_until(lambda: len(services.of(other).sessions.mutex().contenders()) > 1 or asked.done())
         before = len(ledger(sale))
         answer = asked.result(WAIT_S)
     finally:

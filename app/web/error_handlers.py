@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound
 
 from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
@@ -19,7 +19,6 @@ ADDRESSES = (
     "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
     "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
 )
-TOO_LARGE = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
@@ -27,7 +26,7 @@ def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.before_request(_require_length)
-    app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
+    app.config["ADDRESSES"] = addresses
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
     for error in TEMPORARY:
@@ -37,9 +36,9 @@ def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     detail = error.description or ""
-    if detail == type(error).description:
-        detail = current_app.config["ADVICE"].get(status, detail)
-    if isinstance(error, MethodNotAllowed):
+    if detail == NotFound.description:
+        detail = f"There is no such address. {current_app.config['ADDRESSES']}"
+    elif isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem_response(status, detail)
     for name, value in error.get_headers():

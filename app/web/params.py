@@ -77,6 +77,7 @@ def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
 
 
 def _body(request: Request) -> dict[str, Any]:
+    request.max_content_length = LARGEST_BODY
     data = request.get_data(cache=False)
     if len(data) < (request.content_length or 0):
         raise BadRequest("The body broke off: send all of it at once, or none.")

@@ -32,7 +32,7 @@ from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.sale import Sale
 from app.telemetry.metrics import Metrics
 from app.web.access import require_admin
-from app.web.params import LARGEST_BODY, Parameters, checked_text
+from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
 
 LONGEST_HOLD_MS = 60_000
@@ -177,7 +177,6 @@ def _milliseconds(seconds: float) -> float:
 
 def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])

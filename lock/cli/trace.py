@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import threading
 from collections.abc import Iterator
@@ -71,19 +70,15 @@ def trace(connection: Connection, *, name: str, timeout: float) -> None:
     the same. The output is a shell script: it runs as printed, as a whole or pasted line by line.
     """
     log = Log()
-    with errors_as_exit_codes():
-        with connection.open() as client:
-            version = client.status()
-        with (
-            connection.open(log.of("A")) as a,
-            connection.open(log.of("B")) as b,
-            Session(a, ttl=_TTL_S, name="A") as session_a,
-            Session(b, ttl=_TTL_S, name="B") as session_b,
-        ):
-            _cycle(session_a, session_b, name, timeout, log)
-    date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
-    click.echo(f"# Two contenders, A and B, take the lock {name!r}; etcd {version}, {date}.")
-    click.echo("# Run this script to have etcdctl do the same.")
+    with (
+        errors_as_exit_codes(),
+        connection.open(log.of("A")) as a,
+        connection.open(log.of("B")) as b,
+        Session(a, ttl=_TTL_S, name="A") as session_a,
+        Session(b, ttl=_TTL_S, name="B") as session_b,
+    ):
+        _cycle(session_a, session_b, name, timeout, log)
+    click.echo(f"# Two contenders, A and B, take the lock {name!r}. Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
     if connection.password:

@@ -184,7 +184,7 @@ def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
 def test_a_large_body_is_refused(lasting: Instance) -> None:
     """20 kB are a 413, 10 MB in chunks a 411; no request is logged, and no socket left in the home directory."""
     status, body = ask(lasting, "/stock/reset", method="POST", data=b"[" * 20_000)
-    assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, lasting.name, True)
+    assert (status, body["instance"]) == (413, lasting.name)
     with closing(http.client.HTTPConnection("127.0.0.1", lasting.port, timeout=60)) as connection:
         chunks = (b"x" * 10_000 for _ in range(1000))
         headers = {"Content-Type": "application/json"}

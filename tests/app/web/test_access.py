@@ -163,6 +163,6 @@ def test_a_token_may_have_any_characters(clients: Clients, token: str) -> None:
     """A token that looks like HTTP parameters is accepted."""
     answers = [
         clients["shop"].post("/stock/reset", headers={"Authorization": f"{scheme} {sent}"}).status_code
-        for scheme, sent in (("Bearer", token), ("bearer", token), ("Bearer", token[:-1]), ("Basic", token))
+        for scheme, sent in (("Bearer", token), ("Bearer", token[:-1]), ("Basic", token))
     ]
-    assert answers == [200, 200, 401, 401]
+    assert answers == [200, 401, 401]

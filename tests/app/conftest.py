@@ -19,7 +19,6 @@ from app.config.settings import Settings
 from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session
 from lock import connect as connect_etcd
@@ -50,12 +49,6 @@ def settings(etcd: Etcd, redis_server: Redis) -> Settings:
 @pytest.fixture
 def env(settings: Settings, etcd: Etcd, redis_server: Redis) -> dict[str, str]:
     return environment(etcd, redis_server, settings.sale)
-
-
-@pytest.fixture
-def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
-    with Instance(tmp_path, env=env) as instance:
-        yield instance
 
 
 @pytest.fixture

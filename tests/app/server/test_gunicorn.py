@@ -146,21 +146,6 @@ def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, st
         instance.kill()
 
 
-def test_a_killed_instance_frees_the_lock_within_its_ttl(
-    tmp_path: Path, instance: Instance, env: dict[str, str], stranger: Mutex
-) -> None:
-    """After kill -9 of the holder, the other instance sells once the lease is over; the dead one sold nothing."""
-    with Instance(tmp_path, env=env) as other, ThreadPoolExecutor(2) as threads:
-        lost: Future[Answer] = threads.submit(buy, instance, "guard=etcd&hold_ms=60000")
-        wait_until(lambda: len(stranger.contenders()) == 1)
-        instance.kill()
-        status, body = buy(other, "guard=etcd")
-        assert (status, body["outcome"], body["stock"]) == (200, "sold", 9)
-        assert body["waited_ms"] < 20_000  # and not the minute that the dead one would think
-        assert isinstance(lost.exception(), OSError)
-        assert ask(other, "/stock")[1]["verdict"] == "EXACT"
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reaches the worker's heartbeat through /proc")
 def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
     """The master does not kill it, and its buyer gets the answer when it is thawed."""

@@ -6,17 +6,14 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.stack.servers import Etcd
-from lock import Client, Mutex, Session, connect
+from lock import Client, Mutex, Session
 from lock.__main__ import main
 from lock.cli.trace import Log, _lines
 from lock.etcd.transport import rpc
-from tests.support.waiting import wait_until
 
 WAIT_S = 30.0
 
@@ -67,22 +64,6 @@ def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: d
     assert after.keys == []
     assert after.revision >= before + 4
     assert f"{name}/{leases[0]}-1" in done.stdout
-
-
-def test_an_observer_is_told_of_every_answer(etcd: Etcd) -> None:
-    """It gets name, request, response and seconds of each call and of each answer to a watch, in both directions."""
-    seen: list[tuple[str, Any, Any, float]] = []
-    with connect(etcd.endpoint, observer=lambda *answer: seen.append(answer)) as client:
-        with Session(client, ttl=10) as session, Mutex(session, "trace/observer").acquire(timeout=WAIT_S) as hold:
-            wait_until(lambda: "Watch" in [call for call, *_ in seen])
-            [create] = [request for call, request, _, _ in seen if call == "Txn"]
-            assert create.success[0].request_put.key.decode() == hold.key
-        calls = [call for call, *_ in seen]
-        assert calls[0] == "LeaseGrant"
-        assert calls.count("Txn") == 2
-        assert calls.count("LeaseRevoke") == 1
-        assert all(0.0 < seconds < WAIT_S for *_, seconds in seen)
-        assert all(response.header.revision > 0 for _, _, response, _ in seen)
 
 
 def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:

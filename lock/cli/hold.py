@@ -12,6 +12,7 @@ from lock.cli.child import Child
 from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.cli.signals import Signals, Stopped, await_event
+from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
 from lock.recipes.mutex import Mutex
@@ -86,7 +87,7 @@ def hold(
                 Child(command, grace) if command else contextlib.nullcontext() as child,
                 connection.open() as client,
                 Session(client, ttl=ttl) as session,
-                _recipe(session, name, shared, limit).acquire(timeout=0.0 if try_ else timeout) as held,
+                _take(_recipe(session, name, shared, limit), try_, timeout) as held,
             ):
                 code = _run(held, client, signals, child) if child else _stay(held)
         except Stopped as stopped:
@@ -98,6 +99,14 @@ def _recipe(session: Session, name: str, shared: bool, limit: int | None) -> Que
     if limit is not None:
         return Semaphore(session, name, limit)
     return ReadWriteLock(session, name).read if shared else Mutex(session, name)
+
+
+def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
+    held: HeldKey | None = lock.try_acquire() if try_ else lock.acquire(timeout=timeout)
+    if held is None:
+        holder = next(map(str, lock.contenders()), "another holder until just now")
+        raise LockTimeout(f"lock {lock.name!r} is not free: held by {holder}")
+    return held
 
 
 def _stay(held: HeldKey) -> int:

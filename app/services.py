@@ -24,7 +24,6 @@ from app.telemetry.section_log import SectionLog
 from app.web.busy import BusyAnswers
 from app.web.health import Health
 from app.web.routes import Shop
-from app.web.schedule_routes import ScheduleRoutes
 from lock import LockError
 
 logger = logging.getLogger(__name__)
@@ -56,9 +55,8 @@ class Services:
         self.busy = BusyAnswers(app, guards, self.metrics)
         log = settings.section_log
         self.listener = SectionLog(log, instance=settings.instance) if log else SectionListener()
-        self.shop = Shop(settings, sale, self.sessions, guards, carts, self.metrics, self.listener)
         schedule, opener = Schedule(sale), f"sale/{settings.sale}/opener"  # not below the queue of the mutex
-        self.scheduling = ScheduleRoutes(settings, sale, schedule, self.sessions, opener)
+        self.shop = Shop(settings, sale, schedule, opener, self.sessions, guards, carts, self.metrics, self.listener)
         self.opener = Opener(
             schedule,
             self.sessions.client,

@@ -1,15 +1,9 @@
-"""The sale over HTTP.
+"""The sale over HTTP: purchases, the stock, the queue of the lock, and the scheduled opening.
 
-``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
-``sold_out``, 409 with ``opens_at`` and Retry-After for ``not_open``, 503 with Retry-After for ``lock_timeout``,
-``lock_lost``, ``unavailable`` and ``busy`` (`app.web.busy`), 400 for a parameter that cannot be used, 422 for the
-Idempotency-Key of another purchase.
-
-When to retry: after ``sold_out`` never, after ``not_open`` when the sale opens. After a 503 nothing was written, so a
-retry is a new try, unless the document says ``"in_doubt": true``: then the order may exist, and only a retry with the
-*same* Idempotency-Key is safe. It gets the order that exists, with the header ``Idempotency-Replayed: true``, or else
-buys. The same goes for a connection that broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key,
-until the sale is reset.
+After a 503 nothing was written, so a retry is a new try, unless the document says ``"in_doubt": true``: then the order
+may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the order that exists, with the header
+``Idempotency-Replayed: true``, or else buys. The same goes for a connection that broke without an answer. Only ``sold``
+and ``sold_out`` are kept for a key, until the sale is reset.
 """
 
 from __future__ import annotations
@@ -20,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import UnprocessableEntity
+from werkzeug.exceptions import Conflict, UnprocessableEntity
 
 from app.config.settings import MOST_ITEMS, Settings
 from app.guards import DEFAULT, Guard
@@ -30,10 +24,12 @@ from app.sales.opening import Opened
 from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, SectionListener
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.sale import Sale
+from app.sales.schedule import NoSchedule, Schedule
 from app.telemetry.metrics import Metrics
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
+from lock import Election
 
 LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
@@ -41,15 +37,18 @@ ITEMS_SET = ", as set by FLASHSALE_ITEMS"
 STOCK_MEMBERS = ("initial", "stock", "lucky", "orders", "in_transit", "lost_updates", "verdict")
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
+LONGEST_WAIT_S = 86_400  # until a sale opens
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 
 
 @dataclass(frozen=True)
 class Shop:
-    """The routes of the sale."""
+    """The routes of the sale; `opener` is the name of the election of the instance that opens it."""
 
     settings: Settings
     sale: Sale
+    schedule: Schedule
+    opener: str
     sessions: EtcdSessions
     seller_of: dict[str, Guard]
     carts: Carts
@@ -104,9 +103,46 @@ class Shop:
 
     def reset(self) -> Response:
         """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
-        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what="resets")
+        self._require_admin("resets")
         self.sale.reset(Parameters(request, "stock").whole("stock", self.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
+
+    def _require_admin(self, what: str) -> None:
+        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what=what)
+
+    def show_schedule(self) -> Response:
+        """``GET /sale``: open, scheduled or closed, and the leader."""
+        self.sale.snapshot()  # opens the sale if it never was
+        opened = self.schedule.read() or Opened("", self.settings.stock)
+        leader = Election(self.sessions.session(), self.opener).leader()
+        return json_response({**self._shown(opened), "stock": opened.stock, "leader": leader and leader.value})
+
+    def _shown(self, opened: Opened) -> dict[str, Any]:
+        if opened.is_open:
+            at_ms = self.schedule.opened_at_ms(opened)
+            return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
+        if opened.opens_at_ms is None:
+            return {"state": "closed"}
+        left_s = max(opened.opens_at_ms / 1000 - time.time(), 0.0)
+        return {"state": "scheduled", "opens_at": opened.opens_at, "opens_in_s": round(left_s, 3)}
+
+    def set_schedule(self) -> Response:
+        """``POST /sale/schedule``: close the sale until a set time."""
+        self._require_admin("schedules")
+        asked = Parameters(request, "stock", "opens_in_s")
+        stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
+        opens_in_s = asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S)
+        self.schedule.set(stock, time.time_ns() // 1_000_000 + opens_in_s * 1000)
+        return self.show_schedule()
+
+    def cancel_schedule(self) -> Response:
+        """``DELETE /sale/schedule``: leave the sale closed until it is reset or scheduled again."""
+        self._require_admin("schedules")
+        try:
+            self.schedule.cancel()
+        except NoSchedule as error:
+            raise Conflict(f"{error}.") from error
+        return self.show_schedule()
 
     def guards(self) -> Response:
         """``GET /guards``: the guards that a purchase may name."""
@@ -181,5 +217,8 @@ def init_app(app: Flask, shop: Shop) -> None:
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
+    app.add_url_rule("/sale", view_func=shop.show_schedule, methods=["GET"])
+    app.add_url_rule("/sale/schedule", view_func=shop.set_schedule, methods=["POST"])
+    app.add_url_rule("/sale/schedule", view_func=shop.cancel_schedule, methods=["DELETE"])
     app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])
     app.add_url_rule("/lock", view_func=shop.lock, methods=["GET"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import pytest
 from flask import Flask
@@ -17,6 +19,9 @@ from app.guards import GUARDS
 from app.sales.sale import Sale
 from loadtest.stack.ports import free_port
 from tests.support.shops import WAIT_S, buy, ledger, queue_behind
+
+
+Make = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -72,6 +77,40 @@ def test_lock_shows_holder_and_waiters_in_order(
     assert waiter["token"] > holder["token"]
     assert 0 <= holder["age_s"] < 10
     assert 0 < holder["ttl_s"] <= settings.lease_ttl
+
+
+def test_a_schedule_is_set_shown_and_cancelled(browser: FlaskClient) -> None:
+    """GET /sale shows each state; only a schedule can be cancelled, and a reset opens the sale."""
+    open_sale = {"state": "open", "opened_at": None, "stock": 10, "leader": None, "instance": "shop-a"}
+    assert browser.get("/sale").get_json() == open_sale
+    assert browser.delete("/sale/schedule").status_code == 409
+    earliest = time.time() + 7200
+    shown = browser.post("/sale/schedule", json={"stock": 3, "opens_in_s": 7200}).get_json()
+    opens_at = datetime.fromisoformat(shown["opens_at"].replace("Z", "+00:00")).timestamp()
+    assert earliest - 0.001 <= opens_at <= time.time() + 7200
+    assert (shown["state"], shown["stock"], 7000 < shown["opens_in_s"] <= 7200) == ("scheduled", 3, True)
+    cancelled = browser.delete("/sale/schedule").get_json()
+    assert (cancelled["state"], "opens_at" in cancelled) == ("closed", False)
+    assert browser.post("/stock/reduce").get_json()["opens_at"] is None
+    assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
+    assert browser.get("/sale").get_json()["state"] == "open"
+
+
+@pytest.mark.parametrize("asked", [{}, {"opens_in_s": 0}, {"opens_in_s": 86_401}, {"opens_in_s": 5, "stock": -1}])
+def test_a_time_that_cannot_be_used(browser: FlaskClient, asked: dict[str, int]) -> None:
+    """It is a 400 that says what to give, and the sale stays open."""
+    answer = browser.post("/sale/schedule", json=asked)
+    assert (answer.status_code, "give" in answer.get_json()["detail"]) == (400, True)
+    assert browser.post("/stock/reduce").status_code == 200
+
+
+def test_a_schedule_takes_the_token(make: Make) -> None:
+    """As a reset does, if other machines can reach the instance."""
+    browser = make(admin_token="s3cret").test_client()
+    for method, path in (("POST", "/sale/schedule?opens_in_s=5"), ("DELETE", "/sale/schedule")):
+        assert browser.open(path, method=method).status_code == 401
+    allowed = browser.post("/sale/schedule?opens_in_s=5", headers={"Authorization": "Bearer s3cret"})
+    assert allowed.status_code == 200
 
 
 BAD_QUERIES = [
@@ -132,9 +171,6 @@ def test_a_form_is_told_both_ways_to_give_parameters(browser: FlaskClient) -> No
     assert answer.status_code == 415
     assert "curl -X POST 'http://localhost/stock/reset?NAME=VALUE'" in answer.get_json()["detail"]
     assert browser.get("/stock").get_json()["stock"] == 10
-
-
-Make = Callable[..., Flask]
 
 
 def test_alive_and_ready(browser: FlaskClient) -> None:

@@ -19,7 +19,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     Raises:
         SettingsError: the environment cannot be used.
     """
-    # Imported here, because gunicorn's master reads app.config: it must not load gRPC before it forks.
+    # Imported here, because gunicorn's master reads app.config: it must not load gRPC before it forks, nor Prometheus
+    # before its directory is set.
     from flask import Flask
 
     from app import services

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from app.config.settings import Settings, SettingsError
 
@@ -24,7 +29,7 @@ except SettingsError as error:
 
 bind = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
 worker_class = "app.server.worker.CountingWorker"
-workers = 1  # metrics and the bound on requests are those of one process: for more, run more instances
+workers = settings.workers
 threads = settings.threads
 preload_app = False  # gRPC does not survive a fork
 backlog = 4096  # in a rush, all buyers connect at once
@@ -50,6 +55,23 @@ sys.setswitchinterval(0.05)
 
 line_format = f"%(asctime)s {settings.instance.replace('%', '%%')} [%(process)d] %(levelname)s %(message)s"
 logging.basicConfig(level=logging.INFO, format=line_format)
+
+
+class InstanceLogger(Logger):  # type: ignore[misc]
+    """gunicorn's log, with time and instance in every line as in the shop's."""
+
+    datefmt = None
+    error_fmt = line_format
+    access_fmt = line_format
+
+
+logger_class = InstanceLogger
+
+
+def on_starting(server: Any) -> None:
+    """Make the directory for the metrics of several workers; a reload keeps it, though it reads this file again."""
+    if settings.workers > 1:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="flashsale-metrics-")
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -100,3 +122,17 @@ def worker_exit(server: Any, worker: Any) -> None:
         worker.heartbeat.close()
     if hasattr(worker, "wsgi"):
         services.of(worker.wsgi).close()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Forget the gauges of a worker that has ended."""
+    if settings.workers > 1:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+
+def on_exit(server: Any) -> None:
+    """Remove the workers' metrics."""
+    if settings.workers > 1:
+        shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)

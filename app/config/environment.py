@@ -117,8 +117,9 @@ def secret_file(text: str) -> str:
     return secret
 
 
-_ENDPOINT = r"\s*(http://)?[^\s/,]+:[0-9]{1,5}/?\s*"
-_NODE = r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
+_PORT = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"  # 1 to 65535
+_NODE = rf"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:{_PORT})?"
+_ENDPOINT = rf"\s*(http://)?[^\s/,]+:{_PORT}/?\s*"
 _REDIS = rf"rediss?://([^\s/]*@)?{_NODE}(/[0-9]*)?(\?.*)?|rediss?\+cluster://([^\s/]*@)?{_NODE}(,{_NODE})*(\?.*)?"
 _URLS = "give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090"
 
@@ -129,9 +130,9 @@ endpoints = matching(
     rf"{_ENDPOINT}(,{_ENDPOINT})*",
     "give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379; the shop does not use TLS to etcd",
 )
-http_urls = several(r"https?://[a-z0-9._\[\]:-]+", _URLS)
+http_urls = several(rf"https?://{_NODE}", _URLS)
 # dns+http://NAME:PORT is a URL for each address that the name has.
-service_urls = several(r"(dns\+http|https?)://[a-z0-9._\[\]:-]+", _URLS)
+service_urls = several(rf"(dns\+http|https?)://{_NODE}", _URLS)
 host_names = several(
     r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?",
     "give host names without scheme and port, separated by commas, such as board.example",

@@ -33,8 +33,8 @@ class Settings:
         shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
         section_log: directory of the section log, see `app.telemetry.section_log`.
         opener: "fenced" if the leader that opens the sale sends its token, so that Redis refuses a late leader.
-        threads: purchases in hand at once; also the size of the Redis connection pool.
-        queue: requests in hand or waiting from which on purchases are answered ``busy``.
+        threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
+        queue: requests that one worker process has in hand or waiting from which on purchases are answered ``busy``.
     """
 
     etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
@@ -50,6 +50,7 @@ class Settings:
     admin_token: str | None = variable(str, None, is_secret=True)
     threads: int = variable(whole(1, 1024), 256)
     queue: int = variable(whole(1, MOST_ITEMS), 3000)
+    workers: int = variable(whole(1, 64), 1)
     items: int = variable(whole(1, MOST_KINDS), 1)
     shards: int = variable(whole(1, MOST_SHARDS), 4)
     section_log: Path | None = variable(Path, None)  # noqa: RUF009

@@ -1,10 +1,12 @@
 """Metrics for Prometheus: purchases by guard and outcome, purchases in progress, waiting and holding times, lost locks.
 
-All labels come from closed sets.
+Several workers count in their own files, and any of them answers for all: prometheus-client's multiprocess mode, for
+which ``gunicorn.conf.py`` sets a directory before this module is imported. All labels come from closed sets.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import partial
 
@@ -18,6 +20,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
 
@@ -38,8 +41,11 @@ class Metrics:
         self.lost = counter("flashsale_locks_lost", "Locks that were lost.", ("guard", "cause"))
         self.waited = histogram("flashsale_waited_seconds", "Time before the critical section.")
         self.held = histogram("flashsale_held_seconds", "Time inside the critical section.")
-        self.in_progress = gauge("flashsale_purchases_in_progress", "Purchases that have begun and not ended.")
-        gauge("flashsale_instance", "The instance that answers.", ("name",)).labels(instance).set(1)
+        self.in_progress = gauge(
+            "flashsale_purchases_in_progress", "Purchases that have begun and not ended.", multiprocess_mode="livesum"
+        )
+        names = gauge("flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max")
+        names.labels(instance).set(1)
         for guard in guards:  # all series exist from the start: a rate would miss the first step of a late one
             for each in (self.replays, self.waited, self.held):
                 each.labels(guard)
@@ -67,7 +73,11 @@ class Metrics:
 
     def expose(self) -> Response:
         """``GET /metrics``."""
-        return Response(generate_latest(self.registry), content_type=CONTENT_TYPE_LATEST)
+        registry = self.registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 def init_app(app: Flask, metrics: Metrics) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound
+from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
@@ -19,6 +19,7 @@ ADDRESSES = (
     "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
     "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
 )
+MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
 def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
@@ -26,6 +27,7 @@ def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.before_request(_require_length)
+    app.after_request(_discard_body)
     app.config["ADDRESSES"] = addresses
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
@@ -38,6 +40,8 @@ def _http_error(error: HTTPException) -> Response:
     detail = error.description or ""
     if detail == NotFound.description:
         detail = f"There is no such address. {current_app.config['ADDRESSES']}"
+    elif isinstance(error, RequestEntityTooLarge):
+        detail = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
     elif isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem_response(status, detail)
@@ -48,12 +52,23 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _require_length() -> None:
-    """Refuse a body in chunks, once it is received: after the response, gunicorn would answer a bad chunk again."""
     if "Transfer-Encoding" in request.headers:
-        with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
-            while request.environ["wsgi.input"].read(LARGEST_BODY):
-                pass
-        raise LengthRequired("Send the body in one piece, with its Content-Length.")
+        raise LengthRequired("Send the body in one piece, with its Content-Length, and not in chunks.")
+
+
+def _discard_body(response: Response) -> Response:
+    """Receive the rest of a body that is too large, or in chunks, before the response is sent.
+
+    A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
+    the response, and sends a second one if a chunk is bad.
+    """
+    if response.status_code not in (LengthRequired.code, RequestEntityTooLarge.code):
+        return response
+    body, received = request.environ["wsgi.input"], 0
+    with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
+        while received < MOST_DISCARDED and (chunk := body.read(65536)):
+            received += len(chunk)
+    return response
 
 
 def _unavailable(error: Exception) -> Response:

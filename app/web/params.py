@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -30,6 +31,9 @@ class Parameters:
             raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {', '.join(names)}.")
         if len(self._values) < len(given):
             raise BadRequest("Give each parameter once, in the query or in the body; a list is 1,4 or [1, 4].")
+
+    def has(self, name: str) -> bool:
+        return name in self._values
 
     def whole(self, name: str, default: int, *, least: int = 0, most: int, why: str = "") -> int:
         """A whole number from `least` to `most`; the error message adds `why`."""
@@ -84,9 +88,12 @@ def _body(request: Request) -> dict[str, Any]:
     if not data:
         return {}
     if not request.is_json:
+        # curl -d sends a form: say what to type instead, unless the form could end the shell's quotation marks.
+        text = data.decode("latin-1")
+        query = text if re.fullmatch(r"[\w=&.,%+-]{1,200}", text, re.ASCII) else "NAME=VALUE"
         raise UnsupportedMediaType(
             "Send the body as JSON, with the header 'Content-Type: application/json'; "
-            f"or parameters without a body, as in curl -X POST '{request.base_url}?NAME=VALUE'."
+            f"or parameters without a body: curl -X POST '{request.base_url}?{query}'"
         )
     try:
         members = json.loads(data)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import Conflict, UnprocessableEntity
+from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
 
 from app.config.settings import MOST_ITEMS, Settings
 from app.guards import DEFAULT, Guard
@@ -129,10 +130,9 @@ class Shop:
     def set_schedule(self) -> Response:
         """``POST /sale/schedule``: close the sale until a set time."""
         self._require_admin("schedules")
-        asked = Parameters(request, "stock", "opens_in_s")
+        asked = Parameters(request, "stock", "opens_at", "opens_in_s")
         stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
-        opens_in_s = asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S)
-        self.schedule.set(stock, time.time_ns() // 1_000_000 + opens_in_s * 1000)
+        self.schedule.set(stock, _opens_at_ms(asked))
         return self.show_schedule()
 
     def cancel_schedule(self) -> Response:
@@ -167,6 +167,26 @@ class Shop:
             for contender in mutex.contenders()
         ]
         return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+
+
+def _opens_at_ms(asked: Parameters) -> int:
+    """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
+    now_ms = time.time_ns() // 1_000_000
+    if asked.has("opens_at") == asked.has("opens_in_s"):
+        raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')
+    if asked.has("opens_in_s"):
+        return now_ms + asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S) * 1000
+    text = asked.text("opens_at", "")
+    try:
+        at = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))  # Python 3.10 does not know the Z
+    except ValueError:
+        at = datetime.min
+    at_ms = 0 if at.tzinfo is None else int(at.timestamp() * 1000)
+    if not now_ms < at_ms <= now_ms + LONGEST_WAIT_S * 1000:
+        raise BadRequest(
+            f"opens_at is {text!r}: give a time in the next 24 hours with its zone, such as 2026-11-22T12:00:00Z."
+        )
+    return at_ms
 
 
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:

@@ -39,7 +39,15 @@ class Connection:
         return {f"ETCDCTL_{name}": value for name, value in variables.items() if value}
 
 
-SECONDS = click.FloatRange(min=0)
+class _Seconds(click.FloatRange):
+    """Seconds, 0 or more; without this, click would take `nan` for a number in the range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        return seconds if seconds >= 0 else self.fail(f"{value!r} is not a number.", param, ctx)
+
+
+SECONDS = _Seconds(min=0)
 _OPTIONS = (
     click.option(
         "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,

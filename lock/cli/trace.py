@@ -16,6 +16,7 @@ from lock.cli.options import SECONDS, Connection, connection_options, name_argum
 from lock.etcd.stream import Observer
 from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
+from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session
 
 _TTL_S = 10
@@ -61,9 +62,10 @@ class Log:
     "--timeout", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
+@click.option("--shared", is_flag=True, help="A and B read, so that both hold at once.")
 @name_argument
 @connection_options
-def trace(connection: Connection, *, name: str, timeout: float) -> None:
+def trace(connection: Connection, *, name: str, timeout: float, shared: bool) -> None:
     """Let two contenders, A and B, take the lock NAME in turn, and print what they say to etcd.
 
     For each operation: who, which call, the revision, the latency, what it is for, and the etcdctl command that does
@@ -77,7 +79,7 @@ def trace(connection: Connection, *, name: str, timeout: float) -> None:
         Session(a, ttl=_TTL_S, name="A") as session_a,
         Session(b, ttl=_TTL_S, name="B") as session_b,
     ):
-        _cycle(session_a, session_b, name, timeout, log)
+        (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
     click.echo(f"# Two contenders, A and B, take the lock {name!r}. Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
@@ -97,6 +99,14 @@ def _cycle(session_a: Session, session_b: Session, name: str, timeout: float, lo
             session_a.client.keep_alive(session_a.lease_id)
         with waiting.result() as second:
             log.note(f"B holds. Its fencing token is {second.token}: greater than A's, whichever is faster.")
+
+
+def _read(session_a: Session, session_b: Session, name: str, timeout: float, log: Log) -> None:
+    with ReadWriteLock(session_a, name).read.acquire(timeout=timeout):
+        log.note("A reads: its key stands under NAME/read/, and its value says so.")
+        session_a.client.keep_alive(session_a.lease_id)
+        with ReadWriteLock(session_b, name).read.acquire(timeout=timeout):
+            log.note("B reads as well: before its key there are readers' keys only.")
 
 
 def _lines(log: Log) -> Iterator[str]:

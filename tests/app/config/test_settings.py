@@ -27,6 +27,7 @@ EVERYTHING = {
     "ADMIN_TOKEN": ("s3cret", "s3cret"),
     "THREADS": ("8", 8),
     "QUEUE": ("600", 600),
+    "WORKERS": ("2", 2),
     "ITEMS": ("3", 3),
     "SHARDS": ("8", 8),
     "OPENER": ("unfenced", "unfenced"),
@@ -82,9 +83,9 @@ BAD = {
     "at most 64": ["INSTANCE=" + "x" * 65, "SALE=" + "x" * 65],
     "without scheme and port": ["NAMES=shop:8080"],
     "letters, digits": ["SALE=a/b", "SALE={x}"],
-    "HOST:PORT": ["ETCD_ENDPOINTS=localhost", "ETCD_ENDPOINTS=a,b:1"],
+    "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a,b:1", "a:1,b:65536", "a:0")],
     "does not use TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
-    "redis://": ["REDIS_URL=http://cache", "REDIS_URL=redis://a:abc/0", "REDIS_URL=redis://cache/zero"],
+    "redis://": [f"REDIS_URL={value}" for value in ("http://cache", "redis://a:99999/0", "redis://cache/zero")],
     "cluster://HOST:PORT": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
     "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
@@ -117,7 +118,7 @@ def test_instances_may_be_those_of_a_service() -> None:
     """Only for instances, and only over plain HTTP: a certificate has no addresses."""
     urls = "dns+http://tasks.shop:8080", "http://127.0.0.1:8090"
     assert BoardSettings.from_environment({"FLASHSALE_INSTANCES": ", ".join(urls)}).instances == urls
-    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=http://a/b", "LOCUST=dns+http://shop:1"):
+    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=http://a:8080,http://b:99999", "LOCUST=dns+http://shop:1"):
         name, _, value = bad.partition("=")
         with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give URLs separated by commas"):
             BoardSettings.from_environment({f"FLASHSALE_{name}": value})

@@ -1,4 +1,4 @@
-"""One instance as it is run: gunicorn, its signals, its worker, its log."""
+"""One instance as it is run: gunicorn, its signals, its workers, its log."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from tests.support.waiting import has_ended, wait_until
 
 Answer = tuple[int, dict[str, Any]]
 CONFIG = "app/gunicorn.conf.py"
+SOLD = 'flashsale_purchases_total{guard="etcd",outcome="sold"}'
 
 
 def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
@@ -49,12 +50,14 @@ def buy(instance: Instance, query: str) -> Answer:
     return ask(instance, f"/stock/reduce?{query}", method="POST")
 
 
-def in_progress(instance: Instance) -> float:
+def metric(instance: Instance, sample: str) -> float:
     with urllib.request.urlopen(f"{instance.url}/metrics") as response:
-        (value,) = [
-            float(line.split()[-1]) for line in response if line.startswith(b"flashsale_purchases_in_progress ")
-        ]
-    return value
+        values = [float(line.split()[-1]) for line in response if line.startswith(f"{sample} ".encode())]
+    return values[0] if values else 0.0
+
+
+def in_progress(instance: Instance) -> float:
+    return metric(instance, "flashsale_purchases_in_progress")
 
 
 def workers(instance: Instance) -> set[int]:
@@ -69,11 +72,8 @@ def leases(mutex: Mutex) -> set[int]:
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[Instance]:
     """An instance for the tests that leave it running."""
-    directory = tmp_path_factory.mktemp("lasting")
-    home = directory / "home"
-    home.mkdir()
-    env = environment(etcd, redis_server, uuid.uuid4().hex) | {"HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
-    with Instance(directory, env=env) as instance:
+    env = environment(etcd, redis_server, uuid.uuid4().hex)
+    with Instance(tmp_path_factory.mktemp("lasting"), env=env) as instance:
         yield instance
 
 
@@ -166,18 +166,47 @@ def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
         assert in_progress(lasting) == 0
 
 
-def test_a_large_body_is_refused(lasting: Instance) -> None:
-    """20 kB are a 413, 10 MB in chunks a 411; no request is logged, and no socket left in the home directory."""
-    status, body = ask(lasting, "/stock/reset", method="POST", data=b"[" * 20_000)
-    assert (status, body["instance"]) == (413, lasting.name)
+def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stranger: Mutex) -> None:
+    """Each counts the purchases of both, also after a reload, and logs as it is told; a stop leaves no directory."""
+    temporary, home = tmp_path / "temporary", tmp_path / "home"
+    for directory in (temporary, home):
+        directory.mkdir()
+    env |= {"FLASHSALE_WORKERS": "2", "TMPDIR": str(temporary), "HOME": str(home), "XDG_RUNTIME_DIR": str(home)}
+    env |= {"GUNICORN_CMD_ARGS": "--access-logfile -"}
+    with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(6) as threads:
+        with stranger.acquire(timeout=20):
+            clicks = [threads.submit(buy, instance, "guard=etcd") for _ in range(6)]
+            wait_until(lambda: len(stranger.contenders()) == 7)
+            assert [in_progress(instance) for _ in range(4)] == [6] * 4
+        assert [click.result()[0] for click in clicks] == [200] * 6
+        wait_until(lambda: instance.log.read_text().count("/stock/reduce") == 6)
+        assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
+        assert not list(home.iterdir())
+        for _ in range(8):
+            assert (metric(instance, SOLD), in_progress(instance)) == (6, 0)
+            assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
+        before = workers(instance)
+        os.kill(instance.pid, signal.SIGHUP)
+        wait_until(lambda: len(workers(instance)) == 2 and not workers(instance) & before, timeout=30)
+        assert metric(instance, SOLD) == 6
+        assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
+    assert not list(temporary.iterdir())
+
+
+def test_a_large_body_is_refused_and_the_log_names_the_instance(lasting: Instance) -> None:
+    """10 MB are a 413 in one piece, and a 411 in chunks; each line of the log names the instance, none a request."""
+    status, body = ask(lasting, "/stock/reset", method="POST", data=b"[" * 10_000_000)
+    assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, lasting.name, True)
     with closing(http.client.HTTPConnection("127.0.0.1", lasting.port, timeout=60)) as connection:
         chunks = (b"x" * 10_000 for _ in range(1000))
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/stock/reset", body=chunks, headers=headers, encode_chunked=True)
         assert connection.getresponse().status == 411
     assert buy(lasting, "guard=none")[0] == 200
-    assert "/stock" not in lasting.log.read_text()
-    assert not list((lasting.log.parent / "home").iterdir())
+    lines = lasting.log.read_text().splitlines()
+    assert lines
+    assert all(f" {lasting.name} [" in line for line in lines)
+    assert not any("/stock" in line for line in lines)
 
 
 def test_a_bad_setting_stops_the_start_with_one_line() -> None:

@@ -196,6 +196,7 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("name", "--"), "behind --"),
         (("name", "--ttl", "0", "--", "ls"), "ttl"),
         (("name", "--timeout", "-1"), "timeout"),
+        (("name", "--timeout", "nan"), "timeout"),
         (("name", "--try", "--timeout", "1"), "--try"),
         (("name", "--no-such-option"), "--no-such-option"),
         (("a//b", "--", "ls"), "a/b"),
@@ -284,4 +285,5 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
     told = run("--limit", "2", f"{name}/b", "--", "sh", "-c", nested)
     assert (told.returncode, "limit of 2, not 3" in told.stderr) == (Exit.FAILED, True)
     assert invoke("--shared", "--limit", "2", name).exit_code == 2
+    assert invoke("trace", "--shared", f"{name}/c").exit_code == 0
     assert client.get_prefix(f"{name}/").keys == []

@@ -16,7 +16,7 @@ from lock.etcd.transport import Tls
 from lock.queue.names import queue_prefix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # not to show the password
 class Connection:
     """How to reach etcd; `open` may be called more than once."""
 

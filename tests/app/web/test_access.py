@@ -38,10 +38,7 @@ ORIGIN = "http://localhost"
 OTHER_PAGES = [
     *({"Origin": origin} for origin in ("https://evil.example", "null", "http://[", f"{ORIGIN}:9999")),
     {"Origin": f"{ORIGIN}.evil.example"},
-    {"Sec-Fetch-Site": "cross-site"},
-    {"Sec-Fetch-Site": "same-site"},
-    {"Sec-Fetch-Site": "same-site", "Origin": ORIGIN},
-    {"Sec-Fetch-Site": "cross-site", "Origin": ORIGIN},
+    *({"Sec-Fetch-Site": site} | origin for site in ("cross-site", "same-site") for origin in ({}, {"Origin": ORIGIN})),
 ]
 OWN_PAGES = [{}, {"Origin": ORIGIN}, {"Origin": ORIGIN, "Sec-Fetch-Site": "same-origin"}]
 WRONG_TOKENS = [None, "", "Bearer", "Bearer wrong", "tökén", "Basic dXNlcjp0w7Zrw6lu"]

@@ -34,12 +34,9 @@ class CountingPool(ThreadPoolExecutor):
         self.busy = 0
         self.queued = 0
         self._counting = threading.Lock()
-        self._start_all()
-
-    def _start_all(self) -> None:
-        """Start all threads now: in a rush, each start would delay the requests in progress."""
-        all_there = threading.Barrier(self.threads + 1)
-        for _ in range(self.threads):
+        # Start all threads now: in a rush, each start would delay the requests in progress.
+        all_there = threading.Barrier(threads + 1)
+        for _ in range(threads):
             super().submit(all_there.wait)
         all_there.wait()
 

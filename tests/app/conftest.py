@@ -52,11 +52,9 @@ def env(settings: Settings, etcd: Etcd, redis_server: Redis) -> dict[str, str]:
 
 
 @pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
+def app(make: Callable[..., Flask]) -> Flask:
     """The shop in this process."""
-    app = create_app(settings)
-    yield app
-    services.of(app).close()
+    return make()
 
 
 @pytest.fixture

@@ -25,14 +25,13 @@ def create_app(settings: Settings | None = None) -> Flask:
 
     from app import services
     from app.telemetry import metrics
-    from app.web import access, error_handlers, health, routes, schedule_routes
+    from app.web import access, error_handlers, health, routes
 
     app = Flask("app", static_folder=None)
     error_handlers.init_app(app)
     made = services.init_app(app, settings)
     access.init_app(app, names=made.host_names, setting="FLASHSALE_NAMES")
     routes.init_app(app, made.shop)
-    schedule_routes.init_app(app, made.scheduling)
     health.init_app(app, made.health)
     metrics.init_app(app, made.metrics)
     return app

@@ -14,17 +14,16 @@ from app.guards.cart import Carts
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
-from app.sales.purchase import CART
+from app.sales.purchase import CART, SectionListener
 from app.sales.redis_client import connect, warm_up
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.schedule import Opener, Schedule
 from app.telemetry.metrics import Metrics
-from app.telemetry.section_log import section_listener
+from app.telemetry.section_log import SectionLog
 from app.web.busy import BusyAnswers
 from app.web.health import Health
 from app.web.routes import Shop
-from app.web.schedule_routes import ScheduleRoutes
 from lock import LockError
 
 logger = logging.getLogger(__name__)
@@ -33,9 +32,7 @@ logger = logging.getLogger(__name__)
 class Services:
     """Everything that the routes need; connects to no server before `warm_up` or the first request."""
 
-    busy: BusyAnswers  # by `init_app`
-
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, app: Flask, settings: Settings) -> None:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
         queue = f"flash-sale/{settings.sale}"
@@ -55,10 +52,11 @@ class Services:
         )
         carts = Carts(sale, self.sessions, instance=settings.instance, lock_timeout=settings.lock_timeout)
         self.metrics = Metrics(settings.instance, [*guards, CART])
-        self.listener = section_listener(settings.section_log, instance=settings.instance)
-        self.shop = Shop(settings, sale, self.sessions, guards, carts, self.metrics, self.listener)
+        self.busy = BusyAnswers(app, guards, self.metrics)
+        log = settings.section_log
+        self.listener = SectionLog(log, instance=settings.instance) if log else SectionListener()
         schedule, opener = Schedule(sale), f"sale/{settings.sale}/opener"  # not below the queue of the mutex
-        self.scheduling = ScheduleRoutes(settings, sale, schedule, self.sessions, opener)
+        self.shop = Shop(settings, sale, schedule, opener, self.sessions, guards, carts, self.metrics, self.listener)
         self.opener = Opener(
             schedule,
             self.sessions.client,
@@ -98,8 +96,7 @@ def init_app(app: Flask, settings: Settings | None = None) -> Services:
     """Make the services of `app`."""
     settings = settings or Settings.from_environment()
     app.config["INSTANCE"] = settings.instance
-    made = app.extensions["services"] = Services(settings)
-    made.busy = BusyAnswers(app, made.shop.seller_of, made.metrics)
+    made = app.extensions["services"] = Services(app, settings)
     return made
 
 

@@ -11,30 +11,13 @@ from lock.cli.trace import trace
 
 
 class _NameOrCommand(click.Group):
-    """Takes ``NAME ...`` for ``hold NAME ...``, and options before a subcommand for its own."""
+    """Takes ``NAME ...`` for ``hold NAME ...``, also if NAME is a subcommand's and ``--`` follows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = self._first_word(args)
-        if at is not None and args[at] in self.commands and args[at + 1 : at + 2] != ["--"]:
-            args = [args[at], *args[:at], *args[at + 1 :]]
-        elif args and args != ["--help"]:
+        names_subcommand = args[:1] and args[0] in self.commands and args[1:2] != ["--"]
+        if args and args != ["--help"] and not names_subcommand:
             args = ["hold", *args]
         return super().parse_args(ctx, args)
-
-    def _first_word(self, args: list[str]) -> int | None:
-        """Where the first word stands that is neither an option nor an option's value."""
-        value_follows = False
-        for at, word in enumerate(args):
-            if word == "--":
-                return None
-            if not value_follows and not word.startswith("-"):
-                return at
-            value_follows = not value_follows and word in self._options_with_value()
-        return None
-
-    def _options_with_value(self) -> set[str]:
-        options = (option for command in self.commands.values() for option in command.params)
-        return {name for option in options if not getattr(option, "is_flag", True) for name in option.opts}
 
 
 @click.group(
@@ -66,7 +49,6 @@ def main() -> None:
       python -m lock --shared deploy/shop -- ./test.sh  together with others that share, but not with a deployment
       python -m lock --limit 3 builds -- make           at most three at a time
       python -m lock hold trace                         a lock that is called like a subcommand
-      python -m lock trace -- make                      the same, with a command
       python -m lock trace demo | tee cycle.sh          what it prints is a script for etcdctl
 
     \b

@@ -33,14 +33,13 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.web.controls import Controls
     from app.board.web.pages import Pages
     from app.web import error_handlers
-    from app.web.params import LARGEST_BODY
 
     settings = settings or BoardSettings.from_environment()
     stack = StackClient(settings.stack) if settings.stack else None
     locust = Locust(settings.locust)
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)
-    app.config.update(INSTANCE="board", MAX_CONTENT_LENGTH=LARGEST_BODY)
+    app.config["INSTANCE"] = "board"
     app.extensions["sampler"] = sampler
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import Field, field
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -61,15 +60,21 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def choice(*valid: str) -> Callable[[str], str]:
-    """One of the `valid` words."""
+def matching(pattern: str, advice: str) -> Callable[[str], str]:
+    """A text that matches the whole `pattern`; or else the problem is `advice`."""
 
     def parse(text: str) -> str:
-        if text not in valid:
-            raise ValueError(f"give {' or '.join(valid)}")
+        if not re.fullmatch(pattern, text):
+            raise ValueError(advice)
         return text
 
     return parse
+
+
+def several(pattern: str, advice: str) -> Callable[[str], tuple[str, ...]]:
+    """The same for texts separated by commas, in lower case and without a slash at the end."""
+    one = matching(pattern, advice)
+    return lambda text: tuple(one(part.strip().rstrip("/").lower()) for part in text.split(","))
 
 
 def seconds(text: str) -> float:
@@ -101,13 +106,6 @@ def label(text: str) -> str:
     return text
 
 
-def identifier(text: str) -> str:
-    """A name for keys."""
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
-        raise ValueError("give at most 64 letters, digits, dots, dashes and underscores, such as demo")
-    return text
-
-
 def secret_file(text: str) -> str:
     """The secret in a file, as Docker and Kubernetes hand it over, without the blanks around it."""
     try:
@@ -119,61 +117,34 @@ def secret_file(text: str) -> str:
     return secret
 
 
-def endpoints(text: str) -> str:
-    """Addresses of etcd, without TLS."""
-    for endpoint in text.split(","):
-        if "https://" in endpoint:
-            raise ValueError("give addresses without https://, because the shop does not speak TLS to etcd")
-        found = re.fullmatch(r"\s*(?:http://)?[^\s/]+:([0-9]{1,5})/?\s*", endpoint)
-        if found is None or not 1 <= int(found[1]) <= 65535:
-            raise ValueError("give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379")
-    return text
+_PORT = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"  # 1 to 65535
+_NODE = rf"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:{_PORT})?"
+_ENDPOINT = rf"\s*(http://)?[^\s/,]+:{_PORT}/?\s*"
+_REDIS = rf"rediss?://([^\s/]*@)?{_NODE}(/[0-9]*)?(\?.*)?|rediss?\+cluster://([^\s/]*@)?{_NODE}(,{_NODE})*(\?.*)?"
+_URLS = "give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090"
+
+identifier = matching(
+    r"[A-Za-z0-9._-]{1,64}", "give at most 64 letters, digits, dots, dashes and underscores, such as demo"
+)
+endpoints = matching(
+    rf"{_ENDPOINT}(,{_ENDPOINT})*",
+    "give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379; the shop does not use TLS to etcd",
+)
+http_urls = several(rf"https?://{_NODE}", _URLS)
+# dns+http://NAME:PORT is a URL for each address that the name has.
+service_urls = several(rf"(dns\+http|https?)://{_NODE}", _URLS)
+host_names = several(
+    r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?",
+    "give host names without scheme and port, separated by commas, such as board.example",
+)
 
 
 def redis_url(text: str) -> str:
     """The address of Redis, or of some nodes of a cluster, without options that change deadlines or retries."""
-    scheme, _, nodes = text.partition("+cluster://")
-    for url in map(_split, [f"{scheme}://{node}" for node in nodes.split(",")] if nodes else [text]):
-        if url.scheme not in ("redis", "rediss") and (nodes or url.scheme != "unix"):
-            raise ValueError("give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT")
-        if nodes and (url.path or not url.hostname):
-            raise ValueError("give nodes of the cluster, such as redis+cluster://10.0.0.1:6379,10.0.0.2:6379")
-        if url.scheme != "unix" and not re.fullmatch(r"(/[0-9]*)?", url.path):
-            raise ValueError("end it with the number of a database, as in redis://127.0.0.1:6379/0")
-        # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
-        for option, _ in parse_qsl(url.query, keep_blank_values=True):
-            if not option.startswith("ssl_"):
-                raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* is taken")
+    if not re.fullmatch(_REDIS, text):
+        raise ValueError("give a URL such as redis://127.0.0.1:6379/0, or redis+cluster://HOST:PORT,HOST:PORT")
+    # redis-py lets the query overrule the caller, and a retry it adds could sell one item twice.
+    for option, _ in parse_qsl(text.partition("?")[2], keep_blank_values=True):
+        if not option.startswith("ssl_"):
+            raise ValueError(f"leave out '{option}=': deadlines and retries are fixed, only ssl_* is taken")
     return text
-
-
-def http_urls(text: str) -> tuple[str, ...]:
-    """Base URLs, separated by commas."""
-    urls = tuple(part.strip().rstrip("/") for part in text.split(","))
-    if not all(re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]+", url) and _split(url) for url in urls):
-        raise ValueError("give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090")
-    return urls
-
-
-def service_urls(text: str) -> tuple[str, ...]:
-    """The same, of which some may be ``dns+http://NAME:PORT``: a URL for each address that the name has."""
-    urls = tuple(part.strip().rstrip("/") for part in text.split(","))
-    http_urls(",".join(url.removeprefix("dns+") if url.startswith("dns+http:") else url for url in urls))
-    return urls
-
-
-def host_names(text: str) -> tuple[str, ...]:
-    """Names of this machine, separated by commas."""
-    names = tuple(part.strip().lower() for part in text.split(","))
-    if not all(re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name) for name in names):
-        raise ValueError("give host names without scheme and port, separated by commas, such as board.example")
-    return names
-
-
-def _split(text: str) -> SplitResult:
-    """The parts of a URL with a valid port, or without one."""
-    url = urlsplit(text)
-    with suppress(ValueError):  # the port is not a number, or too large
-        if url.port != 0:
-            return url
-    raise ValueError("give a port from 1 to 65535")

@@ -54,7 +54,7 @@ class Settings:
     items: int = variable(whole(1, MOST_KINDS), 1)
     shards: int = variable(whole(1, MOST_SHARDS), 4)
     section_log: Path | None = variable(Path, None)  # noqa: RUF009
-    opener: str = variable(env.choice("fenced", "unfenced"), "fenced")
+    opener: str = variable(env.matching("fenced|unfenced", "give fenced or unfenced"), "fenced")
 
     @property
     def on_loopback(self) -> bool:

@@ -16,11 +16,11 @@ from enum import Enum
 from typing import ClassVar
 
 from app.locking.etcd_sessions import EtcdSessions
-from app.locking.holding import Cancellable, HeldT, holding
+from app.locking.holding import holding
 from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from lock import LockCancelled
+from lock import CohortMutex, Hold, LockCancelled, Mutex, Turn
 
 
 class Promise(str, Enum):
@@ -92,7 +92,7 @@ class Guard(ABC):
         return max(purchase.began + self.tools.lock_timeout - time.monotonic(), 0.0)
 
     @contextmanager
-    def locked(self, mutex: Cancellable[HeldT], purchase: Purchase) -> Iterator[HeldT]:
+    def locked(self, mutex: Mutex | CohortMutex, purchase: Purchase) -> Iterator[Hold | Turn]:
         """Wait for the mutex and enter the critical section; raises `LockError`."""
         with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
             yield hold

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from app.guards.base import Guard, Promise, Tools
 from app.guards.group_commit import CommitQueue, Entry
-from app.locking.holding import Held, release
+from app.locking.holding import release
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp, InDoubt
-from lock import LockTimeout
+from lock import LockTimeout, Turn
 
 MOST_AT_ONCE = 128
 _RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
@@ -65,7 +65,7 @@ class EtcdBatchGuard(Guard):
         finally:
             release(turn, leader.purchase)
 
-    def _commit(self, group: Sequence[Entry], turn: Held) -> None:
+    def _commit(self, group: Sequence[Entry], turn: Turn) -> None:
         purchases = [entry.purchase for entry in group]
         for purchase in purchases:
             purchase.enter(turn.token)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown
-from lock import Client, CohortMutex, Contender, MultiLock, Mutex, Session, connect
+from lock import Client, CohortMutex, MultiLock, Mutex, Session, connect
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +94,6 @@ class EtcdSessions:
                     self._lost.append(lost)
         if attempt is not before:
             self._make_session(attempt)
-            if _made(attempt) is not None:
-                self._close_lost()
         session = attempt.result()
         with self._lock:
             self.check_open()  # a drain does not reach threads that wait for a session
@@ -106,27 +104,17 @@ class EtcdSessions:
         if self._draining:
             raise ShuttingDown(f"instance {self._instance} is shutting down")
 
-    def _close_lost(self) -> None:
-        """Close lost sessions, now that etcd answers: a restart extends all leases, and their keys would block."""
-        with self._lock:
-            lost, self._lost = self._lost, []
-        for session in lost:
-            # In the background, because etcd may fail again.
-            threading.Thread(target=session.close, name="close-lost-session", daemon=True).start()
-
     def _make_session(self, attempt: Future[Session]) -> None:
         try:
             attempt.set_result(Session(self.client, ttl=self._ttl, name=self._instance))
         except BaseException as error:
             attempt.set_exception(error)
-
-    def contenders(self, item: str = DEFAULT_ITEM) -> list[Contender]:
-        """The holder and the waiters of an item's mutex, in order; raises as `mutex` does."""
-        return self.mutex(item).contenders()
-
-    def ping(self, *, timeout: float) -> None:
-        """Raise `EtcdUnavailable` if etcd does not answer within `timeout` seconds."""
-        self.client.status(timeout=timeout)
+            return
+        # Close lost sessions, now that etcd answers: a restart extends all leases, and their keys would block.
+        with self._lock:
+            lost, self._lost = self._lost, []
+        for session in lost:  # in the background, because etcd may fail again
+            threading.Thread(target=session.close, name="close-lost-session", daemon=True).start()
 
     def drain(self) -> None:
         """End all waits, later ones at once; holders go on."""

@@ -7,47 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
 
 from app.sales.purchase import LossCause, Purchase
 from app.sales.refusals import GaveUp
-from app.sales.tokens import Token
-from lock import LockLost
+from lock import CohortMutex, Hold, LockLost, MultiHold, Mutex, Turn
 
 logger = logging.getLogger(__name__)
 
 _SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
 
 
-class Releasable(Protocol):
-    """A lock that is held."""
-
-    def release(self) -> None: ...
-
-
-class Held(Releasable, Protocol):
-    """A hold of a mutex, or a turn in one."""
-
-    @property
-    def token(self) -> Token: ...
-
-    def ensure(self) -> None: ...
-
-
-HeldT = TypeVar("HeldT", bound=Held)
-HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
-
-
-class Cancellable(Protocol[HeldT_co]):
-    """A mutex that all threads of the instance share, so that `cancel` reaches every waiter."""
-
-    def acquire(self, *, timeout: float | None = None) -> HeldT_co: ...
-
-    def cancel(self) -> None: ...
-
-
 @contextmanager
-def holding(mutex: Cancellable[HeldT], purchase: Purchase, *, timeout: float) -> Iterator[HeldT]:
+def holding(mutex: Mutex | CohortMutex, purchase: Purchase, *, timeout: float) -> Iterator[Hold | Turn]:
     """Wait for the mutex and enter the critical section; raises `LockError`."""
     hold = mutex.acquire(timeout=timeout)
     try:
@@ -70,7 +41,7 @@ def waiting_in_line(line: threading.Lock, *, timeout: float, check: Callable[[],
         line.release()
 
 
-def release(hold: Releasable, purchase: Purchase) -> None:
+def release(hold: Hold | Turn | MultiHold, purchase: Purchase) -> None:
     """Release. A loss found here is noted on the purchase and does not change its outcome: the write is over."""
     try:
         hold.release()

@@ -35,7 +35,7 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Re
     """A client of the Redis at `url`; nothing is sent before its first command.
 
     Args:
-        url: ``redis://``, ``rediss://`` or ``unix://``; or of some nodes of a cluster
+        url: ``redis://`` or ``rediss://``; or of some nodes of a cluster
             ``redis+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT[?OPTIONS]``. Then use `client_for`.
         connections: most connections at once, to each node; one for each thread that uses the client.
         timeout: seconds until a command without an answer fails.

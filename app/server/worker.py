@@ -5,7 +5,6 @@ gunicorn queues requests for which no thread is free. Beyond a set length, the w
 
 from __future__ import annotations
 
-import math
 import selectors
 import socket
 import threading
@@ -35,12 +34,9 @@ class CountingPool(ThreadPoolExecutor):
         self.busy = 0
         self.queued = 0
         self._counting = threading.Lock()
-        self._start_all()
-
-    def _start_all(self) -> None:
-        """Start all threads now: in a rush, each start would delay the requests in progress."""
-        all_there = threading.Barrier(self.threads + 1)
-        for _ in range(self.threads):
+        # Start all threads now: in a rush, each start would delay the requests in progress.
+        all_there = threading.Barrier(threads + 1)
+        for _ in range(threads):
             super().submit(all_there.wait)
         all_there.wait()
 
@@ -70,7 +66,7 @@ class CountingWorker(ThreadWorker):  # type: ignore[misc]
     """
 
     tpool: CountingPool
-    queue: float = math.inf
+    queue: int
     refusal: Callable[[bytes], bytes | None]
 
     def get_thread_pool(self) -> CountingPool:
@@ -82,7 +78,7 @@ class CountingWorker(ThreadWorker):  # type: ignore[misc]
             super().enqueue_req(conn)
 
     def _refuse(self, conn: TConn) -> bool:
-        if self.cfg.is_ssl or (conn.parser and conn.parser.unreader.buf.getvalue()):
+        if conn.parser and conn.parser.unreader.buf.getvalue():
             return False  # what is in the socket is not the beginning of a request
         try:
             received = conn.sock.recv(_LARGEST, socket.MSG_PEEK | socket.MSG_DONTWAIT)

@@ -34,11 +34,6 @@ FULL = {"event": "full"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def section_listener(directory: Path | None, *, instance: str) -> SectionListener:
-    """The section log of `instance`; without a directory, a listener that does nothing."""
-    return SectionListener() if directory is None else SectionLog(directory, instance=instance)
-
-
 class SectionLog(SectionListener):
     """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
 

@@ -39,12 +39,7 @@ def require_own_page() -> None:
 
 
 def require_known_host(names: Container[str], *, setting: str) -> None:
-    """Refuse a host name that is neither an address, nor ``localhost``, nor one of `names`.
-
-    Args:
-        names: in lower case.
-        setting: the variable that adds a name, for the message.
-    """
+    """Refuse a host name that is neither an address, nor ``localhost``, nor one of `names`, which `setting` adds."""
     with suppress(ValueError):
         host = urlsplit(f"//{request.host}").hostname or ""  # request.host is empty if the header is not a host
         if host == "localhost" or host in names or ipaddress.ip_address(host):
@@ -55,24 +50,17 @@ def require_known_host(names: Container[str], *, setting: str) -> None:
 def require_admin(token: str | None, *, on_loopback: bool, what: str) -> None:
     """Accept the request if it carries the administrator's `token`, or if none is set and `on_loopback`.
 
-    Args:
-        token: the administrator's, if one is set.
-        on_loopback: whether only this machine can send requests.
-        what: the action, for the message.
-
     Raises:
-        Forbidden: no token is set.
+        Forbidden: no token is set to allow `what`.
         Unauthorized: the request does not carry it.
     """
-    if token is None and on_loopback:
-        return
     if token is None:
+        if on_loopback:
+            return
         raise Forbidden(f"Other machines can reach this server: set FLASHSALE_ADMIN_TOKEN to allow {what}.")
-    # Not request.authorization: it reads a token with an equals sign as parameters.
-    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
-    # WSGI hands header bytes over as Latin-1.
-    is_right = hmac.compare_digest(sent.strip().encode("latin-1"), token.encode())
-    if scheme.lower() != "bearer" or not is_right:
+    # Not request.authorization: it reads a token with an equals sign as parameters. WSGI hands bytes over as Latin-1.
+    sent = request.headers.get("Authorization", "").encode("latin-1")
+    if not hmac.compare_digest(sent, f"Bearer {token}".encode()):
         raise Unauthorized(
             "Send the token that FLASHSALE_ADMIN_TOKEN has, in the header 'Authorization: Bearer TOKEN'.",
             www_authenticate=WWWAuthenticate("bearer"),

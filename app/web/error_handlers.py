@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from flask import Flask, Response, current_app, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, LengthRequired, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app.sales.refusals import TEMPORARY, sentence
 from app.web.params import LARGEST_BODY
@@ -19,7 +19,6 @@ ADDRESSES = (
     "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
     "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
 )
-TOO_LARGE = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
 MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
@@ -27,8 +26,9 @@ def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
     """Answer every error as a problem; a 404 offers `addresses`. Call this before routes are added."""
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.before_request(_require_length)
     app.after_request(_discard_body)
-    app.config["ADVICE"] = {404: f"There is no such address. {addresses}", 413: TOO_LARGE}
+    app.config["ADDRESSES"] = addresses
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
     for error in TEMPORARY:
@@ -38,9 +38,11 @@ def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     detail = error.description or ""
-    if detail == type(error).description:
-        detail = current_app.config["ADVICE"].get(status, detail)
-    if isinstance(error, MethodNotAllowed):
+    if detail == NotFound.description:
+        detail = f"There is no such address. {current_app.config['ADDRESSES']}"
+    elif isinstance(error, RequestEntityTooLarge):
+        detail = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
+    elif isinstance(error, MethodNotAllowed):
         detail = f"{request.method} is not possible here: use {', '.join(sorted(error.valid_methods or ()))}."
     response = problem_response(status, detail)
     for name, value in error.get_headers():
@@ -49,13 +51,18 @@ def _http_error(error: HTTPException) -> Response:
     return response
 
 
+def _require_length() -> None:
+    if "Transfer-Encoding" in request.headers:
+        raise LengthRequired("Send the body in one piece, with its Content-Length, and not in chunks.")
+
+
 def _discard_body(response: Response) -> Response:
     """Receive the rest of a body that is too large, or in chunks, before the response is sent.
 
     A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
     the response, and sends a second one if a chunk is bad.
     """
-    if response.status_code != RequestEntityTooLarge.code and "Transfer-Encoding" not in request.headers:
+    if response.status_code not in (LengthRequired.code, RequestEntityTooLarge.code):
         return response
     body, received = request.environ["wsgi.input"], 0
     with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad

@@ -39,7 +39,7 @@ class Health:
 
     def readyz(self) -> Response:
         states = {
-            "etcd": _state(lambda: self._sessions.ping(timeout=TIMEOUT)),
+            "etcd": _state(lambda: self._sessions.client.status(timeout=TIMEOUT)),
             "redis": _state(self._write_nothing),
             "sale": self._sale_state(),
         }

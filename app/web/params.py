@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from flask import Request
-from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
-from werkzeug.exceptions import (
-    BadRequest,
-    ClientDisconnected,
-    RequestEntityTooLarge,
-    RequestTimeout,
-    UnsupportedMediaType,
-)
+from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 LONGEST_TEXT = 200
 LARGEST_BODY = 16 * 1024
@@ -25,18 +19,18 @@ class Parameters:
     """The parameters of one request, which may have these `names`: its query and the members of its JSON body.
 
     Raises:
-        BadRequest: the body is not a JSON object or badly chunked, there are other parameters, or one has more than
-            one value.
+        BadRequest: the body is not a whole JSON object, there are other parameters, or one is given twice.
         RequestEntityTooLarge: the body is longer than `LARGEST_BODY` bytes.
-        RequestTimeout: the body breaks off.
         UnsupportedMediaType: the body is not declared as JSON.
     """
 
     def __init__(self, request: Request, *names: str) -> None:
-        self._values = _once([*_body(request).items(), *request.args.items(multi=True)])
-        unknown = self._values.keys() - set(names)
-        if unknown:
-            raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {_listed(names)}.")
+        given = [*_body(request).items(), *request.args.items(multi=True)]
+        self._values: dict[str, Any] = dict(given)
+        if unknown := self._values.keys() - set(names):
+            raise BadRequest(f"There is no parameter {_shown(min(unknown))} here: use {', '.join(names)}.")
+        if len(self._values) < len(given):
+            raise BadRequest("Give each parameter once, in the query or in the body; a list is 1,4 or [1, 4].")
 
     def has(self, name: str) -> bool:
         return name in self._values
@@ -64,19 +58,17 @@ class Parameters:
         """One of `valid`."""
         value = self._values.get(name, default)
         if not isinstance(value, str) or value not in valid:
-            raise BadRequest(f"{name} is {_shown(value)}: give one of {_listed(valid)}.")
+            raise BadRequest(f"{name} is {_shown(value)}: give one of {', '.join(valid)}.")
         return value
 
 
 def checked_text(name: str, value: Any) -> str:
     """`value`, if it is a text of 1 to `LONGEST_TEXT` characters that UTF-8 can encode; or else raises `BadRequest`."""
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TEXT:
-        raise BadRequest(f"{name} is {_shown(value)}: give a text of 1 to {LONGEST_TEXT} characters.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise BadRequest(f"{name} has half a character (a lone surrogate) in it: give whole ones.") from None
-    return value
+    if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT:
+        with suppress(UnicodeEncodeError):  # JSON can escape half a character
+            value.encode()
+            return value
+    raise BadRequest(f"{name} is {_shown(value)}: give a text of 1 to {LONGEST_TEXT} characters.")
 
 
 def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
@@ -89,60 +81,27 @@ def _whole(name: str, value: Any, least: int, most: int, why: str) -> int:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    data = _received(request)
-    if len(data) > LARGEST_BODY:  # in chunks, which werkzeug cuts off and does not refuse
-        raise RequestEntityTooLarge
+    request.max_content_length = LARGEST_BODY
+    data = request.get_data(cache=False)
+    if len(data) < (request.content_length or 0):
+        raise BadRequest("The body broke off: send all of it at once, or none.")
     if not data:
         return {}
     if not request.is_json:
-        raise UnsupportedMediaType(_instead(request, data))
+        # curl -d sends a form: say what to type instead, unless the form could end the shell's quotation marks.
+        text = data.decode("latin-1")
+        query = text if re.fullmatch(r"[\w=&.,%+-]{1,200}", text, re.ASCII) else "NAME=VALUE"
+        raise UnsupportedMediaType(
+            "Send the body as JSON, with the header 'Content-Type: application/json'; "
+            f"or parameters without a body: curl -X POST '{request.base_url}?{query}'"
+        )
     try:
-        members = json.loads(data, object_pairs_hook=_once)
+        members = json.loads(data)
     except (ValueError, RecursionError):
-        raise BadRequest('The body is not JSON: send an object such as {"stock": 300}, or no body at all.') from None
+        members = None
     if not isinstance(members, dict):
         raise BadRequest('The body is not a JSON object: send one such as {"stock": 300}, or no body at all.')
     return members
-
-
-def _instead(request: Request, data: bytes) -> str:
-    """A command that sends `data` as JSON or as a query, because ``curl -d`` sends a form."""
-    advice, text = "Send the body as JSON, with the header 'Content-Type: application/json'", data.decode("latin-1")
-    if re.fullmatch(r"[\w=&.,%+-]{1,200}", text, re.ASCII):
-        return f"{advice}; or without a body: curl -X POST '{request.base_url}?{text}'"
-    if re.fullmatch(r"\{[ -&(-~]{1,200}\}", text):  # without a quotation mark
-        return f"{advice}: curl -H 'Content-Type: application/json' -d '{text}' '{request.base_url}'"
-    return f"{advice}."
-
-
-def _received(request: Request) -> bytes:
-    """The whole body; raises `RequestTimeout` or `BadRequest` if a part of it is missing."""
-    try:
-        data = request.get_data(cache=False)
-    except ClientDisconnected:  # a body in chunks
-        data = None
-    except ParseException as error:
-        raise BadRequest(f"The body does not come in proper chunks: {error}.") from None
-    if data is None or len(data) < (request.content_length or 0):
-        raise RequestTimeout("The body broke off: send all of it at once, or none.")
-    return data
-
-
-def _once(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Values by name; raises `BadRequest` for a second value of the same name."""
-    values: dict[str, Any] = {}
-    for name, value in given:
-        if name in values:
-            raise BadRequest(
-                f"{_shown(name)} is given more than once: give one value, in the query or in the body "
-                "(a list, where one is taken, is 1,4 or [1, 4])."
-            )
-        values[name] = value
-    return values
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _shown(value: Any) -> str:

@@ -1,15 +1,9 @@
-"""The sale over HTTP.
+"""The sale over HTTP: purchases, the stock, the queue of the lock, and the scheduled opening.
 
-``POST /stock/reduce`` (one item) and ``POST /cart`` (several, all or nothing) answer 200 for ``sold``, 409 for
-``sold_out``, 409 with ``opens_at`` and Retry-After for ``not_open``, 503 with Retry-After for ``lock_timeout``,
-``lock_lost``, ``unavailable`` and ``busy`` (`app.web.busy`), 400 for a parameter that cannot be used, 422 for the
-Idempotency-Key of another purchase.
-
-When to retry: after ``sold_out`` never, after ``not_open`` when the sale opens. After a 503 nothing was written, so a
-retry is a new try, unless the document says ``"in_doubt": true``: then the order may exist, and only a retry with the
-*same* Idempotency-Key is safe. It gets the order that exists, with the header ``Idempotency-Replayed: true``, or else
-buys. The same goes for a connection that broke without an answer. Only ``sold`` and ``sold_out`` are kept for a key,
-until the sale is reset.
+After a 503 nothing was written, so a retry is a new try, unless the document says ``"in_doubt": true``: then the order
+may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the order that exists, with the header
+``Idempotency-Replayed: true``, or else buys. The same goes for a connection that broke without an answer. Only ``sold``
+and ``sold_out`` are kept for a key, until the sale is reset.
 """
 
 from __future__ import annotations
@@ -17,10 +11,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import UnprocessableEntity
+from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
 
 from app.config.settings import MOST_ITEMS, Settings
 from app.guards import DEFAULT, Guard
@@ -30,10 +25,12 @@ from app.sales.opening import Opened
 from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, SectionListener
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.sale import Sale
+from app.sales.schedule import NoSchedule, Schedule
 from app.telemetry.metrics import Metrics
 from app.web.access import require_admin
-from app.web.params import LARGEST_BODY, Parameters, checked_text
+from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
+from lock import Election
 
 LONGEST_HOLD_MS = 60_000
 LARGEST_CART = 20
@@ -41,15 +38,18 @@ ITEMS_SET = ", as set by FLASHSALE_ITEMS"
 STOCK_MEMBERS = ("initial", "stock", "lucky", "orders", "in_transit", "lost_updates", "verdict")
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
+LONGEST_WAIT_S = 86_400  # until a sale opens
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 
 
 @dataclass(frozen=True)
 class Shop:
-    """The routes of the sale."""
+    """The routes of the sale; `opener` is the name of the election of the instance that opens it."""
 
     settings: Settings
     sale: Sale
+    schedule: Schedule
+    opener: str
     sessions: EtcdSessions
     seller_of: dict[str, Guard]
     carts: Carts
@@ -104,9 +104,45 @@ class Shop:
 
     def reset(self) -> Response:
         """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
-        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what="resets")
+        self._require_admin("resets")
         self.sale.reset(Parameters(request, "stock").whole("stock", self.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
+
+    def _require_admin(self, what: str) -> None:
+        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what=what)
+
+    def show_schedule(self) -> Response:
+        """``GET /sale``: open, scheduled or closed, and the leader."""
+        self.sale.snapshot()  # opens the sale if it never was
+        opened = self.schedule.read() or Opened("", self.settings.stock)
+        leader = Election(self.sessions.session(), self.opener).leader()
+        return json_response({**self._shown(opened), "stock": opened.stock, "leader": leader and leader.value})
+
+    def _shown(self, opened: Opened) -> dict[str, Any]:
+        if opened.is_open:
+            at_ms = self.schedule.opened_at_ms(opened)
+            return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
+        if opened.opens_at_ms is None:
+            return {"state": "closed"}
+        left_s = max(opened.opens_at_ms / 1000 - time.time(), 0.0)
+        return {"state": "scheduled", "opens_at": opened.opens_at, "opens_in_s": round(left_s, 3)}
+
+    def set_schedule(self) -> Response:
+        """``POST /sale/schedule``: close the sale until a set time."""
+        self._require_admin("schedules")
+        asked = Parameters(request, "stock", "opens_at", "opens_in_s")
+        stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
+        self.schedule.set(stock, _opens_at_ms(asked))
+        return self.show_schedule()
+
+    def cancel_schedule(self) -> Response:
+        """``DELETE /sale/schedule``: leave the sale closed until it is reset or scheduled again."""
+        self._require_admin("schedules")
+        try:
+            self.schedule.cancel()
+        except NoSchedule as error:
+            raise Conflict(f"{error}.") from error
+        return self.show_schedule()
 
     def guards(self) -> Response:
         """``GET /guards``: the guards that a purchase may name."""
@@ -118,7 +154,7 @@ class Shop:
 
     def lock(self) -> Response:
         """``GET /lock``: the holder of an item's etcd mutex, and the waiters in order."""
-        item = self._item(Parameters(request, "item"))
+        mutex = self.sessions.mutex(self._item(Parameters(request, "item")))
         queue = [
             {
                 "instance": contender.session,
@@ -128,10 +164,29 @@ class Shop:
                 "age_s": None if contender.queued_s is None else round(contender.queued_s, 3),
                 "ttl_s": contender.ttl_s,
             }
-            for contender in self.sessions.contenders(item)
+            for contender in mutex.contenders()
         ]
-        name = self.sessions.name(item)
-        return json_response({"name": name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+        return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
+
+
+def _opens_at_ms(asked: Parameters) -> int:
+    """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
+    now_ms = time.time_ns() // 1_000_000
+    if asked.has("opens_at") == asked.has("opens_in_s"):
+        raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')
+    if asked.has("opens_in_s"):
+        return now_ms + asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S) * 1000
+    text = asked.text("opens_at", "")
+    try:
+        at = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))  # Python 3.10 does not know the Z
+    except ValueError:
+        at = datetime.min
+    at_ms = 0 if at.tzinfo is None else int(at.timestamp() * 1000)
+    if not now_ms < at_ms <= now_ms + LONGEST_WAIT_S * 1000:
+        raise BadRequest(
+            f"opens_at is {text!r}: give a time in the next 24 hours with its zone, such as 2026-11-22T12:00:00Z."
+        )
+    return at_ms
 
 
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:
@@ -178,10 +233,12 @@ def _milliseconds(seconds: float) -> float:
 
 def init_app(app: Flask, shop: Shop) -> None:
     """Register the routes of the sale."""
-    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1  # one more, to tell a body that was cut off
     app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
+    app.add_url_rule("/sale", view_func=shop.show_schedule, methods=["GET"])
+    app.add_url_rule("/sale/schedule", view_func=shop.set_schedule, methods=["POST"])
+    app.add_url_rule("/sale/schedule", view_func=shop.cancel_schedule, methods=["DELETE"])
     app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])
     app.add_url_rule("/lock", view_func=shop.lock, methods=["GET"])

@@ -21,15 +21,13 @@ class Script:
         self._watches: list[str] = []
 
     def command(self, who: str, request: Any, response: Any) -> list[str]:
-        """The command lines that do what this request of contender `who` did."""
+        """The command lines that do what this request of contender `who` did; none for what only looks."""
         match request:
             case rpc.LeaseGrantRequest():
                 self._leases[f"{response.ID:x}"] = f"LEASE_{who}"
                 return [f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')"]
             case rpc.LeaseKeepAliveRequest():
                 return [f"etcdctl lease keep-alive --once ${self._leases[f'{request.ID:x}']}"]
-            case rpc.LeaseTimeToLiveRequest():
-                return [f"etcdctl lease timetolive --keys ${self._leases[f'{request.ID:x}']}"]
             case rpc.LeaseRevokeRequest():
                 return [f"etcdctl lease revoke ${self._leases[f'{request.ID:x}']}"]
             case rpc.RangeRequest():
@@ -37,7 +35,9 @@ class Script:
             case rpc.WatchRequest():
                 self._watches.append(f"$WATCH_{who}")
                 return [f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!"]
-        return self._txn(who, request, response)
+            case rpc.TxnRequest():
+                return self._txn(who, request, response)
+        return []
 
     def end(self) -> list[str]:
         """What ends the watches, which run in the background."""

@@ -31,7 +31,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _SIGNALS_OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # which the interpreter ignores, and the command should not
@@ -157,10 +156,9 @@ def _processes() -> Iterator[tuple[int, int]]:
 
 
 def _listed_by_ps() -> Iterator[tuple[int, int]]:
-    with subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True) as ps:
-        output: Any = ps.communicate()[0]
-    for pid, parent, state in map(str.split, output.splitlines()):
-        if "Z" not in state and int(pid) != ps.pid:
+    for line in subprocess.check_output(["ps", "-A", "-o", "pid=,ppid=,stat="], text=True).splitlines():
+        pid, parent, state = line.split()
+        if "Z" not in state:
             yield int(pid), int(parent)
 
 

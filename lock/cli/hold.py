@@ -10,7 +10,7 @@ import click
 
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
-from lock.cli.options import Connection, Seconds, connection_options, name_argument
+from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.cli.signals import Signals, Stopped, await_event
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
@@ -34,14 +34,14 @@ class _BeforeDashes(click.Command):
 
 
 @click.command(cls=_BeforeDashes, short_help="Hold a lock until a signal, or while a command runs (the default).")
-@click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Wait no longer than this.")
 @click.option("--try", "try_", is_flag=True, help="Do not wait at all.")
 @click.option(
     "--ttl", type=click.IntRange(min=1), default=10, show_default=True, metavar="SECONDS",
     help="When this process dies or is cut off from etcd, the lock is free after so long.",
 )  # fmt: skip
 @click.option(
-    "--grace", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    "--grace", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Time a child has between SIGTERM and SIGKILL when the lock is lost.",
 )  # fmt: skip
 @click.option("--shared", is_flag=True, help="Hold it together with others that share, as a reader.")
@@ -101,15 +101,11 @@ def _recipe(session: Session, name: str, shared: bool, limit: int | None) -> Que
     return ReadWriteLock(session, name).read if shared else Mutex(session, name)
 
 
-def _take(mutex: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
-    if not try_:
-        taken: HeldKey = mutex.acquire(timeout=timeout)
-        return taken
-    held: HeldKey | None = mutex.try_acquire()
+def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
+    held: HeldKey | None = lock.try_acquire() if try_ else lock.acquire(timeout=timeout)
     if held is None:
-        queue = mutex.contenders()
-        holder = str(queue[0]) if queue else "another holder until just now"
-        raise LockTimeout(f"lock {mutex.name!r} is not free: held by {holder}")
+        holder = next(map(str, lock.contenders()), "another holder until just now")
+        raise LockTimeout(f"lock {lock.name!r} is not free: held by {holder}")
     return held
 
 

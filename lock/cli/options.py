@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,14 +16,14 @@ from lock.etcd.transport import Tls
 from lock.queue.names import queue_prefix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # not to show the password
 class Connection:
     """How to reach etcd; `open` may be called more than once."""
 
     endpoints: str
     tls: Tls | None
     user: str | None
-    password: str | None = field(repr=False)
+    password: str | None
 
     def open(self, observer: Observer | None = None) -> Client:
         """A client; raises click.UsageError where the options make no sense."""
@@ -40,6 +39,15 @@ class Connection:
         return {f"ETCDCTL_{name}": value for name, value in variables.items() if value}
 
 
+class _Seconds(click.FloatRange):
+    """Seconds, 0 or more; without this, click would take `nan` for a number in the range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        return seconds if seconds >= 0 else self.fail(f"{value!r} is not a number.", param, ctx)
+
+
+SECONDS = _Seconds(min=0)
 _OPTIONS = (
     click.option(
         "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,
@@ -78,27 +86,10 @@ def _tls(endpoints: str, cacert: str | None, cert: str | None, key: str | None) 
 
 def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:
     if user is None:
-        if password is not None:
-            raise click.UsageError("a password needs a user: give --user NAME, or ETCDCTL_USER")
-        return None, None
+        return None, password
     name, _, inline = user.partition(":")
     secret = inline or password
     return name, secret if secret is not None else click.prompt(f"Password of {name}", hide_input=True, err=True)
-
-
-class Seconds(click.FloatRange):
-    """Seconds, 0 or more, and never `nan`."""
-
-    name = "seconds"
-
-    def __init__(self) -> None:
-        super().__init__(min=0)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return seconds
 
 
 def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import threading
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import click
 
 from lock.cli.etcdctl import Script
 from lock.cli.exit_codes import errors_as_exit_codes
-from lock.cli.options import Connection, Seconds, connection_options, name_argument
+from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.stream import Observer
 from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
@@ -60,7 +59,7 @@ class Log:
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")
 @click.option(
-    "--timeout", type=Seconds(), default=5.0, show_default=True, metavar="SECONDS",
+    "--timeout", type=SECONDS, default=5.0, show_default=True, metavar="SECONDS",
     help="Wait no longer than this for others who hold NAME.",
 )  # fmt: skip
 @click.option("--shared", is_flag=True, help="A and B read, so that both hold at once.")
@@ -73,20 +72,15 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
     the same. The output is a shell script: it runs as printed, as a whole or pasted line by line.
     """
     log = Log()
-    with errors_as_exit_codes():
-        with connection.open() as client:
-            version = client.status()
-        with (
-            connection.open(log.of("A")) as a,
-            connection.open(log.of("B")) as b,
-            Session(a, ttl=_TTL_S, name="A") as session_a,
-            Session(b, ttl=_TTL_S, name="B") as session_b,
-        ):
-            (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
-    date = datetime.datetime.now().astimezone().isoformat(" ", timespec="seconds")
-    how = "read under" if shared else "take"
-    click.echo(f"# Two contenders, A and B, {how} the lock {name!r}; etcd {version}, {date}.")
-    click.echo("# Run this script to have etcdctl do the same.")
+    with (
+        errors_as_exit_codes(),
+        connection.open(log.of("A")) as a,
+        connection.open(log.of("B")) as b,
+        Session(a, ttl=_TTL_S, name="A") as session_a,
+        Session(b, ttl=_TTL_S, name="B") as session_b,
+    ):
+        (_read if shared else _cycle)(session_a, session_b, name, timeout, log)
+    click.echo(f"# Two contenders, A and B, take the lock {name!r}. Run this script to have etcdctl do the same.")
     for variable, value in connection.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
     if connection.password:
@@ -139,15 +133,15 @@ def _explain(request: Any, response: Any) -> str:
             return f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal"
         case rpc.LeaseKeepAliveRequest():
             return f"{response.TTL} s from now; a session renews after a third of them"
-        case rpc.LeaseTimeToLiveRequest():
-            return "looks for keys of the lease that should be gone"
         case rpc.LeaseRevokeRequest():
             return "the session is over, and whatever is bound to its lease is gone"
         case rpc.RangeRequest():
             return f"lists the queue: {len(response.kvs)} there; of those the smallest create revision holds"
         case rpc.WatchRequest():
             return _watched(response)
-    return _transaction(request, response)
+        case rpc.TxnRequest():
+            return _transaction(request, response)
+    return "the session looks after its keys"
 
 
 def _watched(response: Any) -> str:

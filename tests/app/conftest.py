@@ -19,7 +19,6 @@ from app.config.settings import Settings
 from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from loadtest.stack.apps import Instance
 from loadtest.stack.servers import Etcd, Redis
 from lock import Mutex, Session
 from lock import connect as connect_etcd
@@ -53,17 +52,9 @@ def env(settings: Settings, etcd: Etcd, redis_server: Redis) -> dict[str, str]:
 
 
 @pytest.fixture
-def instance(tmp_path: Path, env: dict[str, str]) -> Iterator[Instance]:
-    with Instance(tmp_path, env=env) as instance:
-        yield instance
-
-
-@pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
+def app(make: Callable[..., Flask]) -> Flask:
     """The shop in this process."""
-    app = create_app(settings)
-    yield app
-    services.of(app).close()
+    return make()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import re
 import socket
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,23 +14,15 @@ from app.board.settings import BoardSettings
 from app.config.settings import Settings, SettingsError
 from loadtest.stack.apps import BOARD_URL
 
-EVERYTHING = {
+TAKEN: dict[str, tuple[str, Any]] = {
     "ETCD_ENDPOINTS": ("a:1,b:2", "a:1,b:2"),
     "REDIS_URL": ("rediss://user:secret@cache:6380/3?ssl_ca_certs=/ca.pem",) * 2,
     "HOST": ("0.0.0.0", "0.0.0.0"),
     "PORT": (" 8090 ", 8090),
     "NAMES": ("Shop.example, b", ("shop.example", "b")),
     "INSTANCE": ("Läden 2", "Läden 2"),
-    "SALE": ("black-friday", "black-friday"),
-    "STOCK": ("0", 0),
-    "LEASE_TTL": ("5", 5),
     "LOCK_TIMEOUT": ("2.5", 2.5),
     "ADMIN_TOKEN": ("s3cret", "s3cret"),
-    "THREADS": ("8", 8),
-    "QUEUE": ("600", 600),
-    "WORKERS": ("2", 2),
-    "ITEMS": ("3", 3),
-    "SHARDS": ("8", 8),
     "OPENER": ("unfenced", "unfenced"),
     "SECTION_LOG": ("/var/section-log", Path("/var/section-log")),
 }
@@ -43,10 +36,10 @@ def test_nothing_set_gives_defaults() -> None:
     assert Settings.from_environment({"FLASHSALE_PORT": "", "FLASHSALE_ADMIN_TOKEN": " "}) == settings
 
 
-def test_everything_can_be_set() -> None:
-    """Each variable reaches its setting, with spaces around it ignored."""
-    given = Settings.from_environment({f"FLASHSALE_{name}": text for name, (text, _) in EVERYTHING.items()})
-    assert vars(given) == {name.lower(): value for name, (_, value) in EVERYTHING.items()}
+def test_a_variable_reaches_its_setting() -> None:
+    """Whatever its type, with spaces around it ignored."""
+    given = Settings.from_environment({f"FLASHSALE_{name}": text for name, (text, _) in TAKEN.items()})
+    assert given == Settings(**{name.lower(): value for name, (_, value) in TAKEN.items()})
 
 
 def test_an_instance_on_all_addresses_has_the_name_of_its_machine() -> None:
@@ -83,13 +76,10 @@ BAD = {
     "at most 64": ["INSTANCE=" + "x" * 65, "SALE=" + "x" * 65],
     "without scheme and port": ["NAMES=shop:8080"],
     "letters, digits": ["SALE=a/b", "SALE={x}"],
-    "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a:1,b:65536", "a:0")],
-    "does not speak TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
-    "redis://": ["REDIS_URL=http://cache"],
-    "nodes of the cluster": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
-    "cluster://HOST:PORT": ["REDIS_URL=unix+cluster://a", "REDIS_URL=http+cluster://a:1"],
-    "port from 1 to 65535": [f"REDIS_URL=redis://127.0.0.1:{value}" for value in ("abc/0", "99999", "0")],
-    "number of a database": ["REDIS_URL=redis://cache/zero", "REDIS_URL=redis://cache/0/1"],
+    "HOST:PORT": [f"ETCD_ENDPOINTS={value}" for value in ("localhost", "a,b:1", "a:1,b:65536", "a:0")],
+    "does not use TLS to etcd": ["ETCD_ENDPOINTS=a:1,https://b:2379"],
+    "redis://": [f"REDIS_URL={value}" for value in ("http://cache", "redis://a:99999/0", "redis://cache/zero")],
+    "cluster://HOST:PORT": ["REDIS_URL=redis+cluster://a:1,b:2/0", "REDIS_URL=redis+cluster://a:1,"],
     "leave out 'retry_on_timeout='": ["REDIS_URL=redis://cache?retry_on_timeout=1"],
     "leave out 'socket_timeout='": ["REDIS_URL=redis://cache?socket_timeout="],
 }
@@ -109,28 +99,21 @@ def test_a_bad_value_is_named_with_advice(variable: str, advice: str) -> None:
         ("ETCD_ENDPOINTS", "http://a:1/, [::1]:65535"),
         ("REDIS_URL", "redis://cache"),
         ("REDIS_URL", "rediss://:secret@[::1]:6380/15"),
-        ("REDIS_URL", "unix:///run/redis.sock"),
         ("REDIS_URL", "redis+cluster://user:secret@a:6379,b,[::1]:6380"),
     ],
 )
 def test_every_usable_way_to_write_an_address_is_taken(name: str, value: str) -> None:
-    """Port and database may be left out; a socket has neither."""
+    """Port and database may be left out."""
     assert value in vars(Settings.from_environment({f"FLASHSALE_{name}": value})).values()
-
-
-def test_a_port_that_cannot_be_is_no_address_of_an_instance() -> None:
-    """The board refuses it as the shop does."""
-    with pytest.raises(SettingsError, match=r"FLASHSALE_INSTANCES is .*give a port from 1 to 65535"):
-        BoardSettings.from_environment({"FLASHSALE_INSTANCES": "http://a:8080,http://b:99999"})
 
 
 def test_instances_may_be_those_of_a_service() -> None:
     """Only for instances, and only over plain HTTP: a certificate has no addresses."""
     urls = "dns+http://tasks.shop:8080", "http://127.0.0.1:8090"
     assert BoardSettings.from_environment({"FLASHSALE_INSTANCES": ", ".join(urls)}).instances == urls
-    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=dns+http://shop:0", "LOCUST=dns+http://shop:1"):
+    for bad in ("INSTANCES=dns+https://shop:1", "INSTANCES=http://a:8080,http://b:99999", "LOCUST=dns+http://shop:1"):
         name, _, value = bad.partition("=")
-        with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give (a port|URLs separated by commas)"):
+        with pytest.raises(SettingsError, match=f"FLASHSALE_{name} is .*give URLs separated by commas"):
             BoardSettings.from_environment({f"FLASHSALE_{name}": value})
 
 

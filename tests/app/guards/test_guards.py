@@ -235,7 +235,7 @@ def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
 
 @pytest.fixture
 def schedule(app: Flask) -> Schedule:
-    return services.of(app).scheduling.schedule
+    return services.of(app).shop.schedule
 
 
 @pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
@@ -272,7 +272,7 @@ def test_the_opening_in_a_crowd(
         return outcome
 
     clicking = [crowd.submit(keep_clicking, number) for number in range(12)]
-    while services.of(other).scheduling.schedule.open(1)[0] == "early":
+    while services.of(other).shop.schedule.open(1)[0] == "early":
         time.sleep(0.01)
     assert Counter(each.result(WAIT_S) for each in clicking) == {"sold": 7, "sold_out": 5}
 

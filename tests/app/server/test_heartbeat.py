@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from app.server.heartbeat import Heartbeat
 from app.server.worker import CountingPool
 from tests.support.waiting import wait_until
 
-Start = Callable[[str, Callable[[], dict[str, int]]], Heartbeat]
+Start = Callable[[str, Callable[[], dict[str, int]]], None]
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def start(directory: Path, pool: CountingPool) -> Iterator[Start]:
     """Starts the heartbeat of an instance; at the end, its file is gone."""
     with ExitStack() as started:
 
-        def start(instance: str, outcomes: Callable[[], dict[str, int]]) -> Heartbeat:
+        def start(instance: str, outcomes: Callable[[], dict[str, int]]) -> None:
             heartbeat = Heartbeat(directory, instance, pool=pool, outcomes=outcomes)
             heartbeat.start()
-            return started.enter_context(closing(heartbeat))
+            started.callback(heartbeat.close)
 
         yield start
     assert list(directory.iterdir()) == []

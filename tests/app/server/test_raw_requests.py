@@ -73,26 +73,21 @@ def test_forwarded_headers_are_ignored(server: Process) -> None:
 
 
 def test_bad_chunks_get_one_response(server: Process) -> None:
-    """A body that no route reads is received before the response, so a bad chunk causes no second response."""
-    for body in ("no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{"):
-        status, headers, document = exchange(server, POST.format("/nope") + f"Transfer-Encoding: chunked\r\n\r\n{body}")
-        assert (status, headers["content-type"], document["status"]) == (404, PROBLEM, 404), body
+    """A body in chunks is received before it is refused, so a bad chunk causes no second response."""
+    for body in ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{"):
+        request = POST.format("/stock/reduce") + f"Transfer-Encoding: chunked\r\n\r\n{body}"
+        status, headers, document = exchange(server, request)
+        assert (status, headers["content-type"], document["status"]) == (411, PROBLEM, 411), body
 
 
 def test_a_body_that_does_not_come_is_a_problem(servers: dict[str, Process]) -> None:
-    """A body that breaks off, has bad chunks or is too long is refused, and nothing is sold."""
-    begun = {
-        "Content-Length: 10\r\n\r\n": 408,
-        "Content-Length: 10\r\n\r\n{": 408,
-        "Transfer-Encoding: chunked\r\n\r\nff\r\n{": 408,
-        "Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + "x" * 20_000: 413,
-        "Transfer-Encoding: chunked\r\n\r\nno size\r\n": 400,
-        "Transfer-Encoding: chunked\r\n\r\n5000\r\n" + "x" * 0x5000 + "no end": 413,
-    }
+    """A body that breaks off is refused, and nothing is sold."""
     instance = servers["shop"]
-    for body, expected in begun.items():
-        status, headers, document = exchange(instance, POST.format("/stock/reduce") + body)
-        assert (status, headers["content-type"], document["instance"]) == (expected, PROBLEM, instance.name)
+    for body in ("", "{"):
+        status, headers, document = exchange(
+            instance, POST.format("/stock/reduce") + f"Content-Length: 10\r\n\r\n{body}"
+        )
+        assert (status, headers["content-type"], document["instance"]) == (400, PROBLEM, instance.name)
     assert "Traceback" not in instance.log.read_text()
     assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
 

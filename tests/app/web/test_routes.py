@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from flask import Flask
@@ -17,6 +18,8 @@ from app.guards import GUARDS
 from app.sales.sale import Sale
 from loadtest.stack.ports import free_port
 from tests.support.shops import WAIT_S, buy, ledger, queue_behind
+
+Make = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -74,6 +77,31 @@ def test_lock_shows_holder_and_waiters_in_order(
     assert 0 < holder["ttl_s"] <= settings.lease_ttl
 
 
+def test_a_schedule_is_set_shown_and_cancelled(browser: FlaskClient) -> None:
+    """GET /sale shows each state; only a schedule can be cancelled, and a reset opens the sale."""
+    open_sale = {"state": "open", "opened_at": None, "stock": 10, "leader": None, "instance": "shop-a"}
+    assert browser.get("/sale").get_json() == open_sale
+    assert browser.delete("/sale/schedule").status_code == 409
+    opens_at = (datetime.now(timezone.utc) + timedelta(hours=2)).astimezone(timezone(timedelta(hours=8)))
+    shown = browser.post("/sale/schedule", json={"stock": 3, "opens_at": opens_at.isoformat()}).get_json()
+    assert datetime.fromisoformat(shown["opens_at"].replace("Z", "+00:00")) - opens_at < timedelta(milliseconds=1)
+    assert (shown["state"], shown["stock"], 7000 < shown["opens_in_s"] <= 7200) == ("scheduled", 3, True)
+    cancelled = browser.delete("/sale/schedule").get_json()
+    assert (cancelled["state"], "opens_at" in cancelled) == ("closed", False)
+    assert browser.post("/stock/reduce").get_json()["opens_at"] is None
+    assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
+    assert browser.get("/sale").get_json()["state"] == "open"
+
+
+def test_a_schedule_takes_the_token(make: Make) -> None:
+    """As a reset does, if other machines can reach the instance."""
+    browser = make(admin_token="s3cret").test_client()
+    for method, path in (("POST", "/sale/schedule?opens_in_s=5"), ("DELETE", "/sale/schedule")):
+        assert browser.open(path, method=method).status_code == 401
+    allowed = browser.post("/sale/schedule?opens_in_s=5", headers={"Authorization": "Bearer s3cret"})
+    assert allowed.status_code == 200
+
+
 BAD_QUERIES = [
     ("guard=nope", ", ".join(guard.name for guard in GUARDS)),
     ("guard=", "give one of none"),
@@ -89,7 +117,8 @@ BAD_QUERIES = [
     ("ä" * 1000, "no parameter "),
 ]
 NO_ITEM = "whole number from 1 to 3, as set by FLASHSALE_ITEMS."
-TWICE = "is given more than once: give one value, in the query or in the body"
+TWICE = "Give each parameter once"
+SOON = (datetime.now(timezone.utc) + timedelta(hours=1)).replace(tzinfo=None).isoformat()
 BAD_REQUESTS = [
     *((f"/stock/reduce?{query}", "", advice) for query, advice in BAD_QUERIES),
     *((f"/stock/reduce?item={item}", "", NO_ITEM) for item in ("0", "4", "-1", "x", "", "1,2", "1.0")),
@@ -97,19 +126,22 @@ BAD_REQUESTS = [
     ("/stock/reduce?guard=none&guard=etcd", "", TWICE),
     ("/cart?items=1&items=1", "", TWICE),
     ("/cart?items=1", '{"items": [1]}', TWICE),
-    ("/stock/reduce", '{"guard": "none", "guard": "etcd"}', TWICE),
     ("/stock/reset?stock=1", '{"stock": 1}', TWICE),
+    # Times in the past, too far, without a zone, or none.
+    *(("/sale/schedule", body, "opens_") for body in ("{}", '{"opens_in_s": 0}', '{"opens_in_s": 86401}')),
+    ("/sale/schedule", f'{{"opens_in_s": 5, "opens_at": "{SOON}Z"}}', "Give either"),
+    *(("/sale/schedule", f'{{"opens_at": {at}}}', "opens_at is ") for at in
+      ('"noon"', "1800000000", f'"{SOON}"', '"2020-01-01T00:00:00Z"', '"2999-01-01T00:00:00Z"')),
     # Values of the wrong type, or beyond the bounds.
     *(("/stock/reset", f'{{"stock": {value}}}', "give a whole number from 0 to 1000000") for value in
       ('"abc"', "-1", "1.5", "true", "null", "NaN", "1e9", "1000001")),
     *(("/stock/reduce", f'{{"{member}": {value}}}', f"{member} is ") for member in ("buyer", "guard", "hold_ms")
       for value in ("true", "1.5", "null", "[]", "{}")),
-    ("/stock/reduce", '{"buyer": "\\ud800"}', "half a character"),
+    ("/stock/reduce", '{"buyer": "\\ud800"}', "1 to 200 characters"),
     ("/stock/reset", '{"stok": 3}', "no parameter 'stok' here: use stock"),
     # What is not a JSON object.
-    *(("/stock/reset", body, "send an object such as") for body in
-      ("{", "not json", "\xff", "[" * 5000, '{"stock": ' + "9" * 5000 + "}")),
-    *(("/stock/reset", body, "not a JSON object: send one such as") for body in ("[300]", "300")),
+    *(("/stock/reset", body, "not a JSON object: send one such as") for body in
+      ("{", "not json", "\xff", "[" * 5000, '{"stock": ' + "9" * 5000 + "}", "[300]", "300")),
 ]  # fmt: skip
 
 
@@ -125,32 +157,16 @@ def test_a_bad_request_says_what_to_give_and_changes_nothing(app: Flask, browser
         assert NO_ITEM in browser.get(path).get_json()["detail"]
     for refused in (buy(app, key=""), buy(app, key="x" * 201)):
         assert (refused["status"], "Idempotency-Key" in refused["detail"]) == (400, True)
-    assert browser.get("/stock").get_json()["orders"] == 1
+    assert (browser.get("/stock").get_json()["orders"], browser.get("/sale").get_json()["state"]) == (1, "open")
 
 
-CURL_JSON = "curl -H 'Content-Type: application/json' -d '{\"stock\": 3}' 'http://localhost/stock/reset'"
-PLAIN = "Send the body as JSON, with the header 'Content-Type: application/json'."
-
-
-@pytest.mark.parametrize(
-    ("body", "advice"),
-    [
-        ("stock=3", "curl -X POST 'http://localhost/stock/reset?stock=3'"),
-        ('{"stock": 3}', CURL_JSON),
-        *((body, PLAIN) for body in ("{'; reboot'}", "stock='; reboot'", "ä=1", "x" * 201)),
-    ],
-)
-def test_a_form_is_answered_with_the_line_to_type(browser: FlaskClient, body: str, advice: str) -> None:
-    """``curl -d`` gets a 415 with a command that does what was meant, unless it could end a shell's quotation marks."""
-    answer = browser.post("/stock/reset", data=body.encode(), content_type="application/x-www-form-urlencoded")
-    detail = answer.get_json()["detail"]
+@pytest.mark.parametrize(("form", "query"), [("stock=3", "stock=3"), ("stock='; reboot'", "NAME=VALUE")])
+def test_a_form_is_answered_with_the_line_to_type(browser: FlaskClient, form: str, query: str) -> None:
+    """``curl -d`` sends a form: it is a 415 with the command that was meant, unless that could end its quotation."""
+    answer = browser.post("/stock/reset", data=form, content_type="application/x-www-form-urlencoded")
     assert answer.status_code == 415
-    assert detail == PLAIN if advice is PLAIN else detail.endswith(f": {advice}")
-    if "reset?" in advice:
-        assert browser.post(advice.split("'")[1]).get_json()["stock"] == 3
-
-
-Make = Callable[..., Flask]
+    assert answer.get_json()["detail"].endswith(f": curl -X POST 'http://localhost/stock/reset?{query}'")
+    assert browser.get("/stock").get_json()["stock"] == 10
 
 
 def test_alive_and_ready(browser: FlaskClient) -> None:

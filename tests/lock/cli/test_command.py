@@ -18,13 +18,16 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
-from lock.cli.options import Connection
 from tests.support.lock import keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
 
+LOCK = [sys.executable, "-m", "lock"]
+
 Start = Callable[..., "subprocess.Popen[str]"]
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Invoke = Callable[..., Result]
 
 
 @pytest.fixture
@@ -33,9 +36,8 @@ def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
     def start(*args: str, **options: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "lock", *args]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": etcdctl_env}
-        running.append(subprocess.Popen(command, **{**pipes, **options}))
+        running.append(subprocess.Popen([*LOCK, *args], **pipes, **options))
         return running[-1]
 
     yield start
@@ -45,27 +47,16 @@ def start(etcdctl_env: dict[str, str]) -> Iterator[Start]:
 
 
 @pytest.fixture
-def run(start: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
-        process = start(*args, **options)
-        output, errors = process.communicate(timeout=WAIT_S)
-        return subprocess.CompletedProcess(args, process.returncode, output, errors)
-
-    return run
+def run(etcdctl_env: dict[str, str]) -> Run:
+    """Runs `python -m lock` with these arguments to its end."""
+    options: dict[str, Any] = {"env": etcdctl_env, "capture_output": True, "text": True, "timeout": WAIT_S}
+    return lambda *args, **more: subprocess.run([*LOCK, *args], **options, **more)
 
 
 @pytest.fixture
-def invoke(etcdctl_env: dict[str, str]) -> Callable[..., Result]:
+def invoke(etcdctl_env: dict[str, str]) -> Invoke:
     """Runs a subcommand that needs no process, in this one, with these changes to the environment."""
-
-    def invoke(*args: str, **env: str) -> Result:
-        return CliRunner().invoke(main, args, env=etcdctl_env | env)
-
-    return invoke
-
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-Invoke = Callable[..., Result]
+    return lambda *args, **env: CliRunner().invoke(main, args, env=etcdctl_env | env)
 
 
 def line(process: subprocess.Popen[str]) -> str:
@@ -73,15 +64,17 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
-def test_it_holds_until_a_signal(client: Client, start: Start) -> None:
-    """NAME alone prints key and token, holds, and frees the lock at a signal: exit 0, no key, no lease left."""
-    process = start("command/hold")
-    key, token = line(process), line(process)
-    [kv] = client.get_prefix("command/hold/").keys
-    assert (kv.key, str(kv.create_revision)) == (key, token)
+@pytest.mark.parametrize("is_election", [False, True], ids=["hold", "elect"])
+def test_it_holds_until_a_signal(client: Client, start: Start, name: str, is_election: bool) -> None:
+    """A lock prints key and token, an election key and value; at a signal exit 0, no key and no lease are left."""
+    process = start("elect", name, "10.0.0.1") if is_election else start(name)
+    key, printed = line(process), line(process)
+    [kv] = client.get_prefix(f"{name}/").keys
+    assert (kv.key, "10.0.0.1" if is_election else str(kv.create_revision)) == (key, printed)
+    assert not is_election or kv.value == b"10.0.0.1"
     process.send_signal(signal.SIGTERM)
     assert process.wait(WAIT_S) == 0
-    assert keys(client, "command/hold") == []
+    assert keys(client, name) == []
     assert client.time_to_live(kv.lease_id).ttl == -1
 
 
@@ -211,6 +204,7 @@ def test_not_acquired_in_time(client: Client, session: Session, run: Run) -> Non
         (("name", "--endpoints", "https://127.0.0.1:2379"), "--cacert"),
         (("name", "--cert", "x.pem"), "--cacert"),
         (("name", "--cacert", "/no/such/file"), "/no/such/file"),
+        (("name", "--password", "secret"), "user"),
         (("contenders",), "NAME"),
         (("elect", "name"), "VALUE"),
         (("elect", "name", "value", "--listen"), "VALUE"),
@@ -225,7 +219,7 @@ def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> Non
 
 @pytest.mark.parametrize(
     "args",
-    [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold", "hold"), ("hold",), ("--try", "another")],
+    [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")],
     ids=" ".join,
 )
 def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[str, ...]) -> None:
@@ -257,37 +251,11 @@ def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -
     assert "\x1b" not in shown
 
 
-def test_a_password_without_a_user_is_wrong_usage(invoke: Invoke) -> None:
-    """It would be left out without a word, wherever it was given."""
-    for args, env in ((["--password", "secret"], {}), ([], {"ETCDCTL_PASSWORD": "secret"})):
-        done = invoke("contenders", "command/password", *args, **env)
-        assert done.exit_code == 2
-        assert "--user" in done.stderr
-
-
-def test_a_password_is_not_shown() -> None:
-    """Not where a connection comes up in a traceback or a log."""
-    assert "secret" not in repr(Connection("127.0.0.1:2379", None, "root", "secret"))
-
-
-def test_options_before_the_subcommand(invoke: Invoke, etcd: Etcd) -> None:
-    """Connection options, before or behind the subcommand, win over the environment; without etcd it is exit 69."""
-    for args in (["--endpoints", etcd.endpoint, "contenders", "x"], ["contenders", "x", "--endpoints", etcd.endpoint]):
-        assert invoke(*args, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
+def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:
+    """Where etcd is said by option and variable, the option counts; without etcd it is exit 69."""
+    assert invoke("contenders", "x", "--endpoints", etcd.endpoint, ETCDCTL_ENDPOINTS="127.0.0.1:9").exit_code == 0
     done = invoke("contenders", "x", ETCDCTL_ENDPOINTS="127.0.0.1:9")
     assert (done.exit_code, "127.0.0.1:9" in done.stderr.splitlines()[-1]) == (Exit.UNAVAILABLE, True)
-
-
-def test_elect_leads_until_a_signal(client: Client, session: Session, start: Start) -> None:
-    """`elect` prints key and value when elected, leads, and resigns at a signal with exit 0."""
-    process = start("elect", "command/elect", "10.0.0.1")
-    key, value = line(process), line(process)
-    leader = Election(session, "command/elect").leader()
-    assert leader is not None
-    assert (leader.key, leader.value, value) == (key, "10.0.0.1", "10.0.0.1")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(WAIT_S) == 0
-    assert keys(client, "command/elect") == []
 
 
 def test_elect_listen_prints_leaders(session: Session, start: Start) -> None:

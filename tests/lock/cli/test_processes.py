@@ -39,12 +39,16 @@ class Job:
     """A command under the lock that has started other processes."""
 
     def __init__(self, name: str, script: str, env: dict[str, str], *options: str) -> None:
+        self.name = name
         command = [*LOCK, *options, "--grace", "0.2", name, "--", "bash", "-c", f"{script}; echo $$; sleep 1000"]
         self.keeper = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.keeper.stdout is not None
         pids = [int(self.keeper.stdout.readline()) for _ in range(script.count("echo $!") + 1)]
         self.processes = [psutil.Process(pid) for pid in pids]
         self.guardian = psutil.Process(self.processes[-1].ppid())
+
+    def lose(self, client: Client) -> None:
+        client.delete(keys(client, self.name)[0], None)
 
     def has_ended(self) -> bool:
         return all(map(has_ended, (*self.processes, self.guardian)))
@@ -77,10 +81,10 @@ def terminal(etcdctl_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
         yield lambda *command: stack.enter_context(Terminal(command, etcdctl_env))
 
 
-def test_a_lost_lock_ends_every_process(client: Client, job: Start, name: str) -> None:
+def test_a_lost_lock_ends_every_process(client: Client, job: Start) -> None:
     """Also those in other process groups and sessions, and those whose parent has ended."""
     started = job("; ".join(SCATTERED.values()))
-    client.delete(keys(client, name)[0], None)
+    started.lose(client)
     assert started.keeper.wait(WAIT_S) == Exit.LOST
     assert started.has_ended(), [each for each in started.processes if not has_ended(each)]
 
@@ -92,12 +96,23 @@ def test_a_killed_keeper_takes_every_process_along(job: Start) -> None:
     wait_until(started.has_ended, timeout=WAIT_S)
 
 
-def test_a_killed_guardian_ends_the_command(client: Client, job: Start, name: str) -> None:
-    """Without the process that would end it after a kill -9 of the keeper the command does not run on."""
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (lambda started, client: started.guardian.kill(), Exit.FAILED),
+        (lambda started, client: started.guardian.suspend() or started.lose(client), Exit.LOST),
+        (lambda started, client: started.keeper.terminate(), 128 + signal.SIGTERM),
+    ],
+    ids=["the guardian is killed", "lost while the guardian is stopped", "SIGTERM"],
+)
+def test_what_ends_the_keeper_ends_every_process(
+    client: Client, job: Start, name: str, fault: Callable[[Job, Client], None], code: int
+) -> None:
+    """Keeper and guardian do each other's work if one fails, and a signal reaches every process."""
     started = job(SCATTERED["an orphan"])
-    started.guardian.kill()
-    assert started.keeper.wait(WAIT_S) == Exit.FAILED
-    assert started.has_ended()
+    fault(started, client)
+    assert started.keeper.wait(WAIT_S) == code
+    wait_until(started.has_ended, timeout=WAIT_S)
     assert keys(client, name) == []
 
 
@@ -122,23 +137,6 @@ def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -
     started.keeper.send_signal(signal.SIGCONT)
     assert started.keeper.wait(WAIT_S) == Exit.LOST
     assert started.has_ended()
-
-
-def test_a_lost_lock_ends_the_command_of_a_frozen_guardian(client: Client, job: Start, name: str) -> None:
-    """A guardian that is stopped cannot end the command, so the keeper ends both."""
-    started = job(SCATTERED["a job"])
-    started.guardian.suspend()
-    client.delete(keys(client, name)[0], None)
-    assert started.keeper.wait(WAIT_S) == Exit.LOST
-    assert started.has_ended()
-
-
-def test_a_signal_reaches_every_process(job: Start) -> None:
-    """SIGTERM for `python -m lock` ends a process of the command in another group, too."""
-    started = job(SCATTERED["a job"])
-    started.keeper.terminate()
-    assert started.keeper.wait(WAIT_S) == 128 + signal.SIGTERM
-    wait_until(started.has_ended, timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("arguments", ["cat <(echo through)", "cat /dev/fd/3 3<input", "sh -c 'cat <&9' 9<input"])

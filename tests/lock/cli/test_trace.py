@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
-import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.stack.servers import Etcd
-from lock import Client, Mutex, Session, connect
+from lock import Client, Mutex, Session
 from lock.__main__ import main
-from lock.cli.trace import Log, Step
-from lock.session import janitor
-from tests.support.waiting import in_thread, in_turn, wait_until
+from lock.cli.trace import Log, _lines
+from lock.etcd.transport import rpc
 
 WAIT_S = 30.0
 
@@ -43,25 +39,11 @@ def test_every_operation_is_printed_with_revision_and_latency(trace: Trace) -> N
     assert second > first
 
 
-def test_what_the_janitor_asks_is_printed(session: Session, trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another holds NAME for some seconds, A looks for keys that should be gone."""
-    monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
-    note, has_asked = Log.note, threading.Event()
-
-    def heard(log: Log, entry: Step | str) -> None:
-        note(log, entry)
-        if isinstance(entry, Step) and entry.call == "LeaseTimeToLive":
-            has_asked.set()
-
-    monkeypatch.setattr(Log, "note", heard)
-    hold = Mutex(session, "trace/long").acquire(timeout=WAIT_S)
-    releasing = in_thread(in_turn(lambda: has_asked.wait(WAIT_S), hold.release))
-    printed = trace("--timeout", "60", "trace/long")
-    releasing.result(WAIT_S)
-    assert printed.exit_code == 0, printed.output
-    assert re.search(
-        r"^# A  LeaseTimeToLive .*\netcdctl lease timetolive --keys \$LEASE_A$", printed.stdout, re.MULTILINE
-    )
+def test_what_the_janitor_asks_needs_no_command() -> None:
+    """A session that waits for long looks for stray keys; the script need not do the same."""
+    log = Log()
+    log.of("A")("LeaseTimeToLive", rpc.LeaseTimeToLiveRequest(ID=1), rpc.LeaseTimeToLiveResponse(), 0.001)
+    assert [line[:20] for line in _lines(log)][:3] == ["", "# A  LeaseTimeToLive", ""]
 
 
 def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: dict[str, str]) -> None:
@@ -82,22 +64,6 @@ def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: d
     assert after.keys == []
     assert after.revision >= before + 4
     assert f"{name}/{leases[0]}-1" in done.stdout
-
-
-def test_an_observer_is_told_of_every_answer(etcd: Etcd) -> None:
-    """It gets name, request, response and seconds of each call and of each answer to a watch, in both directions."""
-    seen: list[tuple[str, Any, Any, float]] = []
-    with connect(etcd.endpoint, observer=lambda *answer: seen.append(answer)) as client:
-        with Session(client, ttl=10) as session, Mutex(session, "trace/observer").acquire(timeout=WAIT_S) as hold:
-            wait_until(lambda: "Watch" in [call for call, *_ in seen])
-            [create] = [request for call, request, _, _ in seen if call == "Txn"]
-            assert create.success[0].request_put.key.decode() == hold.key
-        calls = [call for call, *_ in seen]
-        assert calls[0] == "LeaseGrant"
-        assert calls.count("Txn") == 2
-        assert calls.count("LeaseRevoke") == 1
-        assert all(0.0 < seconds < WAIT_S for *_, seconds in seen)
-        assert all(response.header.revision > 0 for _, _, response, _ in seen)
 
 
 def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:

@@ -78,7 +78,7 @@ class Guard(ABC):
                 stock = self.stock(purchase.item)
                 if self.tools.sale.may_be_closed(purchase.item):
                     stock.read(purchase)  # raises `NotOpen` if it still is
-                if sold_out := stock.sold_out.answer(purchase):
+                if sold_out := stock.known_sold_out(purchase):
                     return sold_out
             with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
@@ -105,5 +105,5 @@ class Guard(ABC):
         if receipt is None or asked is None or receipt.replayed or receipt.outcome is not Outcome.SOLD_OUT:
             return False
         assert isinstance(receipt.stock, int)
-        self.stock(purchase.item).sold_out.seen(asked, receipt.stock)
+        self.stock(purchase.item).note_sold_out(asked, receipt.stock)
         return True

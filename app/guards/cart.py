@@ -16,7 +16,7 @@ from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.scripts import Script, fenced_off, noted, replayed, sending
+from app.sales.scripts import fenced_off, noted, replayed, run, sending
 from app.sales.tokens import Tokens, fence_text
 
 _BETWEEN = ","
@@ -35,7 +35,6 @@ class Carts:
         self._sessions = sessions
         self._instance = instance
         self._lock_timeout = lock_timeout
-        self._script = Script(sale.client, "cart")
 
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
@@ -55,7 +54,7 @@ class Carts:
             entry = purchase.entry(self._instance, item=item, token=token)
             asked += [item, self._sale.generation(item), fence_text(token), entry]
         with purchase.timing("commit"), sending():
-            status, found, *place = self._script(self._keys(tokens), asked)
+            status, found, *place = run(self._sale.client, "cart", self._keys(tokens), asked)
         if status == "generation":
             self._sale.reconcile(list(tokens)[place[0] - 1], found)
             return self._commit(purchase, tokens)

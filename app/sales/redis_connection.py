@@ -32,37 +32,18 @@ class Refused(redis.ResponseError):
         return f"Redis refused: {self._said}"
 
 
-class Forbidden(Refused):
-    """Redis does not know the user that the shop logs in as, or does not let that user do this."""
-
-    def __str__(self) -> str:
-        return (
-            f"{super().__str__().rstrip('.')}: FLASHSALE_REDIS_URL has to name a user, with the password, "
-            "who may run all commands on the keys sale:*"
-        )
-
-
-class ForbiddenHalfway(Forbidden):
-    """The user may run the script, but not a command in it: what the script had written before stays."""
-
-
 class Moved(Refused):
     """This node of a cluster does not have the key's slot, or not now."""
 
 
 class Parser(DefaultParser):  # type: ignore[misc, valid-type]
-    """Knows a refusal, also as EXEC tells it, and as Redis 6 does where a script was refused."""
+    """Knows a refusal, also as EXEC or a script tells it."""
 
     REFUSALS: Mapping[re.Pattern[str], type[Refused]] = {
         re.compile(
-            r"(?:EXECABORT .*: |ERR Error running script.*: -)?"
-            r"(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
+            r"(?:EXECABORT .*: )?(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
         ): Refused,
         re.compile(r"(?:EXECABORT .*: )?((?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*)"): Moved,
-        re.compile(r"(?:NOPERM|NOAUTH|WRONGPASS|ERR Protocol error:(?= unauthenticated)) (.*)"): Forbidden,
-        re.compile(
-            r"ERR .*?((?:ACL failure in script|The user executing the script).*?)(?: script: .*)?"
-        ): ForbiddenHalfway,
     }
 
     @classmethod

@@ -13,7 +13,7 @@ from app.sales.opening import Opened, OpeningRecord, Openings
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.refusals import NotOpen, SaleLost, again
-from app.sales.scripts import Call, Script
+from app.sales.scripts import Call, run, run_together
 from app.sales.slots import Keys, Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
@@ -187,7 +187,7 @@ class Sale:
 
         def ask(slots: Sequence[Slot]) -> str:
             keys = [slots[0].keys.nothing, *(slot.keys.generation for slot in slots)]
-            return str(Script(slots[0].client, "next_generation")(keys, [last]))
+            return str(run(slots[0].client, "next_generation", keys, [last]))
 
         return max(map(ask, zip(*self.slots_of.values(), strict=True)), key=int)
 
@@ -217,7 +217,7 @@ class Sale:
             closed = [] if opened.is_open else ["closed"]
             counters = self.slots_of[item][place].keys.counters()
             calls.append((counters, [opened.stock, opened.generation, when, *closed]))
-        answers = Script(self.slots_of[DEFAULT_ITEM][place].client, "reset").together(calls)
+        answers = run_together(self.slots_of[DEFAULT_ITEM][place].client, "reset", calls)
         return {item: _begun(opened, *answer) for (item, opened), answer in zip(openings.items(), answers, strict=True)}
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:

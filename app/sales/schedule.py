@@ -26,7 +26,7 @@ from app.sales.opening import Opened, Openings
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.scripts import Call, Script
+from app.sales.scripts import Call, run_together
 from app.sales.tokens import Token, fence_text
 from lock import Client, Election, LockError, Session
 
@@ -104,7 +104,7 @@ class Schedule:
             generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
             asked: list[str | int] = [*generations, stock, opens_at_ms, fence_text(fence)]
             calls.append(([k.initial, k.stock, k.generation, k.opener], asked))
-        return Script(self._sale.slots_of[DEFAULT_ITEM][place].client, "open").together(calls)
+        return run_together(self._sale.slots_of[DEFAULT_ITEM][place].client, "open", calls)
 
 
 class Opener(threading.Thread):

@@ -108,14 +108,6 @@ def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(app: Flask, monkey
     assert redis_watch.LONGEST_PAUSE_S < 1
 
 
-def test_a_watch_is_not_overtaken_by_the_opening_of_its_own_sale(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first purchase of a sale, which opens it, thinks once."""
-    thoughts: list[Purchase] = []
-    monkeypatch.setattr(Purchase, "think", lambda purchase: thoughts.append(purchase))
-    assert buy(app, "redis-watch")["outcome"] == "sold"
-    assert len(thoughts) == 1
-
-
 def after_the_loss(ensure: Callable[[Any], None], begun: list[str]) -> Callable[[Any], None]:
     """As `ensure`, once a loss that has begun is known."""
 

@@ -17,7 +17,7 @@ from app.sales.purchase import Purchase
 from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
 from app.sales.schedule import NoSchedule, Schedule
-from app.sales.scripts import Script
+from app.sales.scripts import run
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.shops import in_ms
@@ -76,7 +76,7 @@ def test_what_opens_a_sale(process: Process, found: str, token: int, in_s: int, 
     sale.client.hset(k.opener, mapping={"generation": opening.generation, "token": f"{4:020d}"})
     before = sale.client.mget(k.initial, k.stock, k.generation)
     asked: list[str | int] = [late.generation, opening.generation, 3, in_ms(in_s * 1000), f"{token:020d}"]
-    status, *_ = Script(sale.client, "open")([k.initial, k.stock, k.generation, k.opener], asked)
+    status, *_ = run(sale.client, "open", [k.initial, k.stock, k.generation, k.opener], asked)
     assert status == answer
     after = ["3", "3", opening.generation] if answer == "opened" else before
     assert sale.client.mget(k.initial, k.stock, k.generation) == after
@@ -94,7 +94,7 @@ def test_without_a_token_a_late_leader_opens_again(process: Process) -> None:
     sold = []
     for token in (f"{1:020d}", f"{3:020d}", ""):
         sold.append(buys(sale)[:5])
-        Script(sale.client, "open")([k.initial, k.stock, k.generation, k.opener], [*asked, token])
+        run(sale.client, "open", [k.initial, k.stock, k.generation, k.opener], [*asked, token])
     assert [*sold, buys(sale)[:5]] == ["sold ", "sold_", "sold_", "sold "]
     assert sale.snapshot().verdict == "OVERSOLD by 1"
 

@@ -39,10 +39,10 @@ class EtcdBatchGuard(Guard):
         self.queues = {item: CommitQueue() for item in tools.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        queue, entry = self.queues[purchase.item], Entry(purchase, timeout=self.time_left(purchase))
+        queue, entry = self.queues[purchase.item], Entry(purchase)
         queue.add(entry)
         try:
-            if not entry.wait(_RESULT_S) and queue.remove(entry):
+            if not entry.wait(self.time_left(purchase) + _RESULT_S) and queue.remove(entry):
                 name = self.sessions.name(purchase.item)
                 raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
             if entry.leads:
@@ -54,7 +54,7 @@ class EtcdBatchGuard(Guard):
 
     def _lead(self, queue: CommitQueue, leader: Entry) -> None:
         try:
-            turn = self.sessions.cohort(leader.purchase.item).acquire(timeout=leader.remaining())
+            turn = self.sessions.cohort(leader.purchase.item).acquire(timeout=self.time_left(leader.purchase))
         except LockTimeout:
             raise  # the next one has a little more time
         except Exception as error:

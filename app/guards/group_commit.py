@@ -8,7 +8,6 @@ on; one that cannot reach etcd fails all entries.
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 
 from app.sales.purchase import Purchase, Receipt
@@ -16,28 +15,17 @@ from app.sales.refusals import again
 
 
 class Entry:
-    """A purchase in the queue, and the thread that waits for its result.
+    """A purchase in the queue, and the thread that waits for its result; if it `leads`, it has to get the lock."""
 
-    Args:
-        timeout: seconds until a group has to take it.
-
-    Attributes:
-        leads: whether its thread has to get the lock.
-    """
-
-    def __init__(self, purchase: Purchase, *, timeout: float) -> None:
+    def __init__(self, purchase: Purchase) -> None:
         self.purchase = purchase
         self.leads = False
-        self._until = time.monotonic() + timeout
         self._result: Receipt | Exception | None = None
         self._called = threading.Event()
 
-    def remaining(self) -> float:
-        return max(self._until - time.monotonic(), 0.0)
-
-    def wait(self, longer: float) -> bool:
-        """Wait until it leads or is settled; False if that takes `longer` seconds more than its time."""
-        return self._called.wait(self.remaining() + longer)
+    def wait(self, timeout: float) -> bool:
+        """Wait until it leads or is settled; False if that takes more than `timeout` seconds."""
+        return self._called.wait(timeout)
 
     def result(self) -> Receipt:
         """The result of an entry that has left the queue; raises a copy of its error, which others may share."""

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from lock import Client
+from lock import Client, KeyValue
 
 
 class Opened(NamedTuple):
@@ -32,12 +32,8 @@ class Opened(NamedTuple):
 
     generation: str
     stock: int
-    state: Literal["open", "closed"] = "open"
+    is_open: bool = True
     opens_at_ms: int | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.state == "open"
 
     @property
     def opening(self) -> Opened:
@@ -69,19 +65,17 @@ class OpeningRecord:
 
     def read(self) -> Openings:
         """The last openings; empty if the sale was never opened."""
-        found = self._client.get_prefix(self.key, timeout=self._timeout).keys
-        return next((_decode(kv.value) for kv in found if kv.key == self.key), {})
+        return _decode(self._find())
 
     def update(self, change: Callable[[Openings], Openings]) -> Openings:
         """Write the change, again if another writer was faster; return the record."""
         while True:
-            found = self._client.get_prefix(self.key, timeout=self._timeout).keys
-            before = next((kv for kv in found if kv.key == self.key), None)
-            known = {} if before is None else _decode(before.value)
+            before = self._find()
+            known = _decode(before)
             changed = {**known, **change(known)}
             if changed == known:
                 return known
-            value = _encode(changed)
+            value = json.dumps(changed).encode()
             if before is None:
                 written = self._client.create(self.key, value, 0, timeout=self._timeout)
             else:
@@ -89,10 +83,10 @@ class OpeningRecord:
             if written is not None and written.value == value:
                 return changed
 
+    def _find(self) -> KeyValue | None:
+        found = self._client.get_prefix(self.key, timeout=self._timeout).keys
+        return next((kv for kv in found if kv.key == self.key), None)
 
-def _encode(openings: Openings) -> bytes:
-    return json.dumps({item: each[:2] if each.is_open else each for item, each in openings.items()}).encode()
 
-
-def _decode(value: bytes) -> dict[str, Opened]:
-    return {item: Opened(*each) for item, each in json.loads(value).items()}
+def _decode(found: KeyValue | None) -> dict[str, Opened]:
+    return {item: Opened(*each) for item, each in json.loads(found.value).items()} if found else {}

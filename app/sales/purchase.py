@@ -152,11 +152,8 @@ class Purchase:
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
         """Time the critical section's read, or its write."""
-        began, at = time.monotonic(), now_ns()
-        if part == "read":
-            self.read_at = at
-        else:
-            self.commit_at = at
+        began = time.monotonic()
+        setattr(self, f"{part}_at", now_ns())
         try:
             yield
         finally:

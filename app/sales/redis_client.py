@@ -84,28 +84,19 @@ def warm_up(client: redis.Redis) -> None:
 
 
 class Nodes:
-    """The nodes of one cluster and their slots. Thread-safe.
-
-    Args:
-        seeds: ``HOST:PORT`` of some nodes; they tell of the others.
-        make_pool: for such an address.
-    """
+    """The nodes of one cluster and their slots; `seeds` are ``HOST:PORT`` of some. Thread-safe."""
 
     def __init__(self, seeds: list[str], make_pool: Callable[[str], Pool]) -> None:
-        self._seeds = seeds
-        self._known = seeds
+        self._seeds = self._known = seeds
         self._make_pool = make_pool
         self._pools: dict[str, Pool] = {}
         self._owners: list[tuple[int, int, str]] = []
         self._fresh_until = 0.0
-        self._refreshing, self._lock = threading.Lock(), threading.Lock()
+        self._refreshing = threading.Lock()
 
     def pool_at(self, address: str) -> Pool:
         """The connections to one node."""
-        with self._lock:
-            if address not in self._pools:
-                self._pools[address] = self._make_pool(address)
-            return self._pools[address]
+        return self._pools.get(address) or self._pools.setdefault(address, self._make_pool(address))
 
     def pool_of(self, slot: int) -> Pool:
         """The connections to the node that has the slot; raises NotSent if none is known."""
@@ -130,19 +121,11 @@ class Nodes:
                 self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
             here = address.rpartition(":")[0]
-            nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]
+            nodes = [[f"{host or here}:{port}" for host, port, *_ in each[2:]] for each in ranges]
             self._owners = [(first, last, owner) for (first, last, *_), (owner, *_) in zip(ranges, nodes, strict=True)]
             self._known = list(dict.fromkeys([address, *chain(*nodes), *self._seeds]))
-            self._leave_all_but(self._known)
             break
         self._fresh_until = time.monotonic() + REFRESH_S
-
-    def _leave_all_but(self, known: list[str]) -> None:
-        """Close idle connections to nodes that are gone, as after each restart where nodes get new addresses."""
-        with self._lock:
-            gone = [self._pools.pop(address) for address in self._pools.keys() - known]
-        for pool in gone:
-            pool.disconnect(inuse_connections=False)
 
     def pools(self) -> list[Pool]:
         """The connections to all nodes that have slots."""
@@ -153,10 +136,6 @@ class Nodes:
         """Close all connections."""
         for pool in self._pools.values():
             pool.close()
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 class SlotPool:

@@ -87,8 +87,8 @@ class Sale:
                 raise again(self._outage[1])
             try:
                 openings = self.record.read()
-                if item not in openings and item not in self._known:  # or else etcd was wiped: do not open it twice
-                    openings = self._open_new(openings)
+                if not openings and item not in self._known:  # or else etcd was wiped: do not open it twice
+                    openings = self._open_first()
                 stands = self._follows(item, openings[item], slot) if item in openings else ""
                 if not stands:
                     self._lost[k.generation] = found
@@ -133,12 +133,10 @@ class Sale:
             else:
                 self._closed[item] = time.monotonic(), opened
 
-    def _open_new(self, openings: Openings) -> Openings:
-        """Open the items that never were, or adopt what Redis has; while the sale is closed, they wait with it."""
-        new = [item for item in self.keys_of if item not in openings]
-        first = openings.get(DEFAULT_ITEM)
-        opened = first if first and not first.is_open else Opened(self._generation_after(openings), self._stock)
-        begun = self._write_openings(dict.fromkeys(new, opened), "if none")
+    def _open_first(self) -> Openings:
+        """Open a sale that never was, or adopt what Redis has."""
+        opened = Opened(self._generation_after({}), self._stock)
+        begun = self._write_openings(dict.fromkeys(self.keys_of, opened), "if none")
         return self.record.update(lambda before: {**begun, **before})
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
@@ -253,5 +251,5 @@ def _agree(begun: Openings, openings: Openings) -> bool:
 
 def _begun(wanted: Opened, generation: str, initial: str, stock: str) -> Opened:
     """What Redis has, with the time of the opening, which only `wanted` knows."""
-    state: Literal["open", "closed"] = "closed" if stock == "closed" else "open"
-    return Opened(generation, int(initial), state, wanted.opens_at_ms if generation == wanted.generation else None)
+    opens_at_ms = wanted.opens_at_ms if generation == wanted.generation else None
+    return Opened(generation, int(initial), stock != "closed", opens_at_ms)

@@ -48,7 +48,7 @@ class Schedule:
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
         """Close the sale until that time; it then opens with `stock` pieces of each item. Raises as a reset."""
-        self._sale.begin(lambda _: Opened("", stock, "closed", opens_at_ms))
+        self._sale.begin(lambda _: Opened("", stock, is_open=False, opens_at_ms=opens_at_ms))
 
     def cancel(self) -> None:
         """Leave the sale closed until a reset or another schedule; raises `NoSchedule`, or as a reset."""

@@ -22,9 +22,6 @@ if has_orders or tonumber(last[2]) and last[2] ~= last[1] then  -- or items have
     redis.call('RENAME', KEYS[4], KEYS[9])
   end
 end
-redis.call('DEL', KEYS[10], KEYS[11])
-if ARGV[3] == 'always' then  -- an item that is new to a sale must not cost the others their answers
-  redis.call('DEL', KEYS[7])
-end
+redis.call('DEL', KEYS[7], KEYS[10], KEYS[11])
 redis.call('MSET', KEYS[1], ARGV[1], KEYS[2], ARGV[4] or ARGV[1], KEYS[3], 0, KEYS[5], 0, KEYS[6], ARGV[2])
 return {ARGV[2], ARGV[1], ARGV[4] or ARGV[1]}

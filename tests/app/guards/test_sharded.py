@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from flask import Flask
 
 from app import services
@@ -112,26 +111,6 @@ def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
                 pipe.execute()
         assert mine.get("{moved}") == "here"
         assert (len(nodes._owners), set(addresses) - set(nodes._known)) == (3, set())
-
-
-def test_a_node_may_have_any_address(tmp_path: Path) -> None:
-    """A host name in capitals or IPv6: connections are used again, and closed once the cluster has another address."""
-    with (
-        RedisCluster(tmp_path, masters=1) as cluster,
-        redis.Redis(port=cluster.members[0].port) as admin,
-        connect(cluster.url, connections=1, timeout=20.0) as client,
-    ):
-        nodes: Any = client.nodes
-        port = cluster.members[0].port
-        admin.config_set("cluster-announce-hostname", "LOCALHOST")
-        admin.config_set("cluster-preferred-endpoint-type", "hostname")
-        assert [client_for(client, "any").incr("{any}") for _ in range(3)] == [1, 2, 3]
-        assert nodes.pools() == [nodes.pool_at(f"LOCALHOST:{port}")]
-        admin.config_set("cluster-announce-ip", "::1")
-        admin.config_set("cluster-preferred-endpoint-type", "ip")
-        (pool,) = nodes.pools()
-        assert (pool.connection_kwargs["host"], pool.connection_kwargs["port"]) == ("::1", port)
-        wait_until(lambda: len(admin.client_list()) == 2)  # this one, and the one that asks for the nodes
 
 
 def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ class Interrupted(BaseException):
 
 
 def added(queue: CommitQueue, *buyers: str) -> list[Entry]:
-    entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in buyers]
+    entries = [Entry(Purchase(buyer, "etcd-batch")) for buyer in buyers]
     for entry in entries:
         queue.add(entry)
     return entries

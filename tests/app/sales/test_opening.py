@@ -16,7 +16,6 @@ from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
-from app.sales.shards import ShardedStock
 from app.sales.snapshot import Snapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
@@ -51,7 +50,7 @@ def test_the_first_start_opens_the_sale_once(process: Process) -> None:
     first = sales[0]
     assert process().snapshot().stock == 2
     (kv,) = first.record._client.get_prefix(first.record.key).keys
-    assert json.loads(kv.value) == {"1": [first.client.get(first.keys.generation), 10]}
+    assert json.loads(kv.value) == {"1": [first.client.get(first.keys.generation), 10, True, None]}
     assert kv.lease_id == 0, "it has to outlive every process"
 
 
@@ -208,35 +207,6 @@ def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
     wipe(sale)
     refused(sale, SaleLost)
     assert buys(process()) == 9
-
-
-def test_a_new_item_opens_by_itself(process: Process) -> None:
-    """A new item begins with the stock of the settings; an item that Redis has lost is not opened."""
-    sale = process()
-    sale.reset(3)
-    more = process(items=2)
-    assert (buys(more, "2"), more.snapshot("1").stock) == (9, 3)
-    more.client.delete(*(name for name in vars(more.keys_of["2"]).values() if ":2:" in name))
-    for each in (more, process(items=2)):
-        refused(each, SaleLost, "2")
-    assert buys(sale) == 2
-
-
-def test_a_new_item_costs_no_answers(process: Process) -> None:
-    """All items share the answers in a shard: a retry buys nothing after the first purchase of a new item."""
-    sale = process()
-    purchase, retry = (Purchase("ada", "etcd-sharded", key="k") for _ in range(2))
-    sale.reset(3)
-    stock = ShardedStock(sale, "1", instance="shop-a")
-    shard = stock.shard_of(purchase)
-    shard.waiting.append(purchase)
-    stock.refill(shard, 1)
-    first, more = shard.sell(purchase), process(items=2)
-    assert buys(more, "2") == 9
-    second = ShardedStock(more, "1", instance="shop-b").shard_of(retry).sell(retry)
-    assert first is not None
-    assert second is not None
-    assert (first.replayed, second.replayed, second.order) == (False, True, purchase.order)
 
 
 def test_the_generation_rises_even_if_the_clock_does_not(process: Process) -> None:

@@ -140,20 +140,6 @@ def test_a_scheduled_sale_opens_with_fewer_items(process: Process) -> None:
     assert buys(fewer).startswith("sold")
 
 
-@pytest.mark.parametrize("missed", [False, True])
-def test_a_new_item_of_a_scheduled_sale_waits_with_it(process: Process, missed: bool) -> None:
-    """None of it is sold before the opening; if the leader did not know the item, another one opens it."""
-    one, more = process(items=1), process()
-    Schedule(one).set(2, in_ms(-1))
-    with pytest.raises(NotOpen):
-        buys(more, "2")
-    if missed:
-        assert Schedule(one).open(1) == ("opened", "")
-    assert list(Schedule(more).planned()) == ["1", "2"][missed:]
-    assert Schedule(more).open(2) == ("opened", "")
-    assert [buys(more, item)[:5] for item in ("1", "2", "2", "2")] == ["sold "] * 3 + ["sold_"]
-
-
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
     """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
     sale = process()

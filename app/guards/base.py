@@ -76,7 +76,7 @@ class Guard(ABC):
         while True:
             if self.waits_in_etcd:
                 stock = self.stock(purchase.item)
-                if self.tools.sale.may_be_closed(purchase.item):
+                if self.tools.sale.may_be_closed:
                     stock.read(purchase)  # raises `NotOpen` if it still is
                 if sold_out := stock.known_sold_out(purchase):
                     return sold_out

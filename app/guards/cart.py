@@ -52,7 +52,7 @@ class Carts:
         asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
         for item, token in tokens.items():
             entry = purchase.entry(self._instance, item=item, token=token)
-            asked += [item, self._sale.generation(item), fence_text(token), entry]
+            asked += [item, self._sale.generation, fence_text(token), entry]
         with purchase.timing("commit"), sending():
             status, found, *place = run(self._sale.client, "cart", self._keys(tokens), asked)
         if status == "generation":

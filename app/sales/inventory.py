@@ -62,7 +62,7 @@ class Inventory:
         Raises:
             FencedOff: a higher token was here before.
         """
-        generation = self._sale.generation(self._item)
+        generation = self._sale.generation
         entry = purchase.entry(self.instance) if purchase.key else ""
         with purchase.timing("read"):
             asked = [generation, fence_text(fence), purchase.key or "", entry]
@@ -128,7 +128,7 @@ class Inventory:
             FencedOff: a higher token than `fence` was here before; nothing was written.
             InDoubt: the answer was lost, for all of them.
         """
-        generation = self._sale.generation(self._item)
+        generation = self._sale.generation
         asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
         asked += [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
         with ExitStack() as timing, sending():

@@ -1,4 +1,4 @@
-"""The record of the opening in etcd: one key with each item's generation and stock.
+"""The record of the opening in etcd: one key with the generation and the stock of a sale.
 
 A Redis that lost its data looks like one that never had any, and the fence is gone with the data. So a purchase names
 the generation that it expects, and Redis without that generation sells nothing before a reset.
@@ -14,7 +14,7 @@ the generation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -22,11 +22,11 @@ from lock import Client, KeyValue
 
 
 class Opened(NamedTuple):
-    """One opening of an item, or its closing until the next one.
+    """One opening of a sale, or its closing until the next one.
 
     Attributes:
-        generation: rises from opening to opening.
-        stock: initial pieces.
+        generation: rises from opening to opening; all items have the same.
+        stock: initial pieces of each item.
         opens_at_ms: when a closed sale opens, in milliseconds since the epoch; None if no time is set.
     """
 
@@ -49,11 +49,8 @@ class Opened(NamedTuple):
         return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Openings = Mapping[str, Opened]
-
-
 class OpeningRecord:
-    """The last opening of each item of one sale, under one `key` in etcd.
+    """The last opening of one sale, under one `key` in etcd.
 
     Every method raises `EtcdError` if etcd does not answer within `timeout` seconds (the client's own if None).
     """
@@ -63,18 +60,18 @@ class OpeningRecord:
         self.key = f"sale/{sale}/opened"  # not below flash-sale/SALE/, which is the queue of the mutex
         self._timeout = timeout
 
-    def read(self) -> Openings:
-        """The last openings; empty if the sale was never opened."""
+    def read(self) -> Opened | None:
+        """The last opening; None if the sale was never opened."""
         return _decode(self._find())
 
-    def update(self, change: Callable[[Openings], Openings]) -> Openings:
+    def update(self, change: Callable[[Opened | None], Opened]) -> Opened:
         """Write the change, again if another writer was faster; return the record."""
         while True:
             before = self._find()
             known = _decode(before)
-            changed = {**known, **change(known)}
+            changed = change(known)
             if changed == known:
-                return known
+                return changed
             value = json.dumps(changed).encode()
             if before is None:
                 written = self._client.create(self.key, value, 0, timeout=self._timeout)
@@ -88,5 +85,5 @@ class OpeningRecord:
         return next((kv for kv in found if kv.key == self.key), None)
 
 
-def _decode(found: KeyValue | None) -> dict[str, Opened]:
-    return {item: Opened(*each) for item, each in json.loads(found.value).items()} if found else {}
+def _decode(found: KeyValue | None) -> Opened | None:
+    return Opened(*json.loads(found.value)) if found else None

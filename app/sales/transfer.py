@@ -51,7 +51,7 @@ class Transfers:
         self._item = item
         self._fence = fence
         self._slots = sale.slots_of[item]
-        self.generation = sale.generation(item)
+        self.generation = sale.generation
 
     def refill(self, wanted: Mapping[int, int]) -> bool:
         """Move items to these shards: parts of the treasury until they are enough, or else half of the richest shard.

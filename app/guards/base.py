@@ -18,7 +18,7 @@ from typing import ClassVar
 from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import Cancellable, HeldT, holding
 from app.sales.inventory import Inventory
-from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from app.sales.sale import Sale
 from lock import LockCancelled
 
@@ -100,10 +100,5 @@ class Guard(ABC):
                 mutex.cancel()  # the waiters need no lock for that answer
 
     def notice_sold_out(self, purchase: Purchase) -> bool:
-        """Note it for other purchases if this one has found, under the lock, that nothing is left."""
-        receipt, asked = purchase.decided, purchase.entered
-        if receipt is None or asked is None or receipt.replayed or receipt.outcome is not Outcome.SOLD_OUT:
-            return False
-        assert isinstance(receipt.stock, int)
-        self.stock(purchase.item).note_sold_out(asked, receipt.stock)
-        return True
+        """Note for other purchases if this one has found, under the lock, that nothing is left; whether it has."""
+        return self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered)

@@ -19,12 +19,10 @@ from app.sales.sale import Sale
 from app.sales.scripts import fenced_off, noted, replayed, run, sending
 from app.sales.tokens import Tokens, fence_text
 
-_BETWEEN = ","
-
 
 def cart_of(items: Iterable[int]) -> str:
     """The value of `Purchase.item` for a cart of `items`, in any order."""
-    return _BETWEEN.join(map(str, sorted(items)))
+    return ",".join(map(str, sorted(items)))
 
 
 class Carts:
@@ -38,7 +36,7 @@ class Carts:
 
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
-        items = purchase.item.split(_BETWEEN)
+        items = purchase.item.split(",")
         hold = self._sessions.multi(items).acquire(timeout=self._lock_timeout)
         try:
             with purchase.critical_section():
@@ -49,12 +47,14 @@ class Carts:
             release(hold, purchase)
 
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
+        keys = [self._sale.keys.answers]
         asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
         for item, token in tokens.items():
-            entry = purchase.entry(self._instance, item=item, token=token)
+            k, entry = self._sale.keys_of[item], purchase.entry(self._instance, item=item, token=token)
+            keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
             asked += [item, self._sale.generation, fence_text(token), entry]
         with purchase.timing("commit"), sending():
-            status, found, *place = run(self._sale.client, "cart", self._keys(tokens), asked)
+            status, found, *place = run(self._sale.client, "cart", keys, asked)
         if status == "generation":
             self._sale.reconcile(list(tokens)[place[0] - 1], found)
             return self._commit(purchase, tokens)
@@ -65,9 +65,3 @@ class Carts:
         outcome, stock = Outcome(status), json.loads(found)
         order = purchase.order if outcome is Outcome.SOLD else None
         return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=tokens))
-
-    def _keys(self, items: Iterable[str]) -> list[str]:
-        keys = [self._sale.keys.answers]
-        for each in map(self._sale.keys_of.__getitem__, items):
-            keys += [each.stock, each.lucky, each.orders, each.fence, each.generation]
-        return keys

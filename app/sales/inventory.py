@@ -52,7 +52,7 @@ class Inventory:
         self._slot = slot or sale.slots_of[item][0]
         self._client, k = self._slot
         self._keys = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
-        self._sold_out: tuple[float, int] | None = None  # the last look that found nothing, and what it found
+        self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
 
     def read(self, purchase: Purchase, *, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
         """The stock, or the receipt of a purchase that is decided already.
@@ -142,23 +142,25 @@ class Inventory:
             raise fenced_off(fence, found[0])
         return list(zip(found[::2], found[1::2], strict=True))
 
-    def note_sold_out(self, asked: float, stock: int) -> None:
-        """Note a look at the stock, not sent before `asked` (`time.monotonic`), that found nothing."""
-        self._sold_out = asked, stock
+    def note_sold_out(self, receipt: Receipt | None, asked: float | None) -> bool:
+        """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""
+        is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
+        if is_sold_out:
+            self.sold_out_at = asked
+        return is_sold_out
 
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
         """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
-        if self._sold_out is None:
+        seen = self.sold_out_at
+        if seen is None:
             return None
-        seen, stock = self._sold_out
         if purchase.began < seen and not purchase.key:
-            return decided(purchase, Outcome.SOLD_OUT, stock)
+            return decided(purchase, Outcome.SOLD_OUT, 0)
         asked = time.monotonic()
         receipt = self.read(purchase).receipt
         if receipt is None:
-            self._sold_out = None
-        elif receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed and isinstance(receipt.stock, int):
-            self.note_sold_out(asked, receipt.stock)
+            self.sold_out_at = None
+        self.note_sold_out(receipt, asked)
         return receipt
 
 

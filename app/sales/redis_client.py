@@ -72,15 +72,11 @@ def client_for(client: redis.Redis, tag: str) -> redis.Redis:
 
 
 def warm_up(client: redis.Redis) -> None:
-    """Open all connections now, so that the first buyers of a rush do not wait for them.
-
-    Raises:
-        NotSent: Redis cannot be reached.
-    """
-    for pool in client.nodes.pools() if isinstance(client, ClusterClient) else [client.connection_pool]:
-        with ExitStack() as opened:
-            for _ in range(pool.max_connections):
-                opened.callback(pool.release, pool.get_connection())
+    """Open all connections now, so that the first buyers of a rush do not wait for them; raises `NotSent`."""
+    pool = client.connection_pool
+    with ExitStack() as opened:
+        for _ in range(pool.max_connections):
+            opened.callback(pool.release, pool.get_connection())
 
 
 class Nodes:
@@ -95,7 +91,6 @@ class Nodes:
         self._refreshing = threading.Lock()
 
     def pool_at(self, address: str) -> Pool:
-        """The connections to one node."""
         return self._pools.get(address) or self._pools.setdefault(address, self._make_pool(address))
 
     def pool_of(self, slot: int) -> Pool:
@@ -127,33 +122,25 @@ class Nodes:
             break
         self._fresh_until = time.monotonic() + REFRESH_S
 
-    def pools(self) -> list[Pool]:
-        """The connections to all nodes that have slots."""
-        self.refresh()
-        return [self.pool_at(address) for address in {address for *_, address in self._owners}]
-
     def close(self) -> None:
-        """Close all connections."""
         for pool in self._pools.values():
             pool.close()
 
 
 class SlotPool:
-    """The connections to the node that has one slot, whichever that is when a connection is asked for."""
+    """The connections to the node that has one slot, whichever that is when one is asked for; raises NotSent."""
 
     def __init__(self, nodes: Nodes, slot: int) -> None:
         self._nodes = nodes
         self._slot = slot
 
     def get_connection(self, *_: Any, **__: Any) -> Any:
-        """A connection to the node that has the slot now; raises NotSent."""
         pool = self._nodes.pool_of(self._slot)
         connection = pool.get_connection()
         connection.home = pool
         return connection
 
     def release(self, connection: Any) -> None:
-        """Give it back."""
         connection.home.release(connection)
 
     def __getattr__(self, name: str) -> Any:  # settings, which are those of every node

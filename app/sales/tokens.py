@@ -14,21 +14,19 @@ from lock import CohortToken
 Token = int | CohortToken
 Tokens = dict[str, Token]  # of the items of a cart
 
-_BEFORE_A_TURN = "."
-
 
 def fence_text(token: Token | None) -> str:
     """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53; empty for none."""
     if token is None:
         return ""
     if isinstance(token, CohortToken):
-        return f"{token.create_revision:020d}{_BEFORE_A_TURN}{token.turn:010d}"
+        return f"{token.create_revision:020d}.{token.turn:010d}"
     return f"{token:020d}"
 
 
 def shown(text: str) -> str:
     """The result of `fence_text` for people, without the zeros."""
-    return _BEFORE_A_TURN.join(str(int(number)) for number in text.split(_BEFORE_A_TURN))
+    return ".".join(str(int(number)) for number in text.split("."))
 
 
 def from_json(value: Any) -> Token | Tokens | None:

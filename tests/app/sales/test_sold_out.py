@@ -117,7 +117,7 @@ def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, inventory: 
     sale.reset(0)
     check, before, keyed = inventory, Purchase("ada", "etcd"), Purchase("eve", "etcd", key="k")
     assert check.known_sold_out(before) is None, "none has looked yet"
-    check.note_sold_out(time.monotonic(), 0)
+    check.sold_out_at = time.monotonic()
     waits, asks = Purchase("cleo", "etcd"), Purchase("bob", "etcd")
     told = [check.known_sold_out(purchase) for purchase in (asks, waits)]
     assert [receipt is not None and not receipt.replayed for receipt in told] == [True, True]
@@ -138,7 +138,7 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
     inventory, clicks = services.of(app).shop.seller_of["etcd"].stock("1"), list[Purchase]()
     inventory.read(Purchase("bob", "g"))  # so that its sale is known
     if unlocked:
-        inventory.note_sold_out(time.monotonic(), 0)
+        inventory.sold_out_at = time.monotonic()
     with overtaken(0, lambda: clicks.append(Purchase("eve", "etcd"))):
         assert buy(app, guard)["outcome"] == "sold_out"
     sale.reset(5)
@@ -156,7 +156,7 @@ def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str, u
     sale.client.set(sale.keys.stock, 5)
     assert check.known_sold_out(Purchase("dan", "etcd")) is None, "the look has ended"
     if unlocked:
-        check.note_sold_out(time.monotonic(), 0)
+        check.sold_out_at = time.monotonic()
     later = Purchase("eve", "etcd")
     again = buy(app, guard, key="k")
     assert (again["outcome"], again["replayed"]) == ("sold_out", "true")
@@ -213,7 +213,7 @@ def test_one_that_was_woken_for_nothing_queues_again(
         waiting = queue_behind(stranger, crowd, app, "etcd")
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
-        made.shop.seller_of["etcd"].stock("1").note_sold_out(0.0, 0)  # as if it had been seen before the delivery
+        made.shop.seller_of["etcd"].stock("1").sold_out_at = 0.0  # as if it had been seen before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert outcomes([waiting]) == ["sold"]

@@ -33,13 +33,7 @@ class Promise(str, Enum):
 
 @dataclass(frozen=True)
 class Tools:
-    """The parts that a guard uses.
-
-    Attributes:
-        stocks: for each item.
-        lock_timeout: seconds that a purchase may wait.
-        lease_ttl: seconds until a lock is freed whose holder died.
-    """
+    """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
 
     sale: Sale
     stocks: Mapping[str, Inventory]
@@ -96,9 +90,5 @@ class Guard(ABC):
         """Wait for the mutex and enter the critical section; raises `LockError`."""
         with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
             yield hold
-            if self.notice_sold_out(purchase):
+            if self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered):
                 mutex.cancel()  # the waiters need no lock for that answer
-
-    def notice_sold_out(self, purchase: Purchase) -> bool:
-        """Note for other purchases if this one has found, under the lock, that nothing is left; whether it has."""
-        return self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered)

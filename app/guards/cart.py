@@ -16,7 +16,7 @@ from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.scripts import fenced_off, noted, replayed, run, sending
+from app.sales.scripts import decided, fenced_off, replayed, run, sending
 from app.sales.tokens import Tokens, fence_text
 
 
@@ -62,6 +62,4 @@ class Carts:
             raise fenced_off(list(tokens.values())[place[0] - 1], found)
         if status == "replay":
             return replayed(purchase, found)
-        outcome, stock = Outcome(status), json.loads(found)
-        order = purchase.order if outcome is Outcome.SOLD else None
-        return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=tokens))
+        return decided(purchase, Outcome(status), json.loads(found), token=tokens)

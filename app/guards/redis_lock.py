@@ -10,7 +10,7 @@ from redis.lock import Lock
 
 from app.guards.base import Guard, Promise, Tools
 from app.sales.purchase import LossCause, Purchase, Receipt
-from app.sales.redis_connection import Refused
+from app.sales.redis_client import Refused
 from app.sales.refusals import GaveUp
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import redis
 
 from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
-from app.sales.redis_connection import Refused
+from app.sales.redis_client import Refused
 from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 

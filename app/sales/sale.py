@@ -25,13 +25,7 @@ _CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed 
 class Sale:
     """Opens, resets and reports one sale; knows which generation this process sells. Thread-safe.
 
-    Args:
-        client: see `app.sales.redis_client`.
-        sale: its id.
-        record: the opening as etcd knows it.
-        stock: initial pieces of each item, until a reset.
-        items: number of items; their names are "1", "2" and so on.
-        shards: number of shards that the stock of an item may be divided into.
+    Its items are named "1", "2" and so on. Until a reset there are `stock` pieces of each.
 
     Attributes:
         client: of the treasury.

@@ -104,14 +104,9 @@ class Schedule:
 class Opener(threading.Thread):
     """A candidate for the leader that opens the sale, in each worker process.
 
-    While nothing is scheduled it costs one watch, and no election.
-
-    Args:
-        session: returns the session of the process.
-        key: the record of the opening, which is watched.
-        name: of the election.
-        instance: the name of the candidate.
-        is_fenced: whether the leader sends its token; without it, a late leader opens the sale again.
+    While nothing is scheduled it costs one watch, of the `key` of the record, and no election. `name` is that of the
+    election, `instance` that of the candidate. A leader that is not fenced sends no token: if it is late, it opens the
+    sale again.
     """
 
     def __init__(

@@ -14,9 +14,9 @@ from redis.client import Pipeline
 from redis.exceptions import NoScriptError
 
 from app.sales.purchase import CART, Outcome, Purchase, Receipt
-from app.sales.redis_connection import NotSent
+from app.sales.redis_client import NotSent
 from app.sales.refusals import FencedOff, InDoubt, KeyReused
-from app.sales.tokens import Token, fence_text, from_json, shown
+from app.sales.tokens import Token, Tokens, fence_text, from_json, shown
 
 LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
 TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
@@ -47,14 +47,18 @@ def settled(purchase: Purchase, status: str, found: str) -> Receipt:
     return replayed(purchase, found) if status == "replay" else decided(purchase, Outcome(status), int(found))
 
 
-def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
-    """The receipt for a new decision; it is noted on the purchase."""
+def decided(
+    purchase: Purchase, outcome: Outcome, stock: int | dict[str, int], *, token: Token | Tokens | None = None
+) -> Receipt:
+    """The receipt for a new decision, by default under the purchase's own token; it is noted on the purchase."""
     order = purchase.order if outcome is Outcome.SOLD else None
-    return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
+    receipt = Receipt(outcome, purchase.guard, order=order, stock=stock, token=token or purchase.token)
+    purchase.decided = receipt
+    return receipt
 
 
 def replayed(purchase: Purchase, answer: str) -> Receipt:
-    """The receipt for the answer that the idempotency key has already.
+    """The receipt for the answer that the idempotency key has already; it is noted on the purchase.
 
     Raises:
         KeyReused: the answer is for another buyer or item, or for a cart instead of an item alone.
@@ -66,11 +70,6 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
         raise KeyReused("this Idempotency-Key belongs to another purchase")
     order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
     receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
-    return noted(purchase, receipt)
-
-
-def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
-    """Note the receipt on the purchase, and return it."""
     purchase.decided = receipt
     return receipt
 

@@ -12,8 +12,7 @@ from flask import Flask
 
 from app import services
 from app.guards import GUARDS
-from app.sales.redis_client import client_for, connect
-from app.sales.redis_connection import Moved, NotSent
+from app.sales.redis_client import Moved, NotSent, client_for, connect
 from app.sales.sale import Sale
 from loadtest.stack.redis_cluster import RedisCluster
 from lock import CohortMutex

@@ -14,7 +14,7 @@ from flask import Flask
 
 from app import services
 from app.guards import etcd_batch
-from app.guards.group_commit import CommitQueue, Entry
+from app.guards.etcd_batch import CommitQueue, Entry
 from app.sales.inventory import Inventory
 from app.sales.purchase import DEFAULT_ITEM, Purchase
 from app.sales.sale import Sale

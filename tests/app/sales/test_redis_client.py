@@ -9,8 +9,7 @@ from contextlib import ExitStack, suppress
 import pytest
 import redis
 
-from app.sales.redis_client import connect, warm_up
-from app.sales.redis_connection import NotSent, Refused
+from app.sales.redis_client import NotSent, Refused, connect, warm_up
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost

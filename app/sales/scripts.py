@@ -16,7 +16,7 @@ from redis.exceptions import NoScriptError
 from app.sales.purchase import CART, Outcome, Purchase, Receipt
 from app.sales.redis_client import NotSent
 from app.sales.refusals import FencedOff, InDoubt, KeyReused
-from app.sales.tokens import Token, Tokens, fence_text, from_json, shown
+from app.sales.tokens import Token, Tokens, fence_text, shown
 
 LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
 TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
@@ -68,8 +68,8 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
     asked = purchase.buyer, purchase.item, purchase.guard == CART
     if (entry["buyer"], entry["item"], entry["guard"] == CART) != asked:
         raise KeyReused("this Idempotency-Key belongs to another purchase")
-    order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
-    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
+    order = entry["order"] if outcome is Outcome.SOLD else None
+    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
     purchase.decided = receipt
     return receipt
 

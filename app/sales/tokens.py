@@ -7,8 +7,6 @@ which compares as it should: ``[7, 2] < [7, 10] < [8, 1]``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from lock import CohortToken
 
 Token = int | CohortToken
@@ -27,8 +25,3 @@ def fence_text(token: Token | None) -> str:
 def shown(text: str) -> str:
     """The result of `fence_text` for people, without the zeros."""
     return ".".join(str(int(number)) for number in text.split("."))
-
-
-def from_json(value: Any) -> Token | Tokens | None:
-    """Tokens that were written as JSON."""
-    return CohortToken(*value) if isinstance(value, list) else value

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.sales.sale import Sale
-from app.sales.tokens import Token, fence_text, from_json, shown
+from app.sales.tokens import Token, fence_text, shown
 from lock import CohortToken
 
 
@@ -44,14 +42,6 @@ def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int]
 def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
     """Within a hold tokens rise from turn to turn, also where a digit is added."""
     assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))
-
-
-@given(revisions, turns)
-def test_json_keeps_what_it_is(revision: int, turn: int) -> None:
-    """A token comes back from the ledger as what it was; a pair is a list there, which compares like the pair."""
-    for token in (revision, CohortToken(revision, turn)):
-        assert from_json(json.loads(json.dumps(token))) == token
-    assert json.dumps(CohortToken(revision, turn)) == f"[{revision}, {turn}]"
 
 
 @pytest.mark.parametrize(("token", "text"), [(7, "7"), (CohortToken(7, 12), "7.12")])

@@ -134,14 +134,6 @@ def test_a_late_look_at_a_schedule_closes_no_open_sale(process: Process) -> None
     assert not sale.may_be_closed
 
 
-def test_a_scheduled_sale_opens_with_fewer_items(process: Process) -> None:
-    """Instances that were started with fewer items since open those that they sell."""
-    Schedule(process()).set(2, in_ms(-1))
-    fewer = process(items=1)
-    assert Schedule(fewer).open(1) == ("opened", "")
-    assert buys(fewer).startswith("sold")
-
-
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
     """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
     sale = process()

@@ -6,8 +6,8 @@ answer is an error, and the shop tells the buyer that the purchase is in doubt.
 
 A cluster has a client for each hash tag, a plain `redis.Redis` at the node that has its slot just now: redis-py's
 RedisCluster connects when it is made, repeats what was not answered, and takes no script into a pipeline. Which node
-has which slot is asked once a second by the command that comes then, and where a node says that a slot has moved. So a
-failover is followed within a second; until then, and while a slot has no node, commands fail as without Redis.
+has which slot is asked once a second by the command that comes then. So a failover or a slot that moves is followed
+within a second; until then, and while a slot has no node, commands fail as without Redis.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any
@@ -29,6 +29,10 @@ from redis.retry import Retry
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
 REFRESH_S = 1.0
+REFUSAL = re.compile(
+    r"(?:EXECABORT .*: )?"
+    r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
+)
 
 
 class NotSent(redis.ConnectionError):
@@ -36,7 +40,7 @@ class NotSent(redis.ConnectionError):
 
 
 class Refused(redis.ResponseError):
-    """Redis is read-only, full, busy or cannot save, and has written nothing.
+    """Redis is read-only, full or busy, cannot save, or does not have the slot now, and has written nothing.
 
     A script is refused at its first write or not at all, and of a transaction either everything is executed or nothing.
     """
@@ -49,25 +53,15 @@ class Refused(redis.ResponseError):
         return f"Redis refused: {self._said}"
 
 
-class Moved(Refused):
-    """This node of a cluster does not have the key's slot, or not now."""
-
-
 class Parser(DefaultParser):  # type: ignore[misc, valid-type]
     """Knows a refusal, also as EXEC or a script tells it."""
 
-    REFUSALS: Mapping[re.Pattern[str], type[Refused]] = {
-        re.compile(
-            r"(?:EXECABORT .*: )?(?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY) (.*?)(?: script: .*)?"
-        ): Refused,
-        re.compile(r"(?:EXECABORT .*: )?((?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*)"): Moved,
-    }
-
     @classmethod
     def parse_error(cls, response: str) -> Exception:
-        for pattern, kind in cls.REFUSALS.items():
-            if found := pattern.fullmatch(response):
-                return kind(found[1])
+        if found := REFUSAL.fullmatch(response):
+            return Refused(found[1])
+        if "unauthenticated" in response:  # what Redis says of a long command before the login
+            return redis.AuthenticationError(response)
         error: Exception = super().parse_error(response)
         return error
 
@@ -79,10 +73,13 @@ class Pool(redis.BlockingConnectionPool):
         """A connection that is open.
 
         Raises:
+            AuthenticationError: Redis does not know the user.
             NotSent: Redis cannot be reached, or no connection became free in time.
         """
         try:
             return super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+        except redis.AuthenticationError:
+            raise
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise NotSent(str(error)) from error
 
@@ -171,8 +168,8 @@ class Nodes:
             except (redis.ConnectionError, redis.TimeoutError, Refused):
                 self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
-            here = address.rpartition(":")[0]
-            nodes = [[f"{host or here}:{port}" for host, port, *_ in each[2:]] for each in ranges]
+            here = address.rpartition(":")[0].strip("[]")
+            nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]
             self._owners = [(first, last, owner) for (first, last, *_), (owner, *_) in zip(ranges, nodes, strict=True)]
             self._known = list(dict.fromkeys([address, *chain(*nodes), *self._seeds]))
             break
@@ -181,6 +178,10 @@ class Nodes:
     def close(self) -> None:
         for pool in self._pools.values():
             pool.close()
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class SlotPool:
@@ -209,14 +210,6 @@ class ClusterClient(redis.Redis):
     def __init__(self, nodes: Nodes, tag: str) -> None:
         super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
         self.nodes = nodes
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As every client; a command that a node has refused, because it has the slot no more, goes to the next one."""
-        try:
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        except Moved:
-            self.nodes.refresh()
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Close the connections to all nodes, which the clients for other tags share."""

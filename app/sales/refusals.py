@@ -9,6 +9,7 @@ import copy
 from typing import NamedTuple
 
 import redis
+from redis.exceptions import NoPermissionError
 
 from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
@@ -73,6 +74,7 @@ class Refusal(NamedTuple):
 RETRY = "Nothing was written; try again."
 ELSEWHERE = "Nothing was written; try another instance."
 REDIS_BACK = "Nothing was written; try again when Redis is back."
+REDIS_USER = "FLASHSALE_REDIS_URL has to name a user, with the password, who may run all commands on the keys sale:*."
 ASK_AGAIN = "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice."
 REFUSALS: dict[type[Exception], Refusal] = {
     # The first match counts, so a subclass stands before its base.
@@ -90,11 +92,14 @@ REFUSALS: dict[type[Exception], Refusal] = {
     EtcdError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd takes writes."),
     InDoubt: Refusal(Outcome.UNAVAILABLE, ASK_AGAIN),
     Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),
+    redis.AuthenticationError: Refusal(Outcome.UNAVAILABLE, REDIS_USER),
+    NoPermissionError: Refusal(Outcome.UNAVAILABLE, REDIS_USER),
     redis.ConnectionError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
     redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
 }
 EXPECTED = tuple(REFUSALS)
-TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+_REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, *_REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

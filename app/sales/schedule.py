@@ -86,9 +86,9 @@ class Schedule:
         planned = self.planned()
         if planned:
             for place in reversed(range(self._sale.places)):  # the treasury last: it has the stock
-                for status, *found in self._open(place, planned, fence):
-                    if status not in ("opened", "open"):
-                        return status, str(found[0])
+                (status, *found), *_ = self._open(place, planned, fence)  # an item that was lost is not opened
+                if status not in ("opened", "open"):
+                    return status, str(found[0])
             self._sale.confirm(planned)
         return "opened", ""
 

@@ -91,7 +91,7 @@ def sending() -> Iterator[None]:
     """
     try:
         yield
-    except (NotSent, redis.BusyLoadingError):
+    except (NotSent, redis.AuthenticationError, redis.BusyLoadingError):
         raise
     except (redis.ConnectionError, redis.TimeoutError) as error:
         raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

@@ -98,6 +98,18 @@ def test_a_refused_write_is_unavailable(
     assert browser.get("/stock").get_json()["verdict"] == "EXACT"
 
 
+@pytest.mark.parametrize("rule", ["-evalsha -eval", "resetkeys ~other:*", "resetpass >secret"])
+def test_what_the_user_may_not_do_is_said(app: Flask, fresh_redis: Redis, rule: str) -> None:
+    """If the Redis user has too few rights, the answer names the setting, and nothing is in doubt."""
+    with redis.Redis(port=fresh_redis.port) as admin:
+        admin.execute_command(f"ACL SETUSER default {rule}")
+        admin.client_kill_filter(_type="normal", skipme=True)
+    for way in WAYS:
+        answer = buy(app, way)
+        assert (answer["status"], answer["outcome"], answer["in_doubt"]) == (503, "unavailable", False), way
+        assert "FLASHSALE_REDIS_URL has to name a user" in answer["detail"]
+
+
 IN_ONE = {"etcd-batch": "sell", "etcd-sharded": "sell", "redis-lua": "sell", "cart": "cart"}
 
 

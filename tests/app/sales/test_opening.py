@@ -195,6 +195,16 @@ def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
     assert buys(process()) == 9
 
 
+def test_a_reset_is_above_an_opening_that_etcd_does_not_know(process: Process) -> None:
+    """If Redis gets a higher generation between the two writes of a reset, the reset begins again."""
+    sale = process()
+    sale.reset()
+    with overtaken(5, lambda: sale.client.set(sale.keys.generation, 2**52)):  # before the write of the treasury
+        sale.reset(3)
+    assert sale.snapshot().stock == 3
+    assert int(sale.generation) == 2**52 + 1
+
+
 def test_the_generation_rises_even_if_the_clock_does_not(process: Process) -> None:
     """A generation from the future, in Redis or in etcd, is followed by a higher one."""
     sale = process()

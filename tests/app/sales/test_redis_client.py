@@ -88,11 +88,11 @@ def test_warming_up_opens_every_connection(redis_server: Redis) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("BUSY Redis is busy running a script.", "Redis is busy running a script."),
-        ("EXECABORT Transaction discarded because of: OOM no memory left.", "no memory left."),
-        ("NOREPLICAS Not enough good replicas to write.", "Not enough good replicas to write."),
-        ("MASTERDOWN Link with MASTER is down.", "Link with MASTER is down."),
-        ("MISCONF The disk is full. script: 0, on @user_script:1.", "The disk is full."),
+        ("BUSY Redis is busy running a script.", "BUSY Redis is busy running a script."),
+        ("EXECABORT Transaction discarded because of: OOM no memory left.", "OOM no memory left."),
+        ("NOREPLICAS Not enough good replicas to write.", "NOREPLICAS Not enough good replicas to write."),
+        ("MASTERDOWN Link with MASTER is down.", "MASTERDOWN Link with MASTER is down."),
+        ("MISCONF The disk is full. script: 0, on @user_script:1.", "MISCONF The disk is full."),
     ],
 )
 def test_a_refusal_is_known_in_all_its_forms(client: redis.Redis, answer: str, said: str) -> None:

@@ -134,6 +134,20 @@ def test_a_late_look_at_a_schedule_closes_no_open_sale(process: Process) -> None
     assert not sale.may_be_closed
 
 
+@pytest.mark.parametrize("items", [1, 3])
+def test_a_scheduled_sale_opens_with_other_items(process: Process, items: int) -> None:
+    """Instances that were restarted with fewer items, or more, open those that are scheduled; new ones need a reset."""
+    Schedule(process()).set(2, in_ms(-1))
+    restarted = process(items=items)
+    assert Schedule(restarted).open(1) == ("opened", "")
+    assert buys(restarted).startswith("sold")
+    if items == 3:
+        with pytest.raises(SaleLost):
+            buys(restarted, "3")
+        restarted.reset(2)
+        assert buys(restarted, "3").startswith("sold")
+
+
 def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
     """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
     sale = process()

@@ -102,6 +102,13 @@ def test_a_refusal_is_known_in_all_its_forms(client: redis.Redis, answer: str, s
     assert str(caught.value) == f"Redis refused: {said}"
 
 
+def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis) -> None:
+    """The error of a refused login stays what it is."""
+    url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
+    with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
+        client.incr("counted")
+
+
 def test_a_wrong_command_is_no_refusal(client: redis.Redis) -> None:
     """An error that would come again stays what it is."""
     client.set("text", "OOM READONLY BUSY")

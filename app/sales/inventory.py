@@ -92,8 +92,8 @@ class Inventory:
         with purchase.timing("commit"), sending():
             if pipe:
                 pipe.multi()
-            answer = run(pipe or self._client, "write", self._keys, asked)
-            status, found = pipe.execute()[0] if pipe else answer
+            queued_or_told = run(pipe or self._client, "write", self._keys, asked)
+            status, found = pipe.execute()[0] if pipe else queued_or_told
         if status == "generation":
             raise SaleReset("the sale was reset while this purchase was being made") if found else SaleLost
         if status == "fenced":
@@ -120,9 +120,9 @@ class Inventory:
     def decide(
         self, purchases: Sequence[Purchase], *, fence: Token | None = None, sold_out: str | None = None
     ) -> list[tuple[str, str]]:
-        """The same as ``sell.lua`` tells it: for each purchase a status and what was found.
+        """What ``sell.lua`` says of each purchase: a status, and what was found.
 
-        In a shard `sold_out` is the generation of which no slot has items; in another generation it is only "empty".
+        In a shard `sold_out` is the generation of which no slot has items; in another one the shard is only "empty".
 
         Raises:
             FencedOff: a higher token than `fence` was here before; nothing was written.

@@ -125,7 +125,11 @@ def client_for(client: redis.Redis, tag: str) -> redis.Redis:
 
 
 def warm_up(client: redis.Redis) -> None:
-    """Open all connections now, so that the first buyers of a rush do not wait for them; raises `NotSent`."""
+    """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
+
+    Raises:
+        NotSent: Redis cannot be reached.
+    """
     pool = client.connection_pool
     with ExitStack() as opened:
         for _ in range(pool.max_connections):

@@ -107,11 +107,3 @@ def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis
     url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
     with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
         client.incr("counted")
-
-
-def test_a_wrong_command_is_no_refusal(client: redis.Redis) -> None:
-    """An error that would come again stays what it is."""
-    client.set("text", "OOM READONLY BUSY")
-    with pytest.raises(redis.ResponseError) as caught:
-        client.incr("text")
-    assert not isinstance(caught.value, Refused)

@@ -148,25 +148,6 @@ def test_a_scheduled_sale_opens_with_other_items(process: Process, items: int) -
         assert buys(restarted, "3").startswith("sold")
 
 
-def test_a_redis_that_lost_a_scheduled_sale(process: Process) -> None:
-    """Without data, or with an older copy after the opening, it sells nothing before a schedule or a reset."""
-    sale = process()
-    schedule = Schedule(sale)
-    schedule.set(2, in_ms(-1))
-    copy = sale.client.mget(sale.keys.stock, sale.keys.generation)
-    sale.client.delete(sale.keys.stock)
-    assert schedule.open(1)[0] == "generation"
-    schedule.set(2, in_ms(-1))
-    assert schedule.open(2)[0] == "opened"
-    assert buys(process()).startswith("sold")
-    sale.client.mset(dict(zip((sale.keys.stock, sale.keys.generation), copy, strict=True)))  # type: ignore[arg-type]
-    for each in (sale, process()):
-        with pytest.raises(SaleLost):
-            buys(each)
-    sale.reset(1)
-    assert buys(process()).startswith("sold")
-
-
 def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process) -> None:
     """Redis still says that the sale is closed, and a process that starts then adopts that."""
     sale = process()

@@ -57,7 +57,8 @@ class OpeningRecord:
 
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
         self._client = client
-        self.key = f"sale/{sale}/opened"  # not below flash-sale/SALE/, which is the queue of the mutex
+        # Not below flash-sale/SALE/, the queue of the mutex; and not sale/SALE/opened, which had a part for each item.
+        self.key = f"sale/{sale}/opening"
         self._timeout = timeout
 
     def read(self) -> Opened | None:

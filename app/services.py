@@ -71,7 +71,7 @@ class Services:
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which retries what fails here; start the opener."""
         try:
-            warm_up(self.redis)
+            warm_up(self.sale.client)
             self.sessions.session()
             self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:

@@ -18,7 +18,7 @@ from typing import ClassVar
 from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import holding
 from app.sales.inventory import Inventory
-from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from app.sales.sale import Sale
 from lock import CohortMutex, Hold, LockCancelled, Mutex, Turn
 
@@ -33,13 +33,7 @@ class Promise(str, Enum):
 
 @dataclass(frozen=True)
 class Tools:
-    """The parts that a guard uses.
-
-    Attributes:
-        stocks: for each item.
-        lock_timeout: seconds that a purchase may wait.
-        lease_ttl: seconds until a lock is freed whose holder died.
-    """
+    """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
 
     sale: Sale
     stocks: Mapping[str, Inventory]
@@ -76,9 +70,9 @@ class Guard(ABC):
         while True:
             if self.waits_in_etcd:
                 stock = self.stock(purchase.item)
-                if self.tools.sale.may_be_closed(purchase.item):
+                if self.tools.sale.may_be_closed:
                     stock.read(purchase)  # raises `NotOpen` if it still is
-                if sold_out := stock.sold_out.answer(purchase):
+                if sold_out := stock.known_sold_out(purchase):
                     return sold_out
             with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
@@ -96,14 +90,5 @@ class Guard(ABC):
         """Wait for the mutex and enter the critical section; raises `LockError`."""
         with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
             yield hold
-            if self.notice_sold_out(purchase):
+            if self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered):
                 mutex.cancel()  # the waiters need no lock for that answer
-
-    def notice_sold_out(self, purchase: Purchase) -> bool:
-        """Note it for other purchases if this one has found, under the lock, that nothing is left."""
-        receipt, asked = purchase.decided, purchase.entered
-        if receipt is None or asked is None or receipt.replayed or receipt.outcome is not Outcome.SOLD_OUT:
-            return False
-        assert isinstance(receipt.stock, int)
-        self.stock(purchase.item).sold_out.seen(asked, receipt.stock)
-        return True

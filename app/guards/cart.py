@@ -16,15 +16,13 @@ from app.locking.etcd_sessions import EtcdSessions
 from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.scripts import Script, fenced_off, noted, replayed, sending
+from app.sales.scripts import decided, fenced_off, replayed, run, sending
 from app.sales.tokens import Tokens, fence_text
-
-_BETWEEN = ","
 
 
 def cart_of(items: Iterable[int]) -> str:
     """The value of `Purchase.item` for a cart of `items`, in any order."""
-    return _BETWEEN.join(map(str, sorted(items)))
+    return ",".join(map(str, sorted(items)))
 
 
 class Carts:
@@ -35,11 +33,10 @@ class Carts:
         self._sessions = sessions
         self._instance = instance
         self._lock_timeout = lock_timeout
-        self._script = Script(sale.client, "cart")
 
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
-        items = purchase.item.split(_BETWEEN)
+        items = purchase.item.split(",")
         hold = self._sessions.multi(items).acquire(timeout=self._lock_timeout)
         try:
             with purchase.critical_section():
@@ -50,12 +47,14 @@ class Carts:
             release(hold, purchase)
 
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
+        keys = [self._sale.keys.answers]
         asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
         for item, token in tokens.items():
-            entry = purchase.entry(self._instance, item=item, token=token)
-            asked += [item, self._sale.generation(item), fence_text(token), entry]
+            k, entry = self._sale.keys_of[item], purchase.entry(self._instance, item=item, token=token)
+            keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
+            asked += [item, self._sale.generation, fence_text(token), entry]
         with purchase.timing("commit"), sending():
-            status, found, *place = self._script(self._keys(tokens), asked)
+            status, found, *place = run(self._sale.client, "cart", keys, asked)
         if status == "generation":
             self._sale.reconcile(list(tokens)[place[0] - 1], found)
             return self._commit(purchase, tokens)
@@ -63,12 +62,4 @@ class Carts:
             raise fenced_off(list(tokens.values())[place[0] - 1], found)
         if status == "replay":
             return replayed(purchase, found)
-        outcome, stock = Outcome(status), json.loads(found)
-        order = purchase.order if outcome is Outcome.SOLD else None
-        return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=tokens))
-
-    def _keys(self, items: Iterable[str]) -> list[str]:
-        keys = [self._sale.keys.answers]
-        for each in map(self._sale.keys_of.__getitem__, items):
-            keys += [each.stock, each.lucky, each.orders, each.fence, each.generation]
-        return keys
+        return decided(purchase, Outcome(status), json.loads(found), token=tokens)

@@ -1,19 +1,97 @@
-"""Group commit: the holder of the etcd mutex commits all waiting purchases of its instance in one fenced script."""
+"""Group commit: the holder of the etcd mutex commits all waiting purchases of its instance in one fenced script.
+
+They stand in a commit queue. The first entry leads: its thread gets the lock for all, takes a group out of the queue,
+and commits it. Then the next entry leads, and waits for the lock while the group before is being committed. A leader
+that times out passes the lead on; one that cannot reach etcd fails all entries.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from app.guards.base import Guard, Promise, Tools
-from app.guards.group_commit import CommitQueue, Entry
 from app.locking.holding import release
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp, InDoubt
+from app.sales.refusals import GaveUp, InDoubt, again
 from lock import LockTimeout, Turn
 
 MOST_AT_ONCE = 128
 _RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
+
+
+class Entry:
+    """A purchase in the queue, and the thread that waits for its result; if it `leads`, it has to get the lock."""
+
+    def __init__(self, purchase: Purchase) -> None:
+        self.purchase = purchase
+        self.leads = False
+        self._result: Receipt | Exception | None = None
+        self._called = threading.Event()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until it leads or is settled; False if that takes more than `timeout` seconds."""
+        return self._called.wait(timeout)
+
+    def result(self) -> Receipt:
+        """The result of an entry that has left the queue; raises a copy of its error, which others may share."""
+        self._called.wait()
+        if isinstance(self._result, Exception):
+            raise again(self._result)
+        assert self._result is not None
+        return self._result
+
+    def appoint(self) -> None:
+        self.leads = True
+        self._called.set()
+
+    def settle(self, result: Receipt | Exception) -> None:
+        self._result = result
+        self._called.set()
+
+
+class CommitQueue:
+    """First come, first served. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Entry] = deque()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, entry: Entry) -> None:
+        with self._lock:
+            self._waiting.append(entry)
+            self._appoint_first()
+
+    def take(self, most: int) -> list[Entry]:
+        """Take the first `most` out, the leader included; the caller settles them."""
+        with self._lock:
+            group = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+            self._appoint_first()
+        return group
+
+    def remove(self, entry: Entry) -> bool:
+        """Take out an entry that gives up; False if it was taken before."""
+        with self._lock:
+            if entry not in self._waiting:
+                return False
+            self._waiting.remove(entry)
+            self._appoint_first()
+        return True
+
+    def fail_all(self, error: Exception) -> None:
+        """Settle all entries with the same error."""
+        for entry in self.take(len(self._waiting)):
+            entry.settle(error)
+
+    def _appoint_first(self) -> None:
+        """The first entry leads; with the lock held."""
+        if self._waiting:
+            self._waiting[0].appoint()
 
 
 class EtcdBatchGuard(Guard):
@@ -39,10 +117,10 @@ class EtcdBatchGuard(Guard):
         self.queues = {item: CommitQueue() for item in tools.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
-        queue, entry = self.queues[purchase.item], Entry(purchase, timeout=self.time_left(purchase))
+        queue, entry = self.queues[purchase.item], Entry(purchase)
         queue.add(entry)
         try:
-            if not entry.wait(_RESULT_S) and queue.remove(entry):
+            if not entry.wait(self.time_left(purchase) + _RESULT_S) and queue.remove(entry):
                 name = self.sessions.name(purchase.item)
                 raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
             if entry.leads:
@@ -54,7 +132,7 @@ class EtcdBatchGuard(Guard):
 
     def _lead(self, queue: CommitQueue, leader: Entry) -> None:
         try:
-            turn = self.sessions.cohort(leader.purchase.item).acquire(timeout=leader.remaining())
+            turn = self.sessions.cohort(leader.purchase.item).acquire(timeout=self.time_left(leader.purchase))
         except LockTimeout:
             raise  # the next one has a little more time
         except Exception as error:
@@ -67,6 +145,7 @@ class EtcdBatchGuard(Guard):
 
     def _commit(self, group: Sequence[Entry], turn: Turn) -> None:
         purchases = [entry.purchase for entry in group]
+        stock = self.stock(purchases[0].item)
         for purchase in purchases:
             purchase.enter(turn.token)
         interrupted = InDoubt("the thread that committed this purchase was interrupted")
@@ -74,11 +153,11 @@ class EtcdBatchGuard(Guard):
         try:
             time.sleep(max(purchase.hold_s for purchase in purchases))
             turn.ensure()
-            results = self.stock(purchases[0].item).sell_group(purchases, fence=turn.token)
+            results = stock.sell_group(purchases, fence=turn.token)
         except Exception as error:
             results = [error] * len(group)
         finally:
             for entry, result in zip(group, results, strict=True):
                 entry.purchase.leave(result if isinstance(result, Exception) else None)
-                self.notice_sold_out(entry.purchase)
+                stock.note_sold_out(entry.purchase.decided, entry.purchase.entered)
                 entry.settle(result)

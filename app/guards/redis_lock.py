@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import redis
 from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock
 
-from app.guards.base import Guard, Promise, Tools
+from app.guards.base import Guard, Promise
 from app.sales.purchase import LossCause, Purchase, Receipt
-from app.sales.redis_connection import Refused
+from app.sales.redis_client import Refused
 from app.sales.refusals import GaveUp
 
 logger = logging.getLogger(__name__)
-
-
-class EndableLock(Lock):
-    """redis-py's lock, whose waits end when the instance shuts down."""
-
-    def __init__(self, tools: Tools, key: str, *, patience: float) -> None:
-        super().__init__(tools.sale.client, key, timeout=tools.lease_ttl, blocking_timeout=patience)
-        self._check_open = tools.sessions.check_open
-
-    def do_acquire(self, token: str) -> bool:
-        self._check_open()
-        return super().do_acquire(token)
 
 
 class RedisLockGuard(Guard):
@@ -37,9 +26,14 @@ class RedisLockGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, key = self.stock(purchase.item), self.tools.sale.keys_of[purchase.item].lock
-        lock = EndableLock(self.tools, key, patience=self.time_left(purchase))
-        if not lock.acquire():
-            raise GaveUp(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
+        lock = Lock(self.tools.sale.client, key, timeout=self.tools.lease_ttl)
+        while True:  # not one long wait, which a shutdown could not end
+            self.sessions.check_open()
+            if lock.acquire(blocking=False):
+                break
+            if self.time_left(purchase) < lock.sleep:
+                raise GaveUp(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
+            time.sleep(lock.sleep)
         try:
             with purchase.critical_section():
                 reading = stock.read(purchase)

@@ -6,6 +6,11 @@ With a fence it is refused if a holder with a higher token was there before, at 
 The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order:
 a retry finds both or neither, and nothing is bought twice.
 
+The sold-out check: one look at an empty stock answers all requests that began before it, without the lock. The stock
+itself is asked, so a reset or a delivery need not correct anything. A look under the lock decides whether asking is
+worth while. A request that began before another one asked need not ask again: that answer was true while the request
+was waiting for its own. (A request with an idempotency key asks for itself, because its answer has to be kept.)
+
 Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
 `EtcdError` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
 that a write was sent and its answer lost.
@@ -13,21 +18,18 @@ that a write was sent and its answer lost.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-import redis
 from redis.client import Pipeline
-from redis.exceptions import NoScriptError
 
-from app.sales.purchase import DEFAULT_ITEM, Purchase, Receipt
+from app.sales.purchase import DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.sales.refusals import KeyReused, SaleLost, SaleReset
 from app.sales.sale import Sale
-from app.sales.scripts import Script, fenced_off, sending, settled
-from app.sales.sold_out import SoldOutCheck
+from app.sales.scripts import decided, fenced_off, run, sending, settled
+from app.sales.slots import Slot
 from app.sales.tokens import Token, fence_text
 
 
@@ -41,25 +43,16 @@ class Reading:
 
 
 class Inventory:
-    """Sells one item of a sale, and signs its ledger with the instance's name.
+    """Sells one item from one slot, by default the treasury, and signs the ledger with the instance's name."""
 
-    Attributes:
-        instance: that name.
-        sold_out: the sold-out check of the item.
-    """
-
-    def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM) -> None:
+    def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM, slot: Slot | None = None) -> None:
+        self.instance = instance
         self._sale = sale
         self._item = item
-        self.instance = instance
-        k = sale.keys_of[item]
-        counters = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
-        self._watched = k.stock
-        self._read = partial(Script(sale.client, "read"), [k.stock, k.fence, k.generation, k.answers])
-        self._write_script = Script(sale.client, "write")
-        self._write = partial(self._write_script, counters)
-        self._sell = partial(Script(sale.client, "sell"), counters)
-        self.sold_out = SoldOutCheck(lambda purchase: self.read(purchase).receipt)
+        self._slot = slot or sale.slots_of[item][0]
+        self._client, k = self._slot
+        self._keys = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
+        self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
 
     def read(self, purchase: Purchase, *, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
         """The stock, or the receipt of a purchase that is decided already.
@@ -69,11 +62,11 @@ class Inventory:
         Raises:
             FencedOff: a higher token was here before.
         """
-        generation = self._sale.generation(self._item)
+        generation = self._sale.generation
         entry = purchase.entry(self.instance) if purchase.key else ""
         with purchase.timing("read"):
             asked = [generation, fence_text(fence), purchase.key or "", entry]
-            status, found = self._read(asked, pipe=pipe)
+            status, found = run(pipe or self._client, "read", self._keys, asked)
         if status == "generation":
             self._sale.reconcile(self._item, found)
             return self.read(purchase, fence=fence, pipe=pipe)
@@ -95,64 +88,85 @@ class Inventory:
             redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
         """
         entry, left = purchase.entry(self.instance), reading.stock - 1
+        asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or "", entry, left]
         with purchase.timing("commit"), sending():
-            asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or "", entry, left]
-            status, found = self._in_transaction(pipe, asked) if pipe else self._write(asked)
+            if pipe:
+                pipe.multi()
+            queued_or_told = run(pipe or self._client, "write", self._keys, asked)
+            status, found = pipe.execute()[0] if pipe else queued_or_told
         if status == "generation":
             raise SaleReset("the sale was reset while this purchase was being made") if found else SaleLost
         if status == "fenced":
             raise fenced_off(fence, found)
         return settled(purchase, status, found)
 
-    def _in_transaction(self, pipe: Pipeline, asked: Sequence[str | int]) -> Any:
-        pipe.multi()
-        self._write(asked, pipe=pipe)
-        try:
-            return pipe.execute()[0]
-        except NoScriptError:
-            self._write_script.load()
-            raise redis.WatchError("Redis has to be sent the script first") from None
-
     @contextmanager
     def watching(self) -> Iterator[Pipeline]:
         """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
-        if not self._sale.generation(self._item):  # or its opening would touch the stock, after the thinking perhaps
-            found = self._sale.client.get(self._sale.keys_of[self._item].generation)
-            self._sale.reconcile(self._item, str(found or ""))
-        with self._sale.client.pipeline() as pipe:
-            pipe.watch(self._watched)  # type: ignore[no-untyped-call]
+        with self._client.pipeline() as pipe:
+            pipe.watch(self._slot.keys.stock)  # type: ignore[no-untyped-call]
             yield pipe
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one script; raises as `sell_group`, and `KeyReused`."""
-        (result,) = self.sell_group([purchase])
-        if isinstance(result, KeyReused):
-            raise result
-        return result
+        ((status, found),) = self.decide([purchase])
+        return settled(purchase, status, found)
 
     def sell_group(self, purchases: Sequence[Purchase], *, fence: Token | None = None) -> list[Receipt | KeyReused]:
-        """Many purchases, read and written in one script; what came of each, in the order given.
+        """Many purchases, read and written in one script; what came of each, in the order given. Raises as `decide`."""
+        decisions = self.decide(purchases, fence=fence)
+        return [_one_of_many(*each) for each in zip(purchases, decisions, strict=True)]
+
+    def decide(
+        self, purchases: Sequence[Purchase], *, fence: Token | None = None, sold_out: str | None = None
+    ) -> list[tuple[str, str]]:
+        """What ``sell.lua`` says of each purchase: a status, and what was found.
+
+        In a shard `sold_out` is the generation of which no slot has items; in another one the shard is only "empty".
 
         Raises:
             FencedOff: a higher token than `fence` was here before; nothing was written.
             InDoubt: the answer was lost, for all of them.
         """
-        wanted = [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
+        generation = self._sale.generation
+        asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
+        asked += [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
         with ExitStack() as timing, sending():
             for purchase in purchases:
                 timing.enter_context(purchase.timing("commit"))
-            status, *found = self._sell([self._sale.generation(self._item), fence_text(fence), "sold_out", *wanted])
+            status, *found = run(self._client, "sell", self._keys, asked)
         if status == "generation":
-            self._sale.reconcile(self._item, found[0])
-            return self.sell_group(purchases, fence=fence)
+            self._sale.reconcile(self._item, found[0], self._slot)
+            return self.decide(purchases, fence=fence, sold_out=sold_out)
         if status == "fenced":
             raise fenced_off(fence, found[0])
-        return [_one_of_many(*each) for each in zip(purchases, found[::2], found[1::2], strict=True)]
+        return list(zip(found[::2], found[1::2], strict=True))
+
+    def note_sold_out(self, receipt: Receipt | None, asked: float | None) -> bool:
+        """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""
+        is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
+        if is_sold_out:
+            self.sold_out_at = asked
+        return is_sold_out
+
+    def known_sold_out(self, purchase: Purchase) -> Receipt | None:
+        """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
+        seen = self.sold_out_at
+        if seen is None:
+            return None
+        if purchase.began < seen and not purchase.key:
+            return decided(purchase, Outcome.SOLD_OUT, 0)
+        asked = time.monotonic()
+        receipt = self.read(purchase).receipt
+        if receipt is None:
+            self.sold_out_at = None
+        self.note_sold_out(receipt, asked)
+        return receipt
 
 
-def _one_of_many(purchase: Purchase, status: str, found: str) -> Receipt | KeyReused:
+def _one_of_many(purchase: Purchase, decision: tuple[str, str]) -> Receipt | KeyReused:
     """An error that concerns one purchase of a group, and not the others."""
     try:
-        return settled(purchase, status, found)
+        return settled(purchase, *decision)
     except KeyReused as error:
         return error

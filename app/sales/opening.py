@@ -1,4 +1,4 @@
-"""The record of the opening in etcd: one key with each item's generation and stock.
+"""The record of the opening in etcd: one key with the generation and the stock of a sale.
 
 A Redis that lost its data looks like one that never had any, and the fence is gone with the data. So a purchase names
 the generation that it expects, and Redis without that generation sells nothing before a reset.
@@ -14,30 +14,26 @@ the generation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from lock import Client
+from lock import Client, KeyValue
 
 
 class Opened(NamedTuple):
-    """One opening of an item, or its closing until the next one.
+    """One opening of a sale, or its closing until the next one.
 
     Attributes:
-        generation: rises from opening to opening.
-        stock: initial pieces.
+        generation: rises from opening to opening; all items have the same.
+        stock: initial pieces of each item.
         opens_at_ms: when a closed sale opens, in milliseconds since the epoch; None if no time is set.
     """
 
     generation: str
     stock: int
-    state: Literal["open", "closed"] = "open"
+    is_open: bool = True
     opens_at_ms: int | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.state == "open"
 
     @property
     def opening(self) -> Opened:
@@ -53,35 +49,31 @@ class Opened(NamedTuple):
         return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Openings = Mapping[str, Opened]
-
-
 class OpeningRecord:
-    """The last opening of each item of one sale, under one `key` in etcd.
+    """The last opening of one sale, under one `key` in etcd.
 
     Every method raises `EtcdError` if etcd does not answer within `timeout` seconds (the client's own if None).
     """
 
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
         self._client = client
-        self.key = f"sale/{sale}/opened"  # not below flash-sale/SALE/, which is the queue of the mutex
+        # Not below flash-sale/SALE/, the queue of the mutex; and not sale/SALE/opened, which had a part for each item.
+        self.key = f"sale/{sale}/opening"
         self._timeout = timeout
 
-    def read(self) -> Openings:
-        """The last openings; empty if the sale was never opened."""
-        found = self._client.get_prefix(self.key, timeout=self._timeout).keys
-        return next((_decode(kv.value) for kv in found if kv.key == self.key), {})
+    def read(self) -> Opened | None:
+        """The last opening; None if the sale was never opened."""
+        return _decode(self._find())
 
-    def update(self, change: Callable[[Openings], Openings]) -> Openings:
+    def update(self, change: Callable[[Opened | None], Opened]) -> Opened:
         """Write the change, again if another writer was faster; return the record."""
         while True:
-            found = self._client.get_prefix(self.key, timeout=self._timeout).keys
-            before = next((kv for kv in found if kv.key == self.key), None)
-            known = {} if before is None else _decode(before.value)
-            changed = {**known, **change(known)}
+            before = self._find()
+            known = _decode(before)
+            changed = change(known)
             if changed == known:
-                return known
-            value = _encode(changed)
+                return changed
+            value = json.dumps(changed).encode()
             if before is None:
                 written = self._client.create(self.key, value, 0, timeout=self._timeout)
             else:
@@ -89,10 +81,10 @@ class OpeningRecord:
             if written is not None and written.value == value:
                 return changed
 
+    def _find(self) -> KeyValue | None:
+        found = self._client.get_prefix(self.key, timeout=self._timeout).keys
+        return next((kv for kv in found if kv.key == self.key), None)
 
-def _encode(openings: Openings) -> bytes:
-    return json.dumps({item: each[:2] if each.is_open else each for item, each in openings.items()}).encode()
 
-
-def _decode(value: bytes) -> dict[str, Opened]:
-    return {item: Opened(*each) for item, each in json.loads(value).items()}
+def _decode(found: KeyValue | None) -> Opened | None:
+    return Opened(*json.loads(found.value)) if found else None

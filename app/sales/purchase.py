@@ -67,16 +67,13 @@ class Receipt:
 
 
 class SectionListener:
-    """Hears of critical sections, and does nothing. See `app.telemetry.section_log`."""
+    """Hears when a critical section has begun, and has ended while its lock is still held; here it does nothing."""
 
-    def entered(self, purchase: Purchase) -> None:
-        """A critical section has begun."""
+    def entered(self, purchase: Purchase) -> None: ...
 
-    def left(self, purchase: Purchase, error: BaseException | None) -> None:
-        """A critical section has ended, with `error` if there is one; its lock is still held."""
+    def left(self, purchase: Purchase, error: BaseException | None) -> None: ...
 
-    def close(self) -> None:
-        """No more sections follow."""
+    def close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -129,13 +126,11 @@ class Purchase:
             self.leave(error)
 
     def enter(self, token: Token | None) -> None:
-        """Begin the critical section; `leave` has to follow."""
         self.entered, self.token = time.monotonic(), token
         self.read_at = self.commit_at = self.decided = None
         self.listener.entered(self)
 
     def leave(self, error: BaseException | None) -> None:
-        """End the critical section, with `error` if there is one."""
         self.left = time.monotonic()
         self.listener.left(self, error)
 
@@ -152,11 +147,8 @@ class Purchase:
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
         """Time the critical section's read, or its write."""
-        began, at = time.monotonic(), now_ns()
-        if part == "read":
-            self.read_at = at
-        else:
-            self.commit_at = at
+        began = time.monotonic()
+        setattr(self, f"{part}_at", now_ns())
         try:
             yield
         finally:

@@ -6,12 +6,13 @@ answer is an error, and the shop tells the buyer that the purchase is in doubt.
 
 A cluster has a client for each hash tag, a plain `redis.Redis` at the node that has its slot just now: redis-py's
 RedisCluster connects when it is made, repeats what was not answered, and takes no script into a pipeline. Which node
-has which slot is asked once a second by the command that comes then, and where a node says that a slot has moved. So a
-failover is followed within a second; until then, and while a slot has no node, commands fail as without Redis.
+has which slot is asked once a second by the command that comes then. So a failover or a slot that moves is followed
+within a second; until then, and while a slot has no node, commands fail as without Redis.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -21,14 +22,66 @@ from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
+from redis.connection import DefaultParser
 from redis.crc import key_slot
 from redis.retry import Retry
-
-from app.sales.redis_connection import Moved, NotSent, Parser, Pool, Refused
 
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
 REFRESH_S = 1.0
+REFUSAL = re.compile(
+    r"(?:EXECABORT .*: )?"
+    r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
+)
+
+
+class NotSent(redis.ConnectionError):
+    """There was no connection to Redis, so the command was surely not executed."""
+
+
+class Refused(redis.ResponseError):
+    """Redis is read-only, full or busy, cannot save, or does not have the slot now, and has written nothing.
+
+    A script is refused at its first write or not at all, and of a transaction either everything is executed or nothing.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self._said = said
+
+    def __str__(self) -> str:  # not the arguments: redis-py writes the whole command of a pipeline into them
+        return f"Redis refused: {self._said}"
+
+
+class Parser(DefaultParser):  # type: ignore[misc, valid-type]
+    """Knows a refusal, also as EXEC or a script tells it."""
+
+    @classmethod
+    def parse_error(cls, response: str) -> Exception:
+        if found := REFUSAL.fullmatch(response):
+            return Refused(found[1])
+        if "unauthenticated" in response:  # what Redis says of a long command before the login
+            return redis.AuthenticationError(response)
+        error: Exception = super().parse_error(response)
+        return error
+
+
+class Pool(redis.BlockingConnectionPool):
+    """A pool that tells "no connection" from "no answer"; a stale connection is replaced before anything is sent."""
+
+    def get_connection(self, *args: Any, **kwargs: Any) -> Any:
+        """A connection that is open.
+
+        Raises:
+            AuthenticationError: Redis does not know the user.
+            NotSent: Redis cannot be reached, or no connection became free in time.
+        """
+        try:
+            return super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call]
+        except redis.AuthenticationError:
+            raise
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise NotSent(str(error)) from error
 
 
 def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
@@ -72,40 +125,30 @@ def client_for(client: redis.Redis, tag: str) -> redis.Redis:
 
 
 def warm_up(client: redis.Redis) -> None:
-    """Open all connections now, so that the first buyers of a rush do not wait for them.
+    """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
 
     Raises:
         NotSent: Redis cannot be reached.
     """
-    for pool in client.nodes.pools() if isinstance(client, ClusterClient) else [client.connection_pool]:
-        with ExitStack() as opened:
-            for _ in range(pool.max_connections):
-                opened.callback(pool.release, pool.get_connection())
+    pool = client.connection_pool
+    with ExitStack() as opened:
+        for _ in range(pool.max_connections):
+            opened.callback(pool.release, pool.get_connection())
 
 
 class Nodes:
-    """The nodes of one cluster and their slots. Thread-safe.
-
-    Args:
-        seeds: ``HOST:PORT`` of some nodes; they tell of the others.
-        make_pool: for such an address.
-    """
+    """The nodes of one cluster and their slots; `seeds` are ``HOST:PORT`` of some. Thread-safe."""
 
     def __init__(self, seeds: list[str], make_pool: Callable[[str], Pool]) -> None:
-        self._seeds = seeds
-        self._known = seeds
+        self._seeds = self._known = seeds
         self._make_pool = make_pool
         self._pools: dict[str, Pool] = {}
         self._owners: list[tuple[int, int, str]] = []
         self._fresh_until = 0.0
-        self._refreshing, self._lock = threading.Lock(), threading.Lock()
+        self._refreshing = threading.Lock()
 
     def pool_at(self, address: str) -> Pool:
-        """The connections to one node."""
-        with self._lock:
-            if address not in self._pools:
-                self._pools[address] = self._make_pool(address)
-            return self._pools[address]
+        return self._pools.get(address) or self._pools.setdefault(address, self._make_pool(address))
 
     def pool_of(self, slot: int) -> Pool:
         """The connections to the node that has the slot; raises NotSent if none is known."""
@@ -129,52 +172,36 @@ class Nodes:
             except (redis.ConnectionError, redis.TimeoutError, Refused):
                 self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
-            here = address.rpartition(":")[0]
+            here = address.rpartition(":")[0].strip("[]")
             nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]
             self._owners = [(first, last, owner) for (first, last, *_), (owner, *_) in zip(ranges, nodes, strict=True)]
             self._known = list(dict.fromkeys([address, *chain(*nodes), *self._seeds]))
-            self._leave_all_but(self._known)
             break
         self._fresh_until = time.monotonic() + REFRESH_S
 
-    def _leave_all_but(self, known: list[str]) -> None:
-        """Close idle connections to nodes that are gone, as after each restart where nodes get new addresses."""
-        with self._lock:
-            gone = [self._pools.pop(address) for address in self._pools.keys() - known]
-        for pool in gone:
-            pool.disconnect(inuse_connections=False)
-
-    def pools(self) -> list[Pool]:
-        """The connections to all nodes that have slots."""
-        self.refresh()
-        return [self.pool_at(address) for address in {address for *_, address in self._owners}]
-
     def close(self) -> None:
-        """Close all connections."""
         for pool in self._pools.values():
             pool.close()
 
 
 def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class SlotPool:
-    """The connections to the node that has one slot, whichever that is when a connection is asked for."""
+    """The connections to the node that has one slot, whichever that is when one is asked for; raises NotSent."""
 
     def __init__(self, nodes: Nodes, slot: int) -> None:
         self._nodes = nodes
         self._slot = slot
 
     def get_connection(self, *_: Any, **__: Any) -> Any:
-        """A connection to the node that has the slot now; raises NotSent."""
         pool = self._nodes.pool_of(self._slot)
         connection = pool.get_connection()
         connection.home = pool
         return connection
 
     def release(self, connection: Any) -> None:
-        """Give it back."""
         connection.home.release(connection)
 
     def __getattr__(self, name: str) -> Any:  # settings, which are those of every node
@@ -187,14 +214,6 @@ class ClusterClient(redis.Redis):
     def __init__(self, nodes: Nodes, tag: str) -> None:
         super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
         self.nodes = nodes
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As every client; a command that a node has refused, because it has the slot no more, goes to the next one."""
-        try:
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        except Moved:
-            self.nodes.refresh()
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Close the connections to all nodes, which the clients for other tags share."""

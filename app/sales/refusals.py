@@ -1,28 +1,19 @@
-"""The errors that refuse a purchase, and the outcome of each.
+"""The errors that refuse a purchase, those of `lock` and Redis among them, and the outcome of each.
 
-PurchaseError
-├── FencedOff      a holder with a higher token was here before; nothing was written
-├── SaleReset      the sale was reset between read and write; nothing was written
-├── NotOpen        the sale opens later; nothing was written
-├── SaleLost       Redis does not have the sale that was opened; nothing was written
-├── GaveUp         the guard's turn did not come in time; nothing was written
-├── InDoubt        the write was sent and its answer lost; a retry with the same idempotency key finds out
-├── ShuttingDown   this instance takes no more purchases; nothing was written
-└── KeyReused      the idempotency key belongs to another purchase
-
-Errors of `lock` and of Redis are translated here, too. Every other error is a defect, and is not caught.
+Every other error is a defect, and is not caught.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import redis
+from redis.exceptions import NoPermissionError
 
 from app.sales.opening import Opened
 from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
-from app.sales.redis_connection import Refused
+from app.sales.redis_client import Refused
 from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
 
@@ -52,8 +43,8 @@ class NotOpen(PurchaseError):
 class SaleLost(PurchaseError):
     """Redis has lost its data, or has an old copy: without the generation that was opened last it sells nothing."""
 
-    def __init__(self, said: str = "Redis has lost this sale: reset it") -> None:
-        super().__init__(said)
+    def __str__(self) -> str:
+        return "Redis has lost this sale: reset it"
 
 
 class GaveUp(PurchaseError):
@@ -61,7 +52,7 @@ class GaveUp(PurchaseError):
 
 
 class InDoubt(PurchaseError):
-    """The write was sent to Redis and its answer lost: the purchase may have been made."""
+    """The write was sent and its answer lost; a retry with the same idempotency key finds out."""
 
 
 class ShuttingDown(PurchaseError):
@@ -72,8 +63,7 @@ class KeyReused(PurchaseError):
     """The idempotency key belongs to another purchase."""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The meaning of an error for the buyer."""
 
     outcome: Outcome
@@ -82,6 +72,10 @@ class Refusal:
 
 
 RETRY = "Nothing was written; try again."
+ELSEWHERE = "Nothing was written; try another instance."
+REDIS_BACK = "Nothing was written; try again when Redis is back."
+REDIS_USER = "FLASHSALE_REDIS_URL has to name a user, with the password, who may run all commands on the keys sale:*."
+ASK_AGAIN = "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice."
 REFUSALS: dict[type[Exception], Refusal] = {
     # The first match counts, so a subclass stands before its base.
     LockTimeout: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
@@ -92,20 +86,20 @@ REFUSALS: dict[type[Exception], Refusal] = {
     SaleReset: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SALE_RESET),
     NotOpen: Refusal(Outcome.NOT_OPEN, "Nothing was written; come back then."),
     SaleLost: Refusal(Outcome.UNAVAILABLE, "Nothing was written; POST /stock/reset opens the sale anew."),
-    LockCancelled: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
-    ShuttingDown: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try another instance."),
+    LockCancelled: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
+    ShuttingDown: Refusal(Outcome.UNAVAILABLE, ELSEWHERE),
     EtcdUnavailable: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd is back."),
     EtcdError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when etcd takes writes."),
-    InDoubt: Refusal(
-        Outcome.UNAVAILABLE,
-        "The purchase may have been made: ask again with the same Idempotency-Key, which never buys twice.",
-    ),
+    InDoubt: Refusal(Outcome.UNAVAILABLE, ASK_AGAIN),
     Refused: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis takes writes."),
-    redis.ConnectionError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
-    redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, "Nothing was written; try again when Redis is back."),
+    redis.AuthenticationError: Refusal(Outcome.UNAVAILABLE, REDIS_USER),
+    NoPermissionError: Refusal(Outcome.UNAVAILABLE, REDIS_USER),
+    redis.ConnectionError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
+    redis.TimeoutError: Refusal(Outcome.UNAVAILABLE, REDIS_BACK),
 }
 EXPECTED = tuple(REFUSALS)
-TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, Refused, redis.ConnectionError, redis.TimeoutError)
+_REDIS_ERRORS = (Refused, NoPermissionError, redis.ConnectionError, redis.TimeoutError)
+TEMPORARY = (EtcdError, LockLost, SaleLost, ShuttingDown, *_REDIS_ERRORS)
 
 
 def refusal_of(error: BaseException) -> Refusal | None:

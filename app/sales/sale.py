@@ -9,11 +9,11 @@ from typing import Literal
 
 import redis
 
-from app.sales.opening import Opened, OpeningRecord, Openings
+from app.sales.opening import Opened, OpeningRecord
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.refusals import NotOpen, SaleLost, again
-from app.sales.scripts import Call, Script
+from app.sales.scripts import run, run_together
 from app.sales.slots import Keys, Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
@@ -23,19 +23,15 @@ _CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed 
 
 
 class Sale:
-    """Opens, resets and reports one sale; knows which generation of each item this process sells. Thread-safe.
+    """Opens, resets and reports one sale; knows which generation this process sells. Thread-safe.
 
-    Args:
-        client: see `app.sales.redis_client`.
-        sale: its id.
-        record: the opening as etcd knows it.
-        stock: initial pieces of each item, until a reset.
-        items: number of items; their names are "1", "2" and so on.
-        shards: number of shards that the stock of an item may be divided into.
+    Its items are named "1", "2" and so on. Until a reset there are `stock` pieces of each.
 
     Attributes:
         client: of the treasury.
+        generation: what a purchase expects in Redis; empty if it is not known yet.
         slots_of: the treasury and the shards of each item, in the order of the items.
+        places: number of slots of each item.
         keys_of: the Redis keys of each item's treasury.
     """
 
@@ -44,11 +40,12 @@ class Sale:
     ) -> None:
         self.client = client_for(client, sale)
         self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}
+        self.places = 1 + shards
         self.keys_of = {item: treasury.keys for item, (treasury, *_) in self.slots_of.items()}
         self.record = record
         self._stock = stock
-        self._known: dict[str, str] = {}
-        self._closed: dict[str, tuple[float, Opened]] = {}  # items that open later, and when etcd was asked
+        self.generation = ""
+        self._closed: tuple[float, Opened] | None = None  # the sale that opens later, and when etcd was asked
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
         self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
@@ -58,13 +55,10 @@ class Sale:
         """The keys of the default item."""
         return self.keys_of[DEFAULT_ITEM]
 
-    def generation(self, item: str) -> str:
-        """The generation that a purchase of `item` expects in Redis; empty if it is not known yet."""
-        return self._known.get(item, "")
-
-    def may_be_closed(self, item: str) -> bool:
-        """Whether the item was closed when this process last asked etcd."""
-        return item in self._closed
+    @property
+    def may_be_closed(self) -> bool:
+        """Whether the sale was closed when this process last asked etcd."""
+        return self._closed is not None
 
     def reconcile(self, item: str, found: str, slot: Slot | None = None) -> None:
         """Ask etcd, because `slot` (by default the treasury) has the generation `found` (or none: empty) and not ours.
@@ -80,66 +74,57 @@ class Sale:
         with self._lock:
             if self._lost.get(k.generation) == found:
                 raise SaleLost
-            if found and self._known.get(item) == found:
+            if found and self.generation == found:
                 return
-            self._check_closed(item, found)
+            if self._closed:
+                asked, closed = self._closed
+                if closed.generation == found and time.monotonic() < asked + _CLOSED_S:
+                    raise NotOpen(closed)
             if self._outage and self._outage[0] >= came:
                 raise again(self._outage[1])
             try:
-                openings = self.record.read()
-                if item not in openings and item not in self._known:  # or else etcd was wiped: do not open it twice
-                    openings = self._open_new(openings)
-                stands = self._follows(item, openings[item], slot) if item in openings else ""
-                if not stands:
+                opened = self.record.read()
+                if opened is None and not self.generation:  # or else etcd was wiped: do not open it twice
+                    opened = self._open_first()
+                stands = opened and self._follows(item, opened, slot)
+                if not opened or not stands:
                     self._lost[k.generation] = found
                     raise SaleLost
-                if stands == openings[item].opening.generation:  # the leader may have died before it told etcd
-                    openings = self.confirm({item: openings[item]})
+                if stands == opened.opening.generation:  # the leader may have died before it told etcd
+                    opened = self.confirm(opened)
             except (EtcdError, redis.RedisError) as error:
                 self._outage = time.monotonic(), error
                 raise
-            self._note(openings)
-            if not openings[item].is_open:
-                raise NotOpen(openings[item])
+            self._note(opened)
+            if not opened.is_open:
+                raise NotOpen(opened)
 
-    def _check_closed(self, item: str, found: str) -> None:
-        """Raise `NotOpen` if Redis still has the closed sale that etcd had a moment ago."""
-        asked, opened = self._closed.get(item, (0.0, None))
-        if opened and opened.generation == found and time.monotonic() < asked + _CLOSED_S:
-            raise NotOpen(opened)
+    def confirm(self, done: Opened) -> Opened:
+        """Tell etcd that this closed sale is open in Redis, unless it was scheduled again; return what etcd has.
 
-    def confirm(self, done: Openings) -> Openings:
-        """Tell etcd that these closed items are open in Redis, unless they were scheduled again; return what etcd has.
-
-        They can be sold only after this: before, no purchase knows the generation.
+        It can be sold only after this: before, no purchase knows the generation.
         """
-        return self.record.update(
-            lambda before: {item: each.opening for item, each in done.items() if before.get(item) == each}
-        )
+        return self.record.update(lambda before: before if before and before != done else done.opening)
 
-    def note_closed(self, openings: Openings) -> None:
-        """Remember those items that are closed and were not opened since: their buyers need not wait for a lock."""
+    def note_closed(self, opened: Opened) -> None:
+        """Remember that it is closed, unless it was opened since: its buyers need not wait for a lock."""
         with self._lock:
-            for item, opened in openings.items():
-                if not opened.is_open and int(opened.generation) > int(self._known.get(item, 0)):
-                    self._note({item: opened})
+            if not opened.is_open and int(opened.generation) > int(self.generation or 0):
+                self._note(opened)
 
-    def _note(self, openings: Openings) -> None:
+    def _note(self, opened: Opened) -> None:
         """Remember what to expect in Redis; with the lock held."""
-        for item, opened in openings.items():
-            if opened.is_open:
-                self._known[item] = opened.generation
-                self._closed.pop(item, None)
-            else:
-                self._closed[item] = time.monotonic(), opened
+        if opened.is_open:
+            self.generation, self._closed = opened.generation, None
+        else:
+            self._closed = time.monotonic(), opened
 
-    def _open_new(self, openings: Openings) -> Openings:
-        """Open the items that never were, or adopt what Redis has; while the sale is closed, they wait with it."""
-        new = [item for item in self.keys_of if item not in openings]
-        first = openings.get(DEFAULT_ITEM)
-        opened = first if first and not first.is_open else Opened(self._generation_after(openings), self._stock)
-        begun = self._write_openings(dict.fromkeys(new, opened), "if none")
-        return self.record.update(lambda before: {**begun, **before})
+    def _open_first(self) -> Opened:
+        """Open a sale that never was, or adopt what Redis has; of several openings, the treasury decides which."""
+        begun, *_ = self._write(0, Opened(self._generation_after(None), self._stock), "if none")
+        for place in range(1, self.places):
+            self._write(place, begun, "if none")
+        return self.record.update(lambda before: before or begun)
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
         """The generation in Redis, if it is that of `opened` or of its scheduled opening; or else empty.
@@ -165,60 +150,44 @@ class Sale:
         """
         self.begin(lambda _: Opened("", self._stock if stock is None else stock))
 
-    def begin(self, make: Callable[[Openings], Opened]) -> None:
-        """Open or close each item as `make` says, under a new generation; see `reset`."""
+    def begin(self, make: Callable[[Opened | None], Opened]) -> None:
+        """Open or close the sale as `make` says, under a new generation; see `reset`."""
 
-        def begin(before: Openings) -> Openings:
-            return dict.fromkeys(self.keys_of, make(before)._replace(generation=self._generation_after(before)))
+        def begin(before: Opened | None) -> Opened:
+            return make(before)._replace(generation=self._generation_after(before))
 
-        while True:
-            openings = self.record.update(begin)
-            begun = self._write_openings({item: openings[item] for item in self.keys_of}, "always")
+        opened = None
+        while opened is None:
+            opened = self.record.update(begin)
+            for place in reversed(range(self.places)):  # the treasury last: nothing leaves it for a shard of before
+                begun = {each.generation for each in self._write(place, opened, "always")}
             # Redis may have a later generation, of another reset; or of a first opening, of which etcd was not told.
-            if _agree(begun, openings) or _agree(begun, self.record.read()):
-                break
+            if begun != {opened.generation}:
+                later = self.record.read()
+                opened = later if later and begun == {later.generation} else None
         with self._lock:
-            self._note(begun)
+            self._note(opened)
 
-    def _generation_after(self, openings: Openings) -> str:
+    def _generation_after(self, before: Opened | None) -> str:
         """One that was never there; every slot is asked, so a reset that one must refuse changes nothing in etcd."""
-        known = [(each if each.is_open else each.opening).generation for each in openings.values()]
-        last = max(known, key=int, default="0")
+        known = "0" if before is None else (before if before.is_open else before.opening).generation
 
         def ask(slots: Sequence[Slot]) -> str:
             keys = [slots[0].keys.nothing, *(slot.keys.generation for slot in slots)]
-            return str(Script(slots[0].client, "next_generation")(keys, [last]))
+            return str(run(slots[0].client, "next_generation", keys, [known]))
 
         return max(map(ask, zip(*self.slots_of.values(), strict=True)), key=int)
 
-    def _write_openings(self, openings: Openings, when: Literal["always", "if none"]) -> Openings:
-        """Open items in Redis, each slot in one step; what is open there afterwards.
+    def _write(self, place: int, opened: Opened, when: Literal["always", "if none"]) -> list[Opened]:
+        """Open all items in the slots that have this place in `slots_of`, in one step; what is open there afterwards.
 
-        A reset writes the treasury last, so that nothing leaves the new one for a shard of the sale before. A first
-        opening writes it first: of several it decides which one the shards follow.
+        The shards are empty at first.
         """
-        if when == "always":
-            self._write_shards(openings, when)
-        begun = self._write(0, openings, when)
-        if when == "if none":
-            self._write_shards(begun, when)
-        return begun
-
-    def _write_shards(self, openings: Openings, when: str) -> None:
-        """The same in the shards, which are empty at first."""
-        empty = {item: opened._replace(stock=0) for item, opened in openings.items()}
-        for place in range(1, len(self.slots_of[DEFAULT_ITEM])):
-            self._write(place, empty, when)
-
-    def _write(self, place: int, openings: Openings, when: str) -> Openings:
-        """The same in the slots that have this place in `slots_of`."""
-        calls = list[Call]()
-        for item, opened in openings.items():
-            closed = [] if opened.is_open else ["closed"]
-            counters = self.slots_of[item][place].keys.counters()
-            calls.append((counters, [opened.stock, opened.generation, when, *closed]))
-        answers = Script(self.slots_of[DEFAULT_ITEM][place].client, "reset").together(calls)
-        return {item: _begun(opened, *answer) for (item, opened), answer in zip(openings.items(), answers, strict=True)}
+        items = 0 if place else opened.stock
+        asked: list[str | int] = [items, opened.generation, when, items if opened.is_open else "closed"]
+        calls = [(slots[place].keys.counters(), asked) for slots in self.slots_of.values()]
+        answers = run_together(self.slots_of[DEFAULT_ITEM][place].client, "reset", calls)
+        return [_begun(opened, *answer) for answer in answers]
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
         """An item's counters and ledgers; opens the sale if it never was.
@@ -231,7 +200,7 @@ class Sale:
             strange = [
                 (reading.generation, slot)
                 for slot, reading in zip(slots, readings, strict=True)
-                if not reading.generation or reading.generation != self.generation(item)
+                if not reading.generation or reading.generation != self.generation
             ]
             if not strange:
                 return Snapshot.of(readings)
@@ -246,12 +215,7 @@ def _in_redis(slot: Slot) -> str:
     return str(generation) if stock and generation else ""
 
 
-def _agree(begun: Openings, openings: Openings) -> bool:
-    """Whether all items have the same generation in both."""
-    return all(item in openings and openings[item].generation == each.generation for item, each in begun.items())
-
-
 def _begun(wanted: Opened, generation: str, initial: str, stock: str) -> Opened:
     """What Redis has, with the time of the opening, which only `wanted` knows."""
-    state: Literal["open", "closed"] = "closed" if stock == "closed" else "open"
-    return Opened(generation, int(initial), state, wanted.opens_at_ms if generation == wanted.generation else None)
+    opens_at_ms = wanted.opens_at_ms if generation == wanted.generation else None
+    return Opened(generation, int(initial), stock != "closed", opens_at_ms)

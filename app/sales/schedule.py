@@ -22,11 +22,11 @@ from functools import partial
 
 import redis
 
-from app.sales.opening import Opened, Openings
+from app.sales.opening import Opened
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.scripts import Call, Script
+from app.sales.scripts import run_together
 from app.sales.tokens import Token, fence_text
 from lock import Client, Election, LockError, Session
 
@@ -48,32 +48,29 @@ class Schedule:
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
         """Close the sale until that time; it then opens with `stock` pieces of each item. Raises as a reset."""
-        self._sale.begin(lambda _: Opened("", stock, "closed", opens_at_ms))
+        self._sale.begin(lambda _: Opened("", stock, is_open=False, opens_at_ms=opens_at_ms))
 
     def cancel(self) -> None:
         """Leave the sale closed until a reset or another schedule; raises `NoSchedule`, or as a reset."""
 
-        def without_time(before: Openings) -> Opened:
-            opened = before.get(DEFAULT_ITEM)
-            if opened is None or opened.opens_at_ms is None:
+        def without_time(before: Opened | None) -> Opened:
+            if before is None or before.opens_at_ms is None:
                 raise NoSchedule("there is no schedule to cancel: see GET /sale")
-            return opened._replace(opens_at_ms=None)
+            return before._replace(opens_at_ms=None)
 
         self._sale.begin(without_time)
 
     def read(self) -> Opened | None:
         """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`."""
-        return self._read().get(DEFAULT_ITEM)
+        opened = self._sale.record.read()
+        if opened:
+            self._sale.note_closed(opened)
+        return opened
 
-    def planned(self) -> Openings:
-        """What has yet to open of what this instance sells: perhaps a new item alone. Raises `EtcdError`."""
-        scheduled = {item: each for item, each in self._read().items() if each.opens_at_ms is not None}
-        return {item: each for item, each in scheduled.items() if item in self._sale.keys_of}
-
-    def _read(self) -> Openings:
-        openings = self._sale.record.read()
-        self._sale.note_closed(openings)
-        return openings
+    def planned(self) -> Opened | None:
+        """What has yet to open. Raises `EtcdError`."""
+        opened = self.read()
+        return opened if opened and opened.opens_at_ms is not None else None
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
@@ -87,37 +84,29 @@ class Schedule:
             redis.RedisError, EtcdError: it may be open, or not.
         """
         planned = self.planned()
-        for place in reversed(range(len(self._sale.slots_of[DEFAULT_ITEM]))):  # the treasury last: it has the stock
-            answers = self._open(place, planned, fence)
-            refused = [(status, *found) for status, *found in answers if status not in ("opened", "open")]
-            if refused:
-                status, found = refused[0]
-                return status, str(found)
-        self._sale.confirm(planned)
+        if planned:
+            for place in reversed(range(self._sale.places)):  # the treasury last: it has the stock
+                (status, *found), *_ = self._open(place, planned, fence)  # an item that was lost is not opened
+                if status not in ("opened", "open"):
+                    return status, str(found[0])
+            self._sale.confirm(planned)
         return "opened", ""
 
-    def _open(self, place: int, planned: Openings, fence: Token | None) -> list[list[str]]:
+    def _open(self, place: int, planned: Opened, fence: Token | None) -> list[list[str]]:
         """The script's answers for the slots that have this place in `Sale.slots_of`."""
-        calls = list[Call]()
-        for item, each in planned.items():
-            k, stock = self._sale.slots_of[item][place].keys, 0 if place else each.stock
-            generations, opens_at_ms = [each.generation, each.opening.generation], each.opens_at_ms or 0
-            asked: list[str | int] = [*generations, stock, opens_at_ms, fence_text(fence)]
-            calls.append(([k.initial, k.stock, k.generation, k.opener], asked))
-        return Script(self._sale.slots_of[DEFAULT_ITEM][place].client, "open").together(calls)
+        generations, stock = [planned.generation, planned.opening.generation], 0 if place else planned.stock
+        asked: list[str | int] = [*generations, stock, planned.opens_at_ms or 0, fence_text(fence)]
+        keys = [slots[place].keys for slots in self._sale.slots_of.values()]
+        calls = [([k.initial, k.stock, k.generation, k.opener], asked) for k in keys]
+        return run_together(self._sale.slots_of[DEFAULT_ITEM][place].client, "open", calls)
 
 
 class Opener(threading.Thread):
     """A candidate for the leader that opens the sale, in each worker process.
 
-    While nothing is scheduled it costs one watch, and no election.
-
-    Args:
-        session: returns the session of the process.
-        key: the record of the opening, which is watched.
-        name: of the election.
-        instance: the name of the candidate.
-        is_fenced: whether the leader sends its token; without it, a late leader opens the sale again.
+    While nothing is scheduled it costs one watch, of the `key` of the record, and no election. `name` is that of the
+    election, `instance` that of the candidate. A leader that is not fenced sends no token: if it is late, it opens the
+    sale again.
     """
 
     def __init__(
@@ -172,7 +161,7 @@ class Opener(threading.Thread):
                 planned = self._schedule.planned()
                 if not planned:
                     return
-                left = min(each.opens_at_ms or 0 for each in planned.values()) / 1000 - time.time()
+                left = (planned.opens_at_ms or 0) / 1000 - time.time()
                 if left <= 0:
                     leadership.ensure()
                     left = self._open(leadership.token if self._is_fenced else None)

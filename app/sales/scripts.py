@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from redis.client import Pipeline
 from redis.exceptions import NoScriptError
 
 from app.sales.purchase import CART, Outcome, Purchase, Receipt
-from app.sales.redis_connection import ForbiddenHalfway, NotSent
+from app.sales.redis_client import NotSent
 from app.sales.refusals import FencedOff, InDoubt, KeyReused
-from app.sales.tokens import Token, fence_text, from_json, shown
+from app.sales.tokens import Token, Tokens, fence_text, shown
 
 LUA = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "lua").glob("*.lua")}
 TEXTS = {name: LUA["common"] + text for name, text in LUA.items() if name != "common"}
@@ -24,41 +24,22 @@ SHAS = {name: sha1(text.encode()).hexdigest() for name, text in TEXTS.items()}
 Call = tuple[Sequence[str], Sequence[str | int]]  # keys and arguments
 
 
-class Script:
-    """One of ``lua/*.lua``. The texts are sent once, and again when Redis has forgotten them: then none did run."""
+def run(client: redis.Redis, name: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+    """Run one of ``lua/*.lua``: by its hash if Redis knows it, else by its text, and always so in a pipeline."""
+    if not isinstance(client, Pipeline):
+        with suppress(NoScriptError):
+            return client.evalsha(SHAS[name], len(keys), *keys, *args)
+    return client.eval(TEXTS[name], len(keys), *keys, *args)
 
-    def __init__(self, client: redis.Redis, name: str) -> None:
-        self._client = client
-        self._sha = SHAS[name]
 
-    def __call__(self, keys: Sequence[str], args: Sequence[str | int], *, pipe: Pipeline | None = None) -> Any:
-        """Run it, or queue it where `pipe` is inside MULTI: `load` it before."""
-        evalsha = (pipe or self._client).evalsha
-        try:
-            return evalsha(self._sha, len(keys), *keys, *args)
-        except NoScriptError:
-            self.load()
-            return evalsha(self._sha, len(keys), *keys, *args)
-
-    def together(self, calls: Sequence[Call]) -> list[Any]:
-        """Run it with all these keys and arguments in one step; the answers."""
-        if len(calls) == 1:
-            return [self(*calls[0])]
-        with self._client.pipeline(transaction=True) as pipe:
-            for keys, args in calls:
-                self(keys, args, pipe=pipe)
-            try:
-                return list(pipe.execute())
-            except NoScriptError:  # then none did run
-                self.load()
-                return self.together(calls)
-
-    def load(self) -> None:
-        """Send all texts: a purchase that needs two scripts must not find the second one missing after its thinking."""
-        with self._client.pipeline(transaction=False) as pipe:
-            for text in TEXTS.values():
-                pipe.script_load(text)
-            pipe.execute()
+def run_together(client: redis.Redis, name: str, calls: Sequence[Call]) -> list[Any]:
+    """Run a script with all these keys and arguments in one step; the answers."""
+    if len(calls) == 1:
+        return [run(client, name, *calls[0])]
+    with client.pipeline(transaction=True) as pipe:
+        for keys, args in calls:
+            run(pipe, name, keys, args)
+        return list(pipe.execute())
 
 
 def settled(purchase: Purchase, status: str, found: str) -> Receipt:
@@ -66,14 +47,18 @@ def settled(purchase: Purchase, status: str, found: str) -> Receipt:
     return replayed(purchase, found) if status == "replay" else decided(purchase, Outcome(status), int(found))
 
 
-def decided(purchase: Purchase, outcome: Outcome, stock: int) -> Receipt:
-    """The receipt for a new decision; it is noted on the purchase."""
+def decided(
+    purchase: Purchase, outcome: Outcome, stock: int | dict[str, int], *, token: Token | Tokens | None = None
+) -> Receipt:
+    """The receipt for a new decision, by default under the purchase's own token; it is noted on the purchase."""
     order = purchase.order if outcome is Outcome.SOLD else None
-    return noted(purchase, Receipt(outcome, purchase.guard, order=order, stock=stock, token=purchase.token))
+    receipt = Receipt(outcome, purchase.guard, order=order, stock=stock, token=token or purchase.token)
+    purchase.decided = receipt
+    return receipt
 
 
 def replayed(purchase: Purchase, answer: str) -> Receipt:
-    """The receipt for the answer that the idempotency key has already.
+    """The receipt for the answer that the idempotency key has already; it is noted on the purchase.
 
     Raises:
         KeyReused: the answer is for another buyer or item, or for a cart instead of an item alone.
@@ -83,13 +68,8 @@ def replayed(purchase: Purchase, answer: str) -> Receipt:
     asked = purchase.buyer, purchase.item, purchase.guard == CART
     if (entry["buyer"], entry["item"], entry["guard"] == CART) != asked:
         raise KeyReused("this Idempotency-Key belongs to another purchase")
-    order, token = entry["order"] if outcome is Outcome.SOLD else None, from_json(entry["token"])
-    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=token, replayed=True)
-    return noted(purchase, receipt)
-
-
-def noted(purchase: Purchase, receipt: Receipt) -> Receipt:
-    """Note the receipt on the purchase, and return it."""
+    order = entry["order"] if outcome is Outcome.SOLD else None
+    receipt = Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
     purchase.decided = receipt
     return receipt
 
@@ -107,11 +87,11 @@ def sending() -> Iterator[None]:
     """Around a command that writes: if its answer is lost, it may have been executed or not.
 
     Raises:
-        InDoubt: the answer was lost, or Redis has stopped a script in the middle.
+        InDoubt: the answer was lost.
     """
     try:
         yield
-    except (NotSent, redis.BusyLoadingError):
+    except (NotSent, redis.AuthenticationError, redis.BusyLoadingError):
         raise
-    except (redis.ConnectionError, redis.TimeoutError, ForbiddenHalfway) as error:
+    except (redis.ConnectionError, redis.TimeoutError) as error:
         raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

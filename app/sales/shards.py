@@ -9,9 +9,10 @@ import threading
 import time
 from zlib import crc32
 
+from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
-from app.sales.scripts import Script, decided, sending, settled
+from app.sales.scripts import decided, settled
 from app.sales.slots import Slot
 from app.sales.tokens import Token
 from app.sales.transfer import Transfers
@@ -69,9 +70,8 @@ class Shard:
 
     def __init__(self, stock: ShardedStock, number: int, slot: Slot) -> None:
         self._stock = stock
+        self._inventory = Inventory(stock.sale, instance=stock.instance, item=stock.item, slot=slot)
         self.number = number
-        self._slot = slot
-        self._script = Script(slot.client, "sell")
         self.line = threading.Lock()
         self.waiting: list[Purchase] = []
         self.is_empty = False
@@ -87,17 +87,7 @@ class Shard:
 
         Raises as `Inventory.sell`.
         """
-        sale, item, k = self._stock.sale, self._stock.item, self._slot.keys
-        generation = sale.generation(item)
-        no_more = "sold_out" if generation and generation == self._stock.sold_out[0] else "empty"
         self.is_empty = False
-        with purchase.timing("commit"), sending():
-            status, *found = self._script(
-                [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers],
-                [generation, "", no_more, purchase.key or "", purchase.entry(self._stock.instance)],
-            )
-        if status == "generation":
-            sale.reconcile(item, found[0], self._slot)
-            return self.sell(purchase)
-        self.is_empty = found[0] == "empty"
-        return None if self.is_empty else settled(purchase, *found)
+        ((status, found),) = self._inventory.decide([purchase], sold_out=self._stock.sold_out[0])
+        self.is_empty = status == "empty"
+        return None if self.is_empty else settled(purchase, status, found)

@@ -14,7 +14,7 @@ from app.sales.redis_client import client_for
 
 
 def shard_name(sale: str, number: int) -> str:
-    """What stands in the braces for a shard of a sale; shards count from zero."""
+    """What the braces hold for a shard of a sale; shards count from zero."""
     return f"{sale}/{number}"
 
 

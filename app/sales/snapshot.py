@@ -90,12 +90,9 @@ class Snapshot:
     def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
         """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
 
-        tests/data/verdicts.json holds it to the load test's verdict and to the board's page.
-
-        Args:
-            gave_up: buyers who waited for the lock until their time was over.
-            busy: buyers for whom an instance had no room.
-            failed: other buyers who were neither served nor told that all is sold.
+        tests/data/verdicts.json holds it to the load test's verdict and to the board's page. Of the buyers, `gave_up`
+        waited for the lock until their time was over, an instance had no room for `busy`, and `failed` others were
+        neither served nor told that all is sold.
         """
         missing = self.initial - self.orders
         if missing < 0:
@@ -111,11 +108,8 @@ class Snapshot:
 def read_slots(slots: Sequence[Slot], spans: Sequence[tuple[int, int]] = ()) -> list[SlotReading]:
     """Read them: those of one Redis as of one moment, those of a cluster one after the other.
 
-    While items move, readings of several moments may not add up, so they are repeated then.
-
-    Args:
-        slots: the treasury, and after it the shards.
-        spans: for each slot, the first and last entry of its ledger to be read; none if empty.
+    While items move, readings of several moments may not add up, so they are repeated then. The treasury comes first.
+    For each slot, `spans` has the first and last entry of its ledger to be read.
     """
     wanted = list(zip(slots, spans or [(1, 0)] * len(slots), strict=True))
     for _ in range(_ATTEMPTS):

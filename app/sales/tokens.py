@@ -7,14 +7,10 @@ which compares as it should: ``[7, 2] < [7, 10] < [8, 1]``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from lock import CohortToken
 
 Token = int | CohortToken
 Tokens = dict[str, Token]  # of the items of a cart
-
-_BEFORE_A_TURN = "."
 
 
 def fence_text(token: Token | None) -> str:
@@ -22,15 +18,10 @@ def fence_text(token: Token | None) -> str:
     if token is None:
         return ""
     if isinstance(token, CohortToken):
-        return f"{token.create_revision:020d}{_BEFORE_A_TURN}{token.turn:010d}"
+        return f"{token.create_revision:020d}.{token.turn:010d}"
     return f"{token:020d}"
 
 
 def shown(text: str) -> str:
     """The result of `fence_text` for people, without the zeros."""
-    return _BEFORE_A_TURN.join(str(int(number)) for number in text.split(_BEFORE_A_TURN))
-
-
-def from_json(value: Any) -> Token | Tokens | None:
-    """Tokens that were written as JSON."""
-    return CohortToken(*value) if isinstance(value, list) else value
+    return ".".join(str(int(number)) for number in text.split("."))

@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
-from app.sales.scripts import Call, Script, fenced_off
+from app.sales.scripts import Call, fenced_off, run_together
 from app.sales.tokens import Token, fence_text
 
 Args = tuple[str | int, ...]
@@ -51,7 +51,7 @@ class Transfers:
         self._item = item
         self._fence = fence
         self._slots = sale.slots_of[item]
-        self.generation = sale.generation(item)
+        self.generation = sale.generation
 
     def refill(self, wanted: Mapping[int, int]) -> bool:
         """Move items to these shards: parts of the treasury until they are enough, or else half of the richest shard.
@@ -92,7 +92,7 @@ class Transfers:
         """Run it in the slots that have these places; those of one Redis in one step, and one trip."""
         answers = list[list[Any]]()
         for client, there in groupby(calls, lambda call: self._slots[call[0]].client):
-            answers += Script(client, script).together([self._call(script, *call) for call in there])
+            answers += run_together(client, script, [self._call(script, *call) for call in there])
         for (place, _), (status, *found) in zip(calls, answers, strict=True):
             if status == "generation":
                 self._sale.reconcile(self._item, found[0], self._slots[place])

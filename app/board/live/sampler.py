@@ -34,7 +34,6 @@ from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
 from app.guards import GUARDS
 from app.sales.opening import OpeningRecord
-from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import connect as connect_redis
 from app.sales.refusals import SaleLost
 from lock import LockError
@@ -116,7 +115,7 @@ class Sampler(threading.Thread):
         generation = reading.generation if reading else ""
         if generation != self._confirmed:
             with suppress(LockError):  # the poller of the queue reports that etcd is unavailable
-                opened = self._record.read().get(DEFAULT_ITEM)
+                opened = self._record.read()
                 if opened and generation not in (opened.generation, opened.opening.generation):
                     raise SaleLost
                 self._confirmed = generation

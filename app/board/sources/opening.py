@@ -7,7 +7,6 @@ from typing import TypedDict
 import redis
 
 from app.sales.opening import OpeningRecord
-from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.slots import Keys
 from lock import Client
@@ -23,7 +22,7 @@ class Opening(TypedDict):
 
 def read_opening(etcd: Client, client: redis.Redis, sale: str) -> Opening | None:
     """The last opening, or the next; None if a reset has opened the sale. Raises `LockError`, `redis.RedisError`."""
-    opened = OpeningRecord(etcd, sale).read().get(DEFAULT_ITEM)
+    opened = OpeningRecord(etcd, sale).read()
     if opened is None:
         return None
     if opened.is_open:

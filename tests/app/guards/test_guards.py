@@ -21,8 +21,6 @@ from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
 from app.sales.schedule import Schedule
-from loadtest.stack.ports import LOOPBACK
-from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Redis
 from lock import Hold, Mutex, Turn
 from tests.support.shops import WAIT_S, Answer, at_once, buy, in_ms
@@ -106,14 +104,6 @@ def test_an_overtaken_watch_pauses_in_proportion_to_the_crowd(app: Flask, monkey
     assert max(pauses) == pytest.approx(8 * redis_watch.PAUSE_S, rel=0.2)
     assert min(pauses) >= redis_watch.PAUSE_S
     assert redis_watch.LONGEST_PAUSE_S < 1
-
-
-def test_a_watch_is_not_overtaken_by_the_opening_of_its_own_sale(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first purchase of a sale, which opens it, thinks once."""
-    thoughts: list[Purchase] = []
-    monkeypatch.setattr(Purchase, "think", lambda purchase: thoughts.append(purchase))
-    assert buy(app, "redis-watch")["outcome"] == "sold"
-    assert len(thoughts) == 1
 
 
 def after_the_loss(ensure: Callable[[Any], None], begun: list[str]) -> Callable[[Any], None]:
@@ -203,25 +193,24 @@ def test_what_is_written_without_the_lock_is_a_sale(
     assert (again["order"], sale.snapshot().orders) == (answer["order"], 2)
 
 
-def become_read_only(proxy: Proxy, redis_server: Redis) -> None:
-    with redis.Redis(port=redis_server.port) as admin:
-        admin.replicaof(LOOPBACK, "1")
+def become_read_only(server: Redis) -> None:
+    with redis.Redis(port=server.port) as admin:
+        admin.replicaof("127.0.0.1", "1")
 
 
-@pytest.mark.parametrize("fail", [lambda proxy, _: proxy.refuse(), become_read_only])
+@pytest.mark.parametrize("fail", [Redis.stop, become_read_only])
 def test_a_redis_lock_that_cannot_be_released_was_still_held(
     make: Make, fresh_redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fail: Any
 ) -> None:
     """If Redis fails between the write and the release, the answer is sold: the lock is left to expire."""
     release = redis_lock._release
-    with Proxy(f"{LOOPBACK}:{fresh_redis.port}") as proxy:
 
-        def cut_off(*held: Any) -> None:
-            fail(proxy, fresh_redis)
-            release(*held)
+    def fail_and_release(*held: Any) -> None:
+        fail(fresh_redis)
+        release(*held)
 
-        monkeypatch.setattr(redis_lock, "_release", cut_off)
-        answer = buy(make(redis_url=f"redis://{proxy.endpoint}/0"), "redis-lock")
+    monkeypatch.setattr(redis_lock, "_release", fail_and_release)
+    answer = buy(make(redis_url=fresh_redis.url), "redis-lock")
     assert (answer["status"], answer["outcome"]) == (200, "sold")
     assert "the Redis lock is left to expire: " in caplog.text
 

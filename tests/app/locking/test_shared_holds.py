@@ -14,7 +14,7 @@ from flask import Flask
 
 from app import services
 from app.guards import etcd_batch
-from app.guards.group_commit import CommitQueue, Entry
+from app.guards.etcd_batch import CommitQueue, Entry
 from app.sales.inventory import Inventory
 from app.sales.purchase import DEFAULT_ITEM, Purchase
 from app.sales.sale import Sale
@@ -195,7 +195,7 @@ class Interrupted(BaseException):
 def test_each_entry_raises_its_own_error() -> None:
     """Threads that share a failure do not share the exception, whose traceback each of them would write to."""
     queue, cause = CommitQueue(), TimeoutError("the lock is out of reach")
-    entries = [Entry(Purchase(buyer, "etcd-batch"), timeout=20) for buyer in ("ada", "bob", "cleo")]
+    entries = [Entry(Purchase(buyer, "etcd-batch")) for buyer in ("ada", "bob", "cleo")]
     for entry in entries:
         queue.add(entry)
     queue.fail_all(cause)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 
 from app.config.settings import Settings
 from app.sales.inventory import Inventory
@@ -24,11 +23,6 @@ from tests.support.shops import WAIT_S, buy
 def settings(settings: Settings) -> Settings:
     """Three items, ten pieces of each."""
     return dataclasses.replace(settings, items=3)
-
-
-def left(browser: FlaskClient) -> list[int]:
-    """What is left of each item."""
-    return [browser.get(f"/stock?item={item}").get_json()["stock"] for item in (1, 2, 3)]
 
 
 def test_the_first_item_has_the_keys_of_a_sale_with_one(sale: Sale) -> None:
@@ -61,19 +55,6 @@ def test_locks_of_different_items_do_not_wait_for_each_other(
     assert buy(app, guard, item=2)["status"] == 200
     go_on.set()
     assert [purchase.result(WAIT_S)["status"] for purchase in slow] == [200, 200]
-
-
-def test_a_reset_is_for_all_items(app: Flask, browser: FlaskClient, sale: Sale) -> None:
-    """Every item has the new stock, an empty ledger, a fence at zero and a new generation; no answer is kept."""
-    before = [sale.client.get(keys.generation) for keys in sale.keys_of.values()]
-    for number in (1, 2, 3):
-        buy(app, item=number, key=f"k{number}")
-    assert browser.post("/stock/reset", json={"stock": 4}).get_json()["stock"] == 4
-    assert left(browser) == [4, 4, 4]
-    for (item, keys), generation in zip(sale.keys_of.items(), before, strict=True):
-        assert (sale.snapshot(item).orders, sale.client.get(keys.fence)) == (0, "0")
-        assert sale.client.get(keys.generation) != generation
-    assert buy(app, item=1, key="k1")["replayed"] is None
 
 
 @pytest.mark.parametrize("fence", [1, None])

@@ -23,8 +23,6 @@ import psutil
 from loadtest.stack import guardian
 from loadtest.stack.process import Process, ServerError
 
-LONGEST_LINE = 1024
-
 
 class Control(socketserver.ThreadingUnixStreamServer):
     """Answers at `path` until `close`; each question is one line of JSON, and so is its answer.
@@ -73,10 +71,7 @@ class _Question(socketserver.StreamRequestHandler):
     server: Control
 
     def handle(self) -> None:
-        try:
-            answer = self.server.answer(json.loads(self.rfile.readline(LONGEST_LINE)))
-        except (ValueError, AttributeError):
-            answer = {"error": "This is not a question."}
+        answer = self.server.answer(json.loads(self.rfile.readline()))
         with contextlib.suppress(OSError):  # the board waits no longer
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 

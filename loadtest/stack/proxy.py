@@ -15,7 +15,6 @@ A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arriv
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import struct
 import threading
@@ -131,14 +130,9 @@ class Proxy(Lifetime):
 
     def translated(self, answer: bytes) -> bytes:
         """With the ports of `ports`, as they stand in CLUSTER SLOTS and MOVED."""
-        return (
-            re.sub(rb":(\d+)(?=\r\n)", lambda found: b":%d" % self._port(int(found[1])), answer)
-            if self.ports
-            else answer
-        )
-
-    def _port(self, number: int) -> int:
-        return self.ports.get(number, number)
+        for port, other in self.ports.items():
+            answer = answer.replace(b":%d\r\n" % port, b":%d\r\n" % other)
+        return answer
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -159,11 +153,9 @@ class Proxy(Lifetime):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
         with self.gate:
-            refused = self._listener is not listener
-            if not refused:
-                self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
-        if refused:  # while it was being connected
-            pipes[0].close(abruptly=True)
+            self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        if self._listener is not listener:  # refused while it was being connected
+            self.reset()
             return
         for pipe in pipes:
             for half in (pipe.read, pipe.write):

@@ -92,7 +92,7 @@ class Cluster(Lifetime, Generic[M]):
     members: Sequence[M]
 
     def start(self) -> None:
-        """Start all members and wait until each is ready; raises PortOccupied or StartFailed."""
+        """Start all members and wait until each is ready; raises ServerError."""
         for member in self.members:
             member.launch()
         for member in self.members:

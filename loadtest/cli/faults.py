@@ -116,7 +116,7 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
     finally:
         if runner.results:
             screen.print()
-            screen.print(table(runner.results, width=screen.width, plain=not screen.is_terminal))
+            screen.print(table(runner.results, plain=not screen.is_terminal))
         for line in runner.unexpected():
             screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in runner.results)

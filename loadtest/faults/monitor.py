@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import threading
 import time
 from collections import Counter
@@ -17,7 +15,7 @@ from loadtest.results.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.ledgers import UNREADABLE, Ledgers
 from loadtest.target.names import key_prefix, queue_name
-from lock import EtcdError, connect
+from lock import Contender, EtcdError, connect
 
 PERIOD_S = 0.1
 TIMEOUT_S = 0.3
@@ -75,7 +73,7 @@ class Monitor:
     def _look(self) -> Snapshot:
         at_ms = self._start.elapsed_ms()
         stock, orders, lock_ms = self._sale()
-        redis_lock = Lease(lock_ms / 1000, self._testbed.ttl_s) if lock_ms else None
+        redis_lock = Lease(lock_ms / 1000, self._testbed.setup.ttl_s) if lock_ms else None
         queue = self._queue()
         return Snapshot(
             at_ms, stock, orders, self._total, redis_lock, self._participants(queue or []), queue is not None
@@ -97,7 +95,7 @@ class Monitor:
             leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}
         except EtcdError:
             return None
-        return [(_session(key.value), leases[key.lease_id]) for key in keys]
+        return [(Contender.of(key).session or STRANGER, leases[key.lease_id]) for key in keys]
 
     def _lease(self, lease: int) -> Lease:
         asked = time.monotonic()
@@ -119,10 +117,3 @@ class Monitor:
 
 def _state(shop: Shop) -> str:
     return "frozen" if shop.instance.frozen else "" if shop.instance.running else "dead"
-
-
-def _session(value: bytes) -> str:
-    """The name in a queue key that our library wrote."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(value)["session"])
-    return STRANGER

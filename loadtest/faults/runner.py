@@ -15,14 +15,13 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from loadtest.faults.context import TrialListener
-from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
 from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
 from loadtest.faults.screen import draw
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed import ComposeTestbed, LocalTestbed, Testbed
-from loadtest.faults.trial import Trial
+from loadtest.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
 BY_NAME: dict[str, type[Scenario]] = {
@@ -30,7 +29,9 @@ BY_NAME: dict[str, type[Scenario]] = {
     RandomSequence.name: RandomSequence,
     RandomOpening.name: RandomOpening,
 }
-WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines and not each.sharded]
+WITH_DOCKER = [
+    name for name, each in BY_NAME.items() if each.setup.members == 1 and not each.setup.lines and not each.sharded
+]
 
 
 class ScenarioRunner(TrialListener):
@@ -77,7 +78,9 @@ class ScenarioRunner(TrialListener):
         if not (suitable := scenario.suitable(guards)):
             self._console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
             return
-        with scratch_directory() as directory, self._shown_live(), self._testbed(scenario, directory) as testbed:
+        kind = ComposeTestbed if self._compose else LocalTestbed
+        setup = replace(scenario.setup, redis_shards=max(scenario.setup.redis_shards, self._redis_shards))
+        with scratch_directory() as directory, self._shown_live(), kind(directory, setup) as testbed:
             for guard in suitable:
                 if issubclass(scenario, RandomSequence):
                     result = self._play_random(scenario, guard, testbed)
@@ -86,19 +89,6 @@ class ScenarioRunner(TrialListener):
                 self.results.append(result)
                 self._tell(result)
                 self.hold()
-
-    def _testbed(self, scenario: type[Scenario], directory: Path) -> Testbed:
-        if self._compose:
-            return ComposeTestbed(directory, ttl_s=scenario.ttl_s)
-        return LocalTestbed(
-            directory,
-            members=scenario.members,
-            redis_shards=max(scenario.redis_shards, self._redis_shards),
-            redis_settings=scenario.redis_settings,
-            lines=scenario.lines,
-            ttl_s=scenario.ttl_s,
-            settings=scenario.settings,
-        )
 
     def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""

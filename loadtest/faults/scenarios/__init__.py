@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios.etcd import EtcdMember, EtcdOutage, Partition, RestartEtcd, SlowEtcd
-from loadtest.faults.scenarios.failover import Failover, LateReplica, LossyFailover
 from loadtest.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
 from loadtest.faults.scenarios.nested_name import NestedName
 from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
-from loadtest.faults.scenarios.restart_redis import RestartRedis
+from loadtest.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis
 from loadtest.faults.scenarios.retry_storm import RetryStorm
 from loadtest.faults.scenarios.transfer import KillMover, PauseMover
 

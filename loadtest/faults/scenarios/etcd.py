@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import TTL_S, leader_of
+from loadtest.faults.testbed.shop import TTL_S, Setup, leader_of
 from loadtest.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
@@ -19,7 +19,7 @@ class RestartEtcd(Scenario):
 
     name = "restart-etcd"
     what = "stop etcd and start it again within the TTL"
-    ttl_s = 6  # a start takes two seconds, and more on a busy machine
+    setup = Setup(ttl_s=6)  # a start takes two seconds, and more on a busy machine
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
@@ -28,12 +28,14 @@ class RestartEtcd(Scenario):
         context.announce("etcd is stopped")
         context.testbed.etcd.start()
         self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
-        context.announce(f"etcd is back, within a TTL of {self.ttl_s} s")
+        context.announce(f"etcd is back, within a TTL of {self.setup.ttl_s} s")
         context.wait_for_sales(20)
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         lost = sum(answer.outcome == Outcome.LOCK_LOST.value for answer in record.answers)
-        context.require(self._away_s < self.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL")
+        context.require(
+            self._away_s < self.setup.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL"
+        )
         context.require(lost == 0, f"{lost} buyers were told that the lock was lost")
 
 
@@ -66,7 +68,7 @@ class EtcdMember(Scenario):
 
     name = "etcd-member"
     what = "kill -9 of the leader of three etcd members, in the middle of the rush"
-    members = 3
+    setup = Setup(members=3)
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
@@ -85,7 +87,7 @@ class Partition(Scenario):
 
     name = "partition"
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
-    lines = True
+    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = context.shops[0].to_etcd
@@ -109,7 +111,7 @@ class SlowEtcd(Scenario):
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
-    lines = True
+    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = Lines(line for shop in context.shops for line in shop.to_etcd)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import TTL_S
+from loadtest.faults.testbed.shop import TTL_S, Setup
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
@@ -58,7 +58,7 @@ class PauseHolder(Scenario):
         context.announce("shop-a is frozen")
         context.wait_for_sales(20)
         context.settle()
-        context.hold_picture()
+        context.listener.hold()
         self._thawed_ms = context.start.elapsed_ms()
         context.shops[0].instance.resume()
         context.announce("shop-a is thawed, and goes on where it was")
@@ -85,7 +85,7 @@ class DelayedWrite(Scenario):
     name = "delayed-write"
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
     sharded = False
-    lines = True
+    setup = Setup(lines=True)
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -23,14 +22,21 @@ from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
 from loadtest.cli.main import run
 from loadtest.faults.context import VICTIM, ScenarioContext, TrialListener
-from loadtest.faults.injections import INJECTIONS, LONGEST_S, Injection, PlannedInjection, inject, plan
-from loadtest.faults.result import BREAKS_NOT, problems
 from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
+from loadtest.faults.scenarios.random_sequence import (
+    INJECTIONS,
+    LONGEST_S,
+    Injection,
+    PlannedInjection,
+    inject,
+    plan,
+)
 from loadtest.faults.testbed.local import LocalTestbed
+from loadtest.faults.testbed.shop import Setup
 from loadtest.faults.threads import MistimedFault
-from loadtest.faults.trial import MOST_PLAYS, Trial
+from loadtest.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record
@@ -49,7 +55,7 @@ STOCK = 150  # the fault is over before as many are sold
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
     """A stack in which all tests of this module play, one after the other."""
-    with LocalTestbed(tmp_path_factory.mktemp("testbed")) as testbed:
+    with LocalTestbed(tmp_path_factory.mktemp("testbed"), Setup(lines=True)) as testbed:
         yield testbed
 
 
@@ -74,12 +80,12 @@ def test_an_exported_token_is_not_that_of_the_testbed(tmp_path: Path, monkeypatc
     """Its shops listen on loopback and need none, so the trial can reset the sale."""
     monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
     monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
-    with LocalTestbed(tmp_path, lines=False) as testbed:
+    with LocalTestbed(tmp_path, Setup()) as testbed:
         result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5).run()
     assert (result.observed, list(result.problems)) == ("EXACT", [])
 
 
-def mistake(*args: object) -> AbstractContextManager[None]:
+def mistake(*args: object) -> None:
     """Stands for a part of the scenario that does not work."""
     raise KeyError("a mistake")
 
@@ -94,7 +100,10 @@ class Broken(Nothing):
 
     def play(self, context: ScenarioContext) -> None:
         if self.place == "injection":
-            inject(context, [PlannedInjection(Injection("shop", "a mistake", mistake), shop=0, begins=0.0, lasts=0.0)])
+            inject(
+                context,
+                [PlannedInjection(Injection("shop", "a mistake", mistake, mistake), shop=0, begins=0.0, lasts=0.0)],
+            )
         setattr(context.monitor if self.place == "_look" else context.buyers, self.place, mistake)
         context.wait_for("nothing", lambda: False)
 

@@ -16,6 +16,7 @@ from loadtest.cli.faults import faults
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER
 from loadtest.faults.testbed.compose import ComposeTestbed
 from loadtest.faults.testbed.containers import Container
+from loadtest.faults.testbed.shop import Setup
 from loadtest.stack.process import ServerError
 from tests.support.commands import running
 from tests.support.waiting import wait_until
@@ -71,7 +72,7 @@ def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.
     script.write_text("#!/bin/sh\nenv | sed -n 's/^\\(FAULTS_[A-Z_]*\\)=..*/\\1/p'\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    given = set(ComposeTestbed(tmp_path)._compose("config").split())
+    given = set(ComposeTestbed(tmp_path, Setup())._compose("config").split())
     asked = (REPOSITORY / "docker-compose.faults.yml").read_text(encoding="utf-8")
     assert given == set(re.findall(r"\$\{(\w+):\?\}", asked))
 

@@ -34,9 +34,6 @@ class TrialListener:
     def event(self, text: str, at_ms: float) -> None:
         """What was done to it, in milliseconds from its beginning."""
 
-    def hold(self) -> None:
-        """The room may look for a while: nothing happens by itself."""
-
 
 class ScenarioContext:
     """What is at hand while a scenario is played: one sale of `stock` items, which begins now.

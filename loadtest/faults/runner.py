@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +16,14 @@ from rich.spinner import Spinner
 from loadtest.faults.context import TrialListener
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
-from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
+from loadtest.faults.scenarios.random_sequence import RandomSequence
 from loadtest.faults.screen import draw
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed import ComposeTestbed, LocalTestbed, Testbed
 from loadtest.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
-BY_NAME: dict[str, type[Scenario]] = {
-    **{scenario.name: scenario for scenario in SCENARIOS},
-    RandomSequence.name: RandomSequence,
-    RandomOpening.name: RandomOpening,
-}
+BY_NAME: dict[str, type[Scenario]] = {each.name: each for each in SCENARIOS}
 WITH_DOCKER = [
     name for name, each in BY_NAME.items() if each.setup.members == 1 and not each.setup.lines and not each.sharded
 ]
@@ -44,7 +39,6 @@ class ScenarioRunner(TrialListener):
         seed: of `random`.
         compose: in containers, and not in local processes.
         redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
-        slow: the picture stays, at what a room should see and after each trial, until Enter is pressed.
 
     Attributes:
         results: of all trials so far.
@@ -59,7 +53,6 @@ class ScenarioRunner(TrialListener):
         seed: int,
         compose: bool = False,
         redis_shards: int = 1,
-        slow: bool = False,
     ) -> None:
         self.results: list[TrialResult] = []
         self._console = console
@@ -68,7 +61,6 @@ class ScenarioRunner(TrialListener):
         self._seed = seed
         self._compose = compose
         self._redis_shards = redis_shards
-        self._slow = slow
         self._live: Live | None = None
         self._label = ""
 
@@ -88,7 +80,6 @@ class ScenarioRunner(TrialListener):
                     result = self._perform(scenario(), guard, testbed, scenario.name)
                 self.results.append(result)
                 self._tell(result)
-                self.hold()
 
     def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
         """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
@@ -128,12 +119,6 @@ class ScenarioRunner(TrialListener):
 
     def event(self, text: str, at_ms: float = 0.0) -> None:
         self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
-
-    def hold(self) -> None:
-        """Keep the picture until Enter is pressed."""
-        if self._slow:
-            self._console.print("  [dim]Enter goes on[/]")
-            sys.stdin.readline()
 
     @contextmanager
     def _shown_live(self) -> Iterator[None]:

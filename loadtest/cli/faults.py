@@ -93,7 +93,7 @@ def faults(
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds=seconds, seed=seed, compose=compose, redis_shards=redis_shards)
+        runner = ScenarioRunner(screen, report, seconds, seed, compose, redis_shards)
         _play(runner, scenarios, guards, screen)
         draw(report, screen)
         point_latest(report)
@@ -110,8 +110,6 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
         if runner.results:
             screen.print()
             screen.print(table(runner.results, plain=not screen.is_terminal))
-        for line in runner.unexpected():
-            screen.print(line, style="bold red", markup=False)
     unexpected = sum(not result.as_expected for result in runner.results)
     verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
     screen.print(f"{counted(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s: {verdict}.")

@@ -25,25 +25,18 @@ STRANGER = "stranger"
 
 
 class Monitor:
-    """A thread that looks ten times a second, as a context manager.
-
-    Args:
-        testbed: where the sale is.
-        start: the moment from which samples count.
-        total: items at the beginning.
-        show: is told what is seen.
-        threads: those of the trial.
+    """A thread that looks at a sale of `total` items ten times a second and tells `show`, as a context manager.
 
     Attributes:
         samples: what was seen.
-        stock, orders, in_transit: items that are left, orders, and items between two shards, as last seen.
+        orders, in_transit: orders, and items between two shards, as last seen.
     """
 
     def __init__(
         self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
-        self.stock = self.orders = self.in_transit = 0
+        self.orders = self.in_transit = 0
         self._testbed = testbed
         self._start = start
         self._total = total
@@ -85,8 +78,8 @@ class Monitor:
             found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
-        self.stock, self.orders, self.in_transit = found.left, found.orders, found.in_transit
-        return self.stock, self.orders, max(held_ms, 0)
+        self.orders, self.in_transit = found.orders, found.in_transit
+        return found.left, found.orders, max(held_ms, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:
         """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""

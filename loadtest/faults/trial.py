@@ -56,38 +56,34 @@ class TrialResult:
         return not self.problems
 
 
+@dataclass(frozen=True)
 class Trial:
     """A scenario under one guard, in a testbed where all is well, with `stock` items to sell."""
 
-    def __init__(
-        self, scenario: Scenario, guard: str, testbed: Testbed, listener: TrialListener, *, stock: int = STOCK
-    ) -> None:
-        self._stock = stock
-        self._scenario = scenario
-        self._guard = guard
-        self._testbed = testbed
-        self._listener = listener
+    scenario: Scenario
+    guard: str
+    testbed: Testbed
+    listener: TrialListener
+    stock: int = STOCK
 
     def run(self) -> tuple[TrialResult, Record]:
         """Play it, again where the fault was untimely; raises SaleError or ServerError where the stack cannot go on."""
-        urls = [shop.url for shop in self._testbed.shops]
-        etcd = self._testbed.etcd.members[0].endpoint
-        redis_url = self._testbed.redis.url
+        urls = [shop.url for shop in self.testbed.shops]
+        etcd = self.testbed.etcd.members[0].endpoint
+        redis_url = self.testbed.redis.url
         with closing(Sale(urls, redis_url=redis_url, etcd=etcd, name=SALE, admin_token=COMPOSE_TOKEN)) as sale:
-            promise = sale.promises()[self._guard]
+            promise = sale.promises()[self.guard]
             for plays_left in reversed(range(MOST_PLAYS)):
                 context = self._play(sale, promise)
                 result, record = self._judge(context, sale, promise)
                 if not isinstance(context.error, MistimedFault) or not plays_left:
                     break
-                self._listener.event(f"{context.error}: once more", context.start.elapsed_ms())
+                self.listener.event(f"{context.error}: once more", context.start.elapsed_ms())
         return result, record
 
     def _play(self, sale: Sale, promise: str) -> ScenarioContext:
-        self._scenario.begin(sale, self._stock)
-        context = ScenarioContext(
-            self._testbed, self._guard, self._listener, exact=promise == "exact", stock=self._stock
-        )
+        self.scenario.begin(sale, self.stock)
+        context = ScenarioContext(self.testbed, self.guard, self.listener, exact=promise == "exact", stock=self.stock)
         with context.monitor:
             try:
                 self._sell(context)
@@ -99,8 +95,8 @@ class Trial:
         """The sale, from the first click to the last doubt."""
         context.buyers.start()
         with context.noting_errors():
-            self._scenario.play(context)
-        self._testbed.heal()
+            self.scenario.play(context)
+        self.testbed.heal()
         context.buyers.hurry()
         sold_out = context.buyers.finish(timeout=SALE_TIMEOUT_S)
         context.require(sold_out, f"the sale was not over {SALE_TIMEOUT_S:g} s after the fault")
@@ -111,19 +107,19 @@ class Trial:
     def _judge(self, context: ScenarioContext, sale: Sale, promise: str) -> tuple[TrialResult, Record]:
         ledger, stock_left = sale.ledger()
         last = list({answer.buyer: answer for answer in context.buyers.answers}.values())
-        opens_at = self._scenario.opens_at
-        verdict = judge(stock=self._stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
+        opens_at = self.scenario.opens_at
+        verdict = judge(stock=self.stock, stock_left=stock_left, ledger=ledger, answers=last, opens_at=opens_at)
         record = Record(
             kind="fault",
-            scenario=self._scenario.name,
-            guard=self._guard,
+            scenario=self.scenario.name,
+            guard=self.guard,
             promise=promise,
-            stock=self._stock,
+            stock=self.stock,
             buyers=len(last),
             hold_ms=HOLD_MS,
             started=context.started,
             versions=sale.versions(),
-            verdict=asdict(Run.of(self._guard, promise, verdict, stock_left=stock_left, answers=last)),
+            verdict=asdict(Run.of(self.guard, promise, verdict, stock_left=stock_left, answers=last)),
             samples=context.monitor.samples,
             events=context.events,
         )
@@ -131,22 +127,22 @@ class Trial:
         found = audit(record)
         if context.error is None:
             with context.noting_errors():
-                self._scenario.review(context, record, found)
-        expected = self._scenario.expected(promise)
+                self.scenario.review(context, record, found)
+        expected = self.scenario.expected(promise)
         result = TrialResult(
-            scenario=self._scenario.name,
-            guard=self._guard,
+            scenario=self.scenario.name,
+            guard=self.guard,
             expected=expected,
             observed=verdict.sentence,
             sold=found.sold,
             stock_left=found.stock_left,
-            stock=self._stock,
+            stock=self.stock,
             lost_updates=found.lost_updates,
             stall_s=found.longest_stall_ms / 1000,
             problems=[*context.failures, *problems(expected, verdict, found)],
         )
         record.expectation = Expectation(
-            expected.value, result.as_expected, list(result.problems), fault=self._scenario.what
+            expected.value, result.as_expected, list(result.problems), fault=self.scenario.what
         )
         return result, record
 

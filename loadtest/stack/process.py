@@ -91,9 +91,8 @@ class Process(Lifetime):
 
     @property
     def pid(self) -> int:
-        """Process id, also that of its process group; raises ServerError before the first start."""
-        if self._popen is None:
-            raise ServerError(f"{self.name} was not started")
+        """Process id, also that of its process group."""
+        assert self._popen is not None
         return self._popen.pid
 
     @property

@@ -44,20 +44,11 @@ class Etcd(Process):
     def __init__(self, directory: Path, port: int = 0, *, name: str = "etcd") -> None:
         super().__init__(name, directory, port=port)
         self._peer_url = f"http://{LOOPBACK}:{free_port()}"
-        self._cluster = self.peer
+        self.cluster = f"{self.name}={self._peer_url}"  # its peers, from the first start on
 
     @property
     def endpoint(self) -> str:
         return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def peer(self) -> str:
-        """This member's part of --initial-cluster."""
-        return f"{self.name}={self._peer_url}"
-
-    def join(self, cluster: str) -> None:
-        """Form a cluster of these peers, comma-separated, at the first start."""
-        self._cluster = cluster
 
     def command(self) -> list[str]:
         client_url = f"http://{self.endpoint}"
@@ -68,7 +59,7 @@ class Etcd(Process):
             "advertise-client-urls": client_url,
             "listen-peer-urls": self._peer_url,
             "initial-advertise-peer-urls": self._peer_url,
-            "initial-cluster": self._cluster,
+            "initial-cluster": self.cluster,
             "auto-compaction-mode": "periodic",
             "auto-compaction-retention": "10m",
             "log-level": "error",
@@ -113,8 +104,9 @@ class EtcdCluster(Cluster[Etcd]):
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
         self.members = [Etcd(directory, name=f"etcd-{number}") for number in range(1, size + 1)]
+        cluster = ",".join(member.cluster for member in self.members)
         for member in self.members:
-            member.join(",".join(each.peer for each in self.members))
+            member.cluster = cluster
 
     @property
     def endpoints(self) -> str:

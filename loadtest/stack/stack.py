@@ -33,10 +33,7 @@ class Stack(Lifetime):
     """etcd, Redis and `instances` shops, with data and logs in `directory`.
 
     Args:
-        directory: made if missing, and left in place at the end.
-        ports: "default" are those of docker-compose.yml; "free" are any unused ones.
-        port_offset: is added to the default ports.
-        instances: how many shops.
+        ports: "default" are those of docker-compose.yml, each higher by `port_offset`; "free" are any unused ones.
         env: FLASHSALE_* settings for all shops, over those of the environment.
         durable: whether Redis keeps each write over a kill, as under Compose; a rush takes about a fifth longer.
         redis_shards: of how many nodes Redis is a cluster; 1: none.
@@ -139,7 +136,7 @@ class Stack(Lifetime):
         require_free_ports(self.processes)
         if self.board:
             self._control = self._control or Control(self.instances)
-            self.board.obey(self._control.path)
+            self.board.env["FLASHSALE_STACK"] = str(self._control.path)
         for process in self.processes:
             process.launch()
         for process in self.processes:

@@ -15,12 +15,7 @@ from loadtest.stack.servers import EtcdCluster, Redis
 
 
 class LocalTestbed(Lifetime):
-    """etcd with one member or more, Redis that has every write on disk, and two shops.
-
-    Args:
-        directory: for data, logs and section log.
-        setup: what the scenarios that are played in it need.
-    """
+    """etcd, Redis that has every write on disk, and two shops, with data, logs and section log in `directory`."""
 
     def __init__(self, directory: Path, setup: Setup) -> None:
         self.section_log = directory / "section-log"

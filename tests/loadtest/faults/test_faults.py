@@ -13,8 +13,6 @@ from random import Random
 import psutil
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.guards import GUARDS as APP_GUARDS
 from loadtest.cli.faults import GUARDS, faults
@@ -25,7 +23,6 @@ from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
 from loadtest.faults.scenarios.random_sequence import (
     INJECTIONS,
-    LONGEST_S,
     Injection,
     PlannedInjection,
     inject,
@@ -279,11 +276,9 @@ def test_what_is_expected_is_part_of_the_scenario() -> None:
 def test_a_scenario_takes_the_guards_that_suit_it() -> None:
     """A holder that thinks needs a lock around each purchase, a transfer needs shards; the rest takes any guard."""
     both = ["etcd", "etcd-sharded"]
-    assert [BY_NAME[name].suitable(both) for name in ("kill-holder", "transfer-kill", "random")] == [
-        ["etcd"],
-        ["etcd-sharded"],
-        both,
-    ]
+    assert BY_NAME["kill-holder"].suitable(both) == both[:1]
+    assert BY_NAME["transfer-kill"].suitable(both) == both[1:]
+    assert BY_NAME["random"].suitable(both) == both
     assert (BY_NAME["kill-holder"].suitable(both[1:]), BY_NAME["transfer-kill"].suitable(both[:1])) == ([], both[1:])
 
 
@@ -317,31 +312,18 @@ def test_every_guard_with_a_lock_can_be_played() -> None:
     ],
 )
 def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Verdict, found: list[str]) -> None:
-    """Exact means exact; broken means oversold or updates lost, and underselling does not count as that."""
+    """Exact means exact; broken means oversold or updates lost; and every buyer has an answer, whatever is broken."""
     clean = replace(audit(Record.read(DATA / "rush-etcd.json")), stock=8)
     assert problems(expected, verdict, clean) == found
+    assert "1 buyer without an answer" in problems(expected, verdict, replace(clean, unanswered=["ada"]))
 
 
-@pytest.mark.parametrize("expected", list(Expected))
-def test_a_buyer_without_an_answer_is_never_expected(expected: Expected) -> None:
-    """Whatever is broken, every buyer gets an answer in the end."""
-    silent = replace(audit(Record.read(DATA / "rush-etcd.json")), unanswered=["ada"])
-    assert "1 buyer without an answer" in problems(expected, replace(EXACT, lost_updates=1), silent)
-
-
-@given(st.integers())
-def test_a_seed_repeats_its_plan(seed: int) -> None:
-    """The same seed, the same disturbances at the same times; of one target only one at a time."""
-    planned = plan(Random(seed))
-    assert planned == plan(Random(seed))
-    assert 1 <= len(planned) <= 4
-    assert len({each.target for each in planned}) == len(planned)
-    assert all(0 < each.lasts <= LONGEST_S for each in planned)
-
-
-def test_every_disturbance_comes_up() -> None:
-    """Sooner or later each kind is planned, for both shops."""
-    random = Random(1)
-    planned = [each for _ in range(300) for each in plan(random)]
-    assert {each.injection for each in planned} == set(INJECTIONS)
-    assert {each.shop for each in planned} == {0, 1}
+def test_a_seed_repeats_its_plans() -> None:
+    """The same seed, the same disturbances, of each target one at a time; sooner or later each kind, for both shops."""
+    random, again = Random(1), Random(1)
+    plans = [plan(random) for _ in range(300)]
+    assert plans == [plan(again) for _ in plans]
+    assert {len({each.target for each in planned}) for planned in plans} == {1, 2, 3, 4}
+    assert all(len({each.target for each in planned}) == len(planned) for planned in plans)
+    assert {each.injection for planned in plans for each in planned} == set(INJECTIONS)
+    assert {each.shop for planned in plans for each in planned} == {0, 1}

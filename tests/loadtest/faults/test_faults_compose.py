@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.cli.faults import faults
-from loadtest.faults.runner import BY_NAME, WITH_DOCKER
+from loadtest.faults.runner import WITH_DOCKER
 from loadtest.faults.testbed.compose import ComposeTestbed
 from loadtest.faults.testbed.containers import Container
 from loadtest.faults.testbed.shop import Setup
@@ -52,18 +52,14 @@ def test_what_docker_can_do_is_played() -> None:
     assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
 
 
-def test_a_cluster_of_redis_is_refused() -> None:
-    """The Compose project of the faults has one node, so nothing is played as if it had several."""
-    result = CliRunner().invoke(faults, ["--compose", "--redis-shards", "3"])
-    assert (result.exit_code, "there is one Redis" in result.output) == (2, True)
-
-
-@pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))
-def test_what_docker_cannot_do_is_refused(scenario: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(["partition", "failover-kill"], "no failover-kill, partition: Docker"), (["--redis-shards=3"], "one Redis")],
+)
+def test_what_docker_cannot_do_is_refused(words: list[str], reason: str) -> None:
     """Before anything is started, with the reason."""
-    result = CliRunner().invoke(faults, ["--compose", scenario])
-    assert result.exit_code == 2
-    assert f"there is no {scenario}: Docker" in result.output
+    result = CliRunner().invoke(faults, ["--compose", *words])
+    assert (result.exit_code, reason in result.output) == (2, True)
 
 
 def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,14 +104,14 @@ class ScenarioContext:
         lock that is polled for may never be had in a rush.
         """
         answer: Future[Answer] = Future()
-        self.buyers.rest()
+        self.buyers.doors.clear()
 
         def buy() -> None:
             answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout))
 
         self.threads.start(VICTIM, buy)
         self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
-        self.buyers.go_on()
+        self.buyers.doors.set()
         time.sleep(READ_S)
         if answer.done():
             raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
@@ -119,11 +119,11 @@ class ScenarioContext:
         return answer
 
     def settle(self) -> None:
-        """Let no buyer in until `buyers.go_on()`, and wait until no more are served.
+        """Close the buyers' doors, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
-        self.buyers.rest()
+        self.buyers.doors.clear()
         seen = -1
         while seen != self.monitor.orders:
             seen = self.monitor.orders

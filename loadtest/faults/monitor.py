@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 
-from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
+from loadtest.faults.snapshot import Lease, Participant, Snapshot
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.testbed.shop import SALE, Shop
 from loadtest.faults.threads import TrialThreads
@@ -41,7 +40,6 @@ class Monitor:
         self._start = start
         self._total = total
         self._show = show
-        self._leases = LeaseClock()
         self._ledgers = Ledgers(testbed.redis.url, SALE, timeout=TIMEOUT_S)
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
@@ -91,12 +89,8 @@ class Monitor:
         return [(Contender.of(key).session or STRANGER, leases[key.lease_id]) for key in keys]
 
     def _lease(self, lease: int) -> Lease:
-        asked = time.monotonic()
         told = self._etcd.time_to_live(lease)
-        left = self._leases.left(
-            lease, told_s=told.ttl, granted_s=told.granted_ttl, asked=asked, answered=time.monotonic()
-        )
-        return Lease(left, told.granted_ttl)
+        return Lease(min(told.ttl + 1, told.granted_ttl), told.granted_ttl)  # etcd tells whole seconds, rounded down
 
     def _participants(self, queue: list[tuple[str, Lease]]) -> list[Participant]:
         holder = queue[0][0] if queue else None

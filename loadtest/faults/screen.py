@@ -16,7 +16,7 @@ from loadtest.terminal.table import DASHES
 
 _BAR = 24  # characters
 _NAME = 12
-_LOW_S = 0.7  # a lease that is renewed in time does not get there
+_LOW_S = 1.0  # a lease that is renewed in time does not get there
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
@@ -57,7 +57,7 @@ def _lease_bar(lease: Lease) -> RenderableType:
 
 
 def _participant(participant: Participant) -> Text:
-    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.1f} s"
+    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.0f} s"
     words = [
         (lease, ""),
         (participant.state.upper(), _BAD),

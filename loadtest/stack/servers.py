@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -23,19 +23,16 @@ def answers_ok(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=PROBE_TIMEOUT_S) as response:
             return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
 def redis_answers(url: str) -> bool:
     """Whether the Redis at `url` answers within a second."""
-    client = redis.Redis.from_url(url, socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S)
-    try:
+    limits = {"socket_timeout": PROBE_TIMEOUT_S, "socket_connect_timeout": PROBE_TIMEOUT_S}
+    with suppress(redis.RedisError), redis.Redis.from_url(url, **limits) as client:
         return bool(client.ping())
-    except redis.RedisError:
-        return False
-    finally:
-        client.close()
+    return False
 
 
 class Etcd(Process):

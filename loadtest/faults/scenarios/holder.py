@@ -62,7 +62,7 @@ class PauseHolder(Scenario):
         context.shops[0].instance.resume()
         context.announce("shop-a is thawed, and goes on where it was")
         context.wait_for("an answer to the victim", answer.done)
-        context.buyers.go_on()
+        context.buyers.doors.set()
         if context.exact:
             told = answer.result().outcome
             context.require(told is Outcome.LOCK_LOST, f"the victim was told {told.value}")
@@ -97,16 +97,16 @@ class DelayedWrite(Scenario):
         if not self._is_held_back(context):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
-        context.buyers.hold_retries()
+        context.buyers.retries.clear()
         shop.to_etcd.stall()
         context.announce("shop-a has sent its write and is cut off from the network")
         context.wait_for_sales(20)
         context.settle()
         shop.lines.resume()
         context.announce("the network is back, and delivers the write")
-        context.buyers.allow_retries()
+        context.buyers.retries.set()
         context.wait_for("an answer to the victim", answer.done)
-        context.buyers.go_on()
+        context.buyers.doors.set()
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)

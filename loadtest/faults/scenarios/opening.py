@@ -109,7 +109,7 @@ class LateOpening(Opening):
         context.settle()
         leader.lines.resume()
         context.announce("the network is back, and delivers the opening")
-        context.buyers.go_on()
+        context.buyers.doors.set()
 
 
 class OpenedTwice(LateOpening):

@@ -59,4 +59,4 @@ class PauseMover(Transfer):
         context.settle()
         shop.to_redis.resume()
         context.announce("the network delivers its credit")
-        context.buyers.go_on()
+        context.buyers.doors.set()

@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from loadtest.stack import guardian
 from loadtest.stack.process import Process, ServerError
 
@@ -80,11 +78,7 @@ def state_of(process: Process) -> str:
     """running, frozen or ended."""
     if not process.running:
         return "ended"
-    try:
-        stopped = psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
-    except psutil.NoSuchProcess:
-        return "ended"
-    return "frozen" if stopped else "running"
+    return "frozen" if process.frozen else "running"
 
 
 # What is done, and what is said of it afterwards.

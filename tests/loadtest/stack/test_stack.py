@@ -98,7 +98,7 @@ def test_a_board_that_waits_no_longer_is_no_defect(tmp_path: Path, capfd: pytest
 
 
 def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(tmp_path: Path) -> None:
-    """Each is refused with the reason, and after a restart nothing of it is left."""
+    """Each is refused with the reason; after a restart nothing of it is left, and it can be frozen."""
     script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
     with script, closing(Control([script])) as control:
         os.killpg(script.pid, signal.SIGKILL)
@@ -108,8 +108,9 @@ def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(tmp_path: Path) ->
                 "error": "script does not run: start it first"
             }
         assert control.answer({"ask": "start", "instance": "script"}) == {"done": "script has started."}
-        assert not script.frozen
         assert control.answer({"ask": "states"}) == {"states": {"script": "running"}}
+        assert control.answer({"ask": "freeze", "instance": "script"}) == {"done": "script is frozen (SIGSTOP)."}
+        assert control.answer({"ask": "states"}) == {"states": {"script": "frozen"}}
 
 
 def test_the_board_hears_why_an_instance_has_not_started() -> None:

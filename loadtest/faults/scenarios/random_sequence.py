@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -11,9 +12,10 @@ from random import Random
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed import Testbed
-from loadtest.faults.testbed.shop import TTL_S, Setup, Shop, leader_of
+from loadtest.faults.testbed.shop import CHILD, TTL_S, Setup, Shop, leader_of
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
+from lock import LockError, Mutex, Session, connect
 
 LONGEST_S = 1.75 * TTL_S
 # What it is done to; there is one for each shop where that is named.
@@ -46,6 +48,25 @@ def _lose(held_back: Lines) -> None:
     held_back.reset()
     held_back.resume()
 
+
+class _Stranger:
+    """Holds a lock below the sale's, unless etcd is unavailable just then."""
+
+    def __init__(self) -> None:
+        self._held = ExitStack()
+
+    def come(self, testbed: Testbed, _: Shop) -> None:
+        with suppress(LockError):
+            client = self._held.enter_context(connect(testbed.etcd.endpoints))
+            session = self._held.enter_context(Session(client, ttl=TTL_S, name="stranger"))
+            self._held.enter_context(Mutex(session, CHILD).acquire(timeout=1))
+
+    def go(self, *_: object) -> None:
+        with suppress(LockError):
+            self._held.close()
+
+
+_stranger = _Stranger()
 
 INJECTIONS = (
     Injection(
@@ -94,6 +115,7 @@ INJECTIONS = (
     ),
     Injection("etcd", "etcd's leader is dead", _kill_leader, lambda testbed, _: testbed.etcd.start()),
     Injection("Redis", "a node of Redis is dead", _kill_redis, lambda testbed, _: testbed.redis.start()),
+    Injection("name", "a stranger holds a lock below the sale's", _stranger.come, _stranger.go),
 )
 
 

@@ -61,8 +61,8 @@ def picture() -> str:
         300,
         None,
         [
-            Participant("shop-a", "frozen", Lease(0.4, 2), holds=True, waiters=10),
-            Participant("shop-b", "", Lease(1.6, 2), waiters=20),
+            Participant("shop-a", "frozen", Lease(1, 2), holds=True, waiters=10),
+            Participant("shop-b", "", Lease(2, 2), waiters=20),
         ],
         etcd=True,
     )
@@ -73,8 +73,8 @@ def picture() -> str:
         300,
         None,
         [
-            Participant("shop-a", "", Lease(1.9, 2), waiters=19),
-            Participant("shop-b", "", Lease(1.4, 2), holds=True, waiters=16),
+            Participant("shop-a", "", Lease(2, 2), waiters=19),
+            Participant("shop-b", "", Lease(2, 2), holds=True, waiters=16),
         ],
         etcd=True,
     )

@@ -17,7 +17,6 @@ from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import counted
-from loadtest.stack.programs import etcd_warning
 from loadtest.terminal.console import console
 
 GUARDS = (
@@ -67,7 +66,6 @@ def _listed() -> str:
     help="How long `random` and `random-opening` go on under each guard.",
 )
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
-@click.option("--slow", is_flag=True, help="For the stage: the picture stays until Enter is pressed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards
 def faults(
@@ -75,7 +73,6 @@ def faults(
     guards: Sequence[str],
     seconds: float,
     seed: int | None,
-    slow: bool,
     compose: bool,
     redis_shards: int,
 ) -> None:
@@ -96,11 +93,7 @@ def faults(
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        if not compose and (warning := etcd_warning()):
-            click.echo(warning, err=True)
-        runner = ScenarioRunner(
-            screen, report, seconds=seconds, seed=seed, compose=compose, redis_shards=redis_shards, slow=slow
-        )
+        runner = ScenarioRunner(screen, report, seconds, seed, compose, redis_shards)
         _play(runner, scenarios, guards, screen)
         draw(report, screen)
         point_latest(report)
@@ -116,9 +109,7 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
     finally:
         if runner.results:
             screen.print()
-            screen.print(table(runner.results, width=screen.width, plain=not screen.is_terminal))
-        for line in runner.unexpected():
-            screen.print(line, style="bold red", markup=False)
+            screen.print(table(runner.results, plain=not screen.is_terminal))
     unexpected = sum(not result.as_expected for result in runner.results)
     verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
     screen.print(f"{counted(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s: {verdict}.")

@@ -30,6 +30,8 @@ class Buyers:
     Attributes:
         answers: one for each request, in the order in which they came.
         told: what each buyer's last answer said, as JSON.
+        doors: new buyers are let in while it is set; those inside go on.
+        retries: buyers in doubt ask again while it is set: a retry may settle what is still under way.
     """
 
     def __init__(self, shops: Sequence[Shop], guard: str, threads: TrialThreads) -> None:
@@ -39,10 +41,10 @@ class Buyers:
         self._guard = guard
         self._numbers = itertools.count(1)
         self._hurry = threading.Event()
-        self._open = threading.Event()
         self._closed = threading.Event()
-        self._retries = threading.Event()
-        self._retries.set()
+        self.doors = threading.Event()
+        self.retries = threading.Event()
+        self.retries.set()
         self._next_click = 0.0
         self._lock = threading.Lock()
         self._threads = threads
@@ -50,30 +52,15 @@ class Buyers:
 
     def start(self) -> None:
         """Open the doors: the first of all lanes click at once."""
-        self._open.set()
+        self.doors.set()
         self._next_click = time.monotonic() + 1 / PACE
         self._lanes = [self._threads.start(f"lane {number}", self._shop_around) for number in range(LANES)]
-
-    def rest(self) -> None:
-        """Let no new buyer in for a while; those inside go on."""
-        self._open.clear()
-
-    def go_on(self) -> None:
-        """Let buyers in again."""
-        self._open.set()
 
     def hurry(self) -> None:
         """Let buyers come as fast as they are served, without think time."""
         self._hurry.set()
-        self._open.set()
-        self._retries.set()
-
-    def hold_retries(self) -> None:
-        """Let no buyer in doubt ask again until `allow_retries`: a retry may settle what is still under way."""
-        self._retries.clear()
-
-    def allow_retries(self) -> None:
-        self._retries.set()
+        self.doors.set()
+        self.retries.set()
 
     def finish(self, *, timeout: float) -> bool:
         """Wait until all lanes have heard that the sale is sold out; False if they have not after `timeout` seconds."""
@@ -97,7 +84,7 @@ class Buyers:
             if answer.outcome.served or not doubted or time.monotonic() > deadline:
                 break
             time.sleep(PAUSE_S)
-            self._retries.wait(DEADLINE_S)
+            self.retries.wait(DEADLINE_S)
         return answer
 
     def doubtful(self) -> list[str]:
@@ -121,7 +108,7 @@ class Buyers:
         with self._lock:
             due = self._next_click = max(self._next_click, time.monotonic()) + 1 / PACE
         self._hurry.wait(due - time.monotonic())
-        self._open.wait()
+        self.doors.wait()
 
     def _click(self, buyer: str, shop: Shop, hold_ms: int, timeout: float) -> Answer:
         query = urlencode({"guard": self._guard, "buyer": buyer, "hold_ms": hold_ms})

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from loadtest.faults.monitor import Monitor
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed import Testbed
-from loadtest.faults.testbed.shop import Shop
 from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
-from loadtest.results.clock import Start
+from loadtest.results.clock import Start, utc_now
 from loadtest.results.record import Event
 from loadtest.results.section_reader import SectionReader
 
@@ -36,13 +34,9 @@ class TrialListener:
     def event(self, text: str, at_ms: float) -> None:
         """What was done to it, in milliseconds from its beginning."""
 
-    def hold(self) -> None:
-        """The picture may stay for a while: nothing happens by itself."""
 
-
-@dataclass
 class ScenarioContext:
-    """What is at hand while a scenario is played.
+    """What is at hand while a scenario is played: one sale of `stock` items, which begins now.
 
     Attributes:
         exact: whether the guard promises exactness under every fault.
@@ -53,26 +47,21 @@ class ScenarioContext:
         error: why the scenario could not be played as it is meant, if it could not.
     """
 
-    testbed: Testbed
-    guard: str
-    exact: bool
-    buyers: Buyers
-    monitor: Monitor
-    section_log: SectionReader
-    start: Start
-    threads: TrialThreads
-    listener: TrialListener
-    events: list[Event] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    error: ScenarioError | None = None
-
-    @property
-    def uses_etcd(self) -> bool:
-        return self.guard.startswith("etcd") and self.guard != SHARDED
-
-    @property
-    def shops(self) -> Sequence[Shop]:
-        return self.testbed.shops
+    def __init__(self, testbed: Testbed, guard: str, listener: TrialListener, *, exact: bool, stock: int) -> None:
+        self.testbed = testbed
+        self.shops = testbed.shops
+        self.guard = guard
+        self.exact = exact
+        self.uses_etcd = guard.startswith("etcd") and guard != SHARDED
+        self.listener = listener
+        self.start, self.started = Start.now(), utc_now()
+        self.threads = TrialThreads()
+        self.buyers = Buyers(testbed.shops, guard, self.threads)
+        self.monitor = Monitor(testbed, self.start, stock, listener.look, self.threads)
+        self.section_log = SectionReader(testbed.section_log)
+        self.events: list[Event] = []
+        self.failures: list[str] = []
+        self.error: ScenarioError | None = None
 
     def announce(self, text: str) -> None:
         """Tell, and record, what is being done."""
@@ -115,30 +104,26 @@ class ScenarioContext:
         lock that is polled for may never be had in a rush.
         """
         answer: Future[Answer] = Future()
-        self.buyers.rest()
+        self.buyers.doors.clear()
 
         def buy() -> None:
             answer.set_result(self.buyers.buy(VICTIM, shop=shop, hold_ms=think_ms, timeout=timeout))
 
         self.threads.start(VICTIM, buy)
         self.wait_for("the victim's critical section", lambda: self.is_inside(VICTIM) or answer.done())
-        self.buyers.go_on()
+        self.buyers.doors.set()
         time.sleep(READ_S)
         if answer.done():
             raise MistimedFault(f"the victim was answered at once: {answer.result().outcome.value}")
         self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 
-    def hold_picture(self) -> None:
-        """Let the room look, if it wants to, at a moment in which nothing happens by itself."""
-        self.listener.hold()
-
     def settle(self) -> None:
-        """Let no buyer in until `buyers.go_on()`, and wait until no more are served.
+        """Close the buyers' doors, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
-        self.buyers.rest()
+        self.buyers.doors.clear()
         seen = -1
         while seen != self.monitor.orders:
             seen = self.monitor.orders
@@ -146,7 +131,7 @@ class ScenarioContext:
 
     def wait_out_lease(self) -> None:
         """Wait for longer than a lease lives."""
-        time.sleep(self.testbed.ttl_s + 0.6)
+        time.sleep(self.testbed.setup.ttl_s + 0.6)
 
     def is_inside(self, buyer: str) -> bool:
         """Whether the buyer's critical section has begun and is not over."""

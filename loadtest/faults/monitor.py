@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 
-from loadtest.faults.snapshot import Lease, LeaseClock, Participant, Snapshot
+from loadtest.faults.snapshot import Lease, Participant, Snapshot
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.testbed.shop import SALE, Shop
 from loadtest.faults.threads import TrialThreads
@@ -17,7 +14,7 @@ from loadtest.results.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.ledgers import UNREADABLE, Ledgers
 from loadtest.target.names import key_prefix, queue_name
-from lock import EtcdError, connect
+from lock import Contender, EtcdError, connect
 
 PERIOD_S = 0.1
 TIMEOUT_S = 0.3
@@ -27,30 +24,22 @@ STRANGER = "stranger"
 
 
 class Monitor:
-    """A thread that looks ten times a second, as a context manager.
-
-    Args:
-        testbed: where the sale is.
-        start: the moment from which samples count.
-        total: items at the beginning.
-        show: is told what is seen.
-        threads: those of the trial.
+    """A thread that looks at a sale of `total` items ten times a second and tells `show`, as a context manager.
 
     Attributes:
         samples: what was seen.
-        stock, orders, in_transit: items that are left, orders, and items between two shards, as last seen.
+        orders, in_transit: orders, and items between two shards, as last seen.
     """
 
     def __init__(
         self, testbed: Testbed, start: Start, total: int, show: Callable[[Snapshot], None], threads: TrialThreads
     ) -> None:
         self.samples: list[Sample] = []
-        self.stock = self.orders = self.in_transit = 0
+        self.orders = self.in_transit = 0
         self._testbed = testbed
         self._start = start
         self._total = total
         self._show = show
-        self._leases = LeaseClock()
         self._ledgers = Ledgers(testbed.redis.url, SALE, timeout=TIMEOUT_S)
         self._etcd = connect(testbed.etcd.endpoints, timeout=TIMEOUT_S)
         self._stop = threading.Event()
@@ -75,7 +64,7 @@ class Monitor:
     def _look(self) -> Snapshot:
         at_ms = self._start.elapsed_ms()
         stock, orders, lock_ms = self._sale()
-        redis_lock = Lease(lock_ms / 1000, self._testbed.ttl_s) if lock_ms else None
+        redis_lock = Lease(lock_ms / 1000, self._testbed.setup.ttl_s) if lock_ms else None
         queue = self._queue()
         return Snapshot(
             at_ms, stock, orders, self._total, redis_lock, self._participants(queue or []), queue is not None
@@ -87,8 +76,8 @@ class Monitor:
             found, held_ms = self._ledgers.read(), int(self._ledgers.client.pttl(REDIS_LOCK))
         except UNREADABLE:
             return None, None, 0
-        self.stock, self.orders, self.in_transit = found.left, found.orders, found.in_transit
-        return self.stock, self.orders, max(held_ms, 0)
+        self.orders, self.in_transit = found.orders, found.in_transit
+        return found.left, found.orders, max(held_ms, 0)
 
     def _queue(self) -> list[tuple[str, Lease]] | None:
         """Name and lease of each key in the queue, the holder first; None while etcd is unavailable."""
@@ -97,15 +86,11 @@ class Monitor:
             leases = {lease: self._lease(lease) for lease in {key.lease_id for key in keys}}
         except EtcdError:
             return None
-        return [(_session(key.value), leases[key.lease_id]) for key in keys]
+        return [(Contender.of(key).session or STRANGER, leases[key.lease_id]) for key in keys]
 
     def _lease(self, lease: int) -> Lease:
-        asked = time.monotonic()
         told = self._etcd.time_to_live(lease)
-        left = self._leases.left(
-            lease, told_s=told.ttl, granted_s=told.granted_ttl, asked=asked, answered=time.monotonic()
-        )
-        return Lease(left, told.granted_ttl)
+        return Lease(min(told.ttl + 1, told.granted_ttl), told.granted_ttl)  # etcd tells whole seconds, rounded down
 
     def _participants(self, queue: list[tuple[str, Lease]]) -> list[Participant]:
         holder = queue[0][0] if queue else None
@@ -119,10 +104,3 @@ class Monitor:
 
 def _state(shop: Shop) -> str:
     return "frozen" if shop.instance.frozen else "" if shop.instance.running else "dead"
-
-
-def _session(value: bytes) -> str:
-    """The name in a queue key that our library wrote."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(value)["session"])
-    return STRANGER

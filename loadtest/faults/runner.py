@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -15,69 +14,53 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from loadtest.faults.context import TrialListener
-from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
-from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
+from loadtest.faults.scenarios.random_sequence import RandomSequence
 from loadtest.faults.screen import draw
 from loadtest.faults.snapshot import Snapshot
 from loadtest.faults.testbed import ComposeTestbed, LocalTestbed, Testbed
-from loadtest.faults.trial import Trial
+from loadtest.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
-BY_NAME: dict[str, type[Scenario]] = {
-    **{scenario.name: scenario for scenario in SCENARIOS},
-    RandomSequence.name: RandomSequence,
-    RandomOpening.name: RandomOpening,
-}
-WITH_DOCKER = [name for name, each in BY_NAME.items() if each.members == 1 and not each.lines and not each.sharded]
+BY_NAME: dict[str, type[Scenario]] = {each.name: each for each in SCENARIOS}
+WITH_DOCKER = [
+    name for name, each in BY_NAME.items() if each.setup.members == 1 and not each.setup.lines and not each.sharded
+]
 
 
+@dataclass
 class ScenarioRunner(TrialListener):
     """What is played, and what came of it.
 
-    Args:
-        console: where it is shown.
+    Attributes:
         report: directory for the records.
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
         compose: in containers, and not in local processes.
         redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
-        slow: the picture stays, at what a room should see and after each trial, until Enter is pressed.
-
-    Attributes:
         results: of all trials so far.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        report: Path,
-        *,
-        seconds: float,
-        seed: int,
-        compose: bool = False,
-        redis_shards: int = 1,
-        slow: bool = False,
-    ) -> None:
-        self.results: list[TrialResult] = []
-        self._console = console
-        self._report = report
-        self._seconds = seconds
-        self._seed = seed
-        self._compose = compose
-        self._redis_shards = redis_shards
-        self._slow = slow
-        self._live: Live | None = None
-        self._label = ""
+    console: Console
+    report: Path
+    seconds: float
+    seed: int
+    compose: bool
+    redis_shards: int
+    results: list[TrialResult] = field(default_factory=list)
+    _live: Live | None = None
+    _label: str = ""
 
     def play(self, scenario: type[Scenario], guards: Sequence[str]) -> None:
         """Play one scenario under each guard that suits it; raises ServerError or SaleError."""
-        self._console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
+        self.console.print(f"\n[bold]{scenario.name}[/]: {scenario.what}")
         if not (suitable := scenario.suitable(guards)):
-            self._console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
+            self.console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
             return
-        with scratch_directory() as directory, self._shown_live(), self._testbed(scenario, directory) as testbed:
+        kind = ComposeTestbed if self.compose else LocalTestbed
+        setup = replace(scenario.setup, redis_shards=max(scenario.setup.redis_shards, self.redis_shards))
+        with scratch_directory() as directory, self._shown_live(), kind(directory, setup) as testbed:
             for guard in suitable:
                 if issubclass(scenario, RandomSequence):
                     result = self._play_random(scenario, guard, testbed)
@@ -85,50 +68,27 @@ class ScenarioRunner(TrialListener):
                     result = self._perform(scenario(), guard, testbed, scenario.name)
                 self.results.append(result)
                 self._tell(result)
-                self.hold()
-
-    def _testbed(self, scenario: type[Scenario], directory: Path) -> Testbed:
-        if self._compose:
-            return ComposeTestbed(directory, ttl_s=scenario.ttl_s)
-        return LocalTestbed(
-            directory,
-            members=scenario.members,
-            redis_shards=max(scenario.redis_shards, self._redis_shards),
-            redis_settings=scenario.redis_settings,
-            lines=scenario.lines,
-            ttl_s=scenario.ttl_s,
-            settings=scenario.settings,
-        )
 
     def _play_random(self, scenario: type[RandomSequence], guard: str, testbed: Testbed) -> TrialResult:
-        """Sale after sale with the same seed for every guard, until the time is over or one is not as expected."""
-        random, results, until = Random(self._seed), list[TrialResult](), time.monotonic() + self._seconds
+        """Sale after sale with one seed for all guards, until the time is over or one is not as expected; the worst."""
+        random, results, until = Random(self.seed), list[TrialResult](), time.monotonic() + self.seconds
         while not results or (results[-1].as_expected and time.monotonic() < until):
-            name = f"{scenario.name}-{self._seed}-{len(results) + 1}"
-            self.event(f"sale {len(results) + 1} of seed {self._seed}")
+            name = f"{scenario.name}-{self.seed}-{len(results) + 1}"
+            self.event(f"sale {len(results) + 1} of seed {self.seed}")
             results.append(self._perform(scenario(random), guard, testbed, name))
-        return replace(
-            min(results, key=lambda result: (result.as_expected, result.observed == EXACT)),
-            stall_s=max(result.stall_s for result in results),
-        )
-
-    def unexpected(self) -> list[str]:
-        """What is not as it should be, a line each."""
-        return [
-            f"{result.scenario}, {result.guard}: {problem}" for result in self.results for problem in result.problems
-        ]
+        return max(results, key=lambda result: (not result.as_expected, result.observed != EXACT, result.stall_s))
 
     def _perform(self, scenario: Scenario, guard: str, testbed: Testbed, name: str) -> TrialResult:
         self._label = f"{scenario.name}, {guard}"
         result, record = Trial(scenario, guard, testbed, self).run()
-        record.write(self._report / "records" / f"{name}-{guard}.json")
+        record.write(self.report / "records" / f"{name}-{guard}.json")
         return result
 
     def _tell(self, result: TrialResult) -> None:
         style, word = ("green", "as expected") if result.as_expected else ("bold red", "NOT AS EXPECTED")
-        self._console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
+        self.console.print(f"  {result.guard}: {result.observed}, {word}", style=style, markup=False)
         for problem in result.problems:
-            self._console.print(f"    {problem}", style="red", markup=False)
+            self.console.print(f"    {problem}", style="red", markup=False)
 
     # What a trial shows
 
@@ -137,17 +97,11 @@ class ScenarioRunner(TrialListener):
             self._live.update(draw(self._label, seen))
 
     def event(self, text: str, at_ms: float = 0.0) -> None:
-        self._console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
-
-    def hold(self) -> None:
-        """Keep the picture until Enter is pressed."""
-        if self._slow:
-            self._console.print("  [dim]Enter goes on[/]")
-            sys.stdin.readline()
+        self.console.print(f"  {at_ms / 1000:5.1f} s  {text}", markup=False)
 
     @contextmanager
     def _shown_live(self) -> Iterator[None]:
         starting = Spinner("dots", "starting etcd, Redis and two shops")
-        with Live(starting, console=self._console, refresh_per_second=10, transient=True) as self._live:
+        with Live(starting, console=self.console, refresh_per_second=10, transient=True) as self._live:
             yield
         self._live = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar
 
 from loadtest.faults.context import SHARDED, ScenarioContext
-from loadtest.faults.testbed.shop import TTL_S
+from loadtest.faults.testbed.shop import Setup
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
@@ -29,29 +29,19 @@ class Scenario(ABC):
     Attributes:
         name: as the command line knows it.
         what: what it does, in one line.
-        members: of etcd.
-        lines: whether it needs lines that can be cut.
-        ttl_s: how long a lease lives.
-        settings: of the instances, beyond the usual ones.
+        setup: what it needs of its testbed.
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
-        redis_shards: of how many masters Redis is a cluster at least; 1: none is needed.
-        redis_settings: of their replicas and of them; None: they need no replicas.
         sharded: whether it needs a guard with shards, or one without; None: any.
         unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
     """
 
     name: ClassVar[str]
     what: ClassVar[str]
-    members: ClassVar[int] = 1
-    lines: ClassVar[bool] = False
-    ttl_s: ClassVar[int] = TTL_S
+    setup: ClassVar[Setup] = Setup()
     unfenced: ClassVar[Expected] = Expected.EXACT
-    settings: ClassVar[Mapping[str, str]] = {}
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
-    redis_shards: ClassVar[int] = 1
-    redis_settings: ClassVar[Mapping[str, str] | None] = None
     sharded: ClassVar[bool | None] = None
 
     @classmethod

@@ -10,14 +10,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.result import EXACT, TrialResult
 from loadtest.faults.snapshot import Lease, Participant, Snapshot
+from loadtest.faults.trial import EXACT, TrialResult
 from loadtest.terminal.table import DASHES
 
-_WIDE = 100
 _BAR = 24  # characters
 _NAME = 12
-_LOW_S = 0.7  # a lease that is renewed in time does not get there
+_LOW_S = 1.0  # a lease that is renewed in time does not get there
 _GOOD, _BAD, _QUIET = "green", "bold red", "dim"
 
 
@@ -58,7 +57,7 @@ def _lease_bar(lease: Lease) -> RenderableType:
 
 
 def _participant(participant: Participant) -> Text:
-    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.1f} s"
+    lease = "" if participant.lease is None else f"lease {participant.lease.left_s:.0f} s"
     words = [
         (lease, ""),
         (participant.state.upper(), _BAD),
@@ -68,19 +67,15 @@ def _participant(participant: Participant) -> Text:
     return Text("  ").join(Text(*each) for each in words if each[0])
 
 
-def table(results: Sequence[TrialResult], *, width: int, plain: bool) -> Table:
-    """A row for each result; the rows of a scenario stand together, under its name.
+def table(results: Sequence[TrialResult], *, plain: bool) -> Table:
+    """A row for each result, in at most 80 columns; the rows of a scenario stand together, under its name.
 
-    Args:
-        results: what to show, in the order in which it was played.
-        width: characters there are in a line.
-        plain: only characters that every terminal and log has.
+    With `plain`, only characters that every terminal and log has.
     """
-    wide = width >= _WIDE
-    drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
+    drawn = Table(box=DASHES if plain else box.SIMPLE, padding=(0, 0), show_edge=False)
     for title in ("scenario", "guard", "expected", "observed"):
         drawn.add_column(title, no_wrap=title != "observed")
-    for title in ("sold +\nstock", "lost\nupdates", "longest\nstall s" if wide else "stall\nmax s"):
+    for title in ("sold +\nstock", "lost\nupdates", "stall\nmax s"):
         drawn.add_column(title, justify="right", no_wrap=True)
     drawn.add_column("as ex-\npected", no_wrap=True)
     above = ""

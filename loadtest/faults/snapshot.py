@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_SLACK_S = 0.05  # by how much the clocks may differ
-
 
 @dataclass(frozen=True)
 class Lease:
@@ -68,24 +66,3 @@ class Snapshot:
         return (
             sum(participant.waiters for participant in self.participants) if self.etcd and not self.redis_lock else None
         )
-
-
-class LeaseClock:
-    """Tells what is left of leases in tenths of a second, from the whole seconds that etcd tells.
-
-    etcd cuts the fraction off, so the truth lies within the second that begins there. It is counted down by the clock
-    from there. What etcd finds longer than that must have been renewed, just now and to the full.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[float, float]] = {}  # by lease: when, and what was left at most
-
-    def left(self, lease: int, *, told_s: int, granted_s: int, asked: float, answered: float) -> float:
-        """Seconds left of `lease`, of which etcd has told `told_s` between these two moments (monotonic seconds)."""
-        before, most = self._seen.get(lease, (asked, float(granted_s)))
-        # Of a lease that has ended, etcd tells 0 until it looks for such leases.
-        renewed = told_s > 0 and most - (asked - before) < told_s - _SLACK_S
-        left = granted_s if renewed else most - (answered - before)
-        left = max(min(left, told_s + 1.0), 0.0)
-        self._seen[lease] = answered, left
-        return left

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadtest import REPOSITORY
-from loadtest.stack.ports import LOOPBACK
+from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Process
 from loadtest.stack.servers import answers_ok
 
@@ -25,14 +25,14 @@ class _App(Process):
 
     def __init__(self, name: str, directory: Path, port: int, env: Mapping[str, str]) -> None:
         super().__init__(name, directory, port=port)
-        self._env = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **env}
+        self.env = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **env}
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
     def environment(self) -> Mapping[str, str]:
-        return {**os.environ, **self._env}
+        return {**os.environ, **self.env}
 
     def is_ready(self) -> bool:
         return answers_ok(f"{self.url}{self.probe}")
@@ -44,11 +44,10 @@ class Instance(_App):
     probe = "/readyz"
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("instance", directory, port, {})
-        self.name = f"instance-{self.port}"
-        self.log = directory / f"{self.name}.log"
-        own = {"FLASHSALE_HOST": LOOPBACK, "FLASHSALE_PORT": str(self.port), "FLASHSALE_INSTANCE": self.name}
-        self._env |= {**own, **env}
+        port = port or free_port()
+        name = f"instance-{port}"
+        own = {"FLASHSALE_HOST": LOOPBACK, "FLASHSALE_PORT": str(port), "FLASHSALE_INSTANCE": name}
+        super().__init__(name, directory, port, {**own, **env})
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/gunicorn.conf.py"), "app:create_app()"]
@@ -58,12 +57,9 @@ class Board(_App):
     """The page that shows the sale. `env` tells it what to watch."""
 
     def __init__(self, directory: Path, port: int = 0, *, env: Mapping[str, str]) -> None:
-        super().__init__("board", directory, port, {})
-        self._env |= {"FLASHSALE_BOARD_HOST": LOOPBACK, "FLASHSALE_BOARD_PORT": str(self.port), **env}
-
-    def obey(self, control: Path) -> None:
-        """Use the control at this socket from the next start on; see `loadtest.stack.control`."""
-        self._env["FLASHSALE_STACK"] = str(control)
+        port = port or free_port()
+        own = {"FLASHSALE_BOARD_HOST": LOOPBACK, "FLASHSALE_BOARD_PORT": str(port)}
+        super().__init__("board", directory, port, {**own, **env})
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "gunicorn", "-c", str(REPOSITORY / "app/board/gunicorn.conf.py"), _BOARD]

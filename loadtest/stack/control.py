@@ -18,12 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from loadtest.stack import guardian
 from loadtest.stack.process import Process, ServerError
-
-LONGEST_LINE = 1024
 
 
 class Control(socketserver.ThreadingUnixStreamServer):
@@ -73,10 +69,7 @@ class _Question(socketserver.StreamRequestHandler):
     server: Control
 
     def handle(self) -> None:
-        try:
-            answer = self.server.answer(json.loads(self.rfile.readline(LONGEST_LINE)))
-        except (ValueError, AttributeError):
-            answer = {"error": "This is not a question."}
+        answer = self.server.answer(json.loads(self.rfile.readline()))
         with contextlib.suppress(OSError):  # the board waits no longer
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
@@ -85,11 +78,7 @@ def state_of(process: Process) -> str:
     """running, frozen or ended."""
     if not process.running:
         return "ended"
-    try:
-        stopped = psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
-    except psutil.NoSuchProcess:
-        return "ended"
-    return "frozen" if stopped else "running"
+    return "frozen" if process.frozen else "running"
 
 
 # What is done, and what is said of it afterwards.

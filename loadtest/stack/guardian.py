@@ -16,12 +16,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 _REMOVE_TIMEOUT_S = 5.0
 _FAREWELL_S = 1.0
 _lock = threading.Lock()
-_guardians: dict[int, _Guardian] = {}  # by process id: a forked child needs its own
 
 
 def watch(kind: str, target: int | str | Path) -> None:
@@ -35,57 +36,31 @@ def forget(kind: str, target: int | str | Path) -> None:
 
 
 def _tell(order: str, kind: str, target: int | str | Path) -> None:
-    with _lock:
-        if os.getpid() not in _guardians:
-            _guardians[os.getpid()] = _Guardian()
-        _guardians[os.getpid()].tell(order, f"{kind} {target}")
+    with _lock, contextlib.suppress(BrokenPipeError):  # if the guardian was killed, nothing guards any more
+        _pipe().write(f"{order} {kind} {target}\n".encode())
 
 
-@atexit.register
-def _dismiss() -> None:
-    if guardian := _guardians.pop(os.getpid(), None):
-        guardian.dismiss()
-
-
-class _Guardian:
-    """The guardian of this process, with a copy of its list, from which a killed guardian is replaced."""
-
-    def __init__(self) -> None:
-        self._watched: set[str] = set()
-        self._process = _spawn()
-
-    def tell(self, order: str, entry: str) -> None:
-        """Watch or forget an entry."""
-        (self._watched.add if order == "watch" else self._watched.discard)(entry)
-        try:
-            self._write(f"{order} {entry}\n")
-        except BrokenPipeError:
-            self._process.wait()
-            self._process = _spawn()
-            self._write("".join(f"watch {each}\n" for each in self._watched))
-
-    def _write(self, lines: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(lines.encode())
-
-    def dismiss(self) -> None:
-        """At a regular end: close the pipe, and wait until the guardian has cleaned up."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # a forked child holds the pipe, too
-            self._process.wait(_FAREWELL_S)
-
-
-def _spawn() -> subprocess.Popen[bytes]:
-    # Its own session: Ctrl-C and the closing of the terminal do not reach it.
-    return subprocess.Popen(
+@cache
+def _pipe() -> IO[bytes]:
+    """Start the guardian; where it listens."""
+    guardian = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C and the closing of the terminal do not reach it
     )
+    assert guardian.stdin is not None
+    atexit.register(_dismiss, guardian, guardian.stdin)
+    return guardian.stdin
+
+
+def _dismiss(guardian: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
+    """At a regular end: close the pipe, and wait until the guardian has cleaned up."""
+    pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        guardian.wait(_FAREWELL_S)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import random
 import socket
 from collections import OrderedDict
@@ -53,9 +52,3 @@ def _claim(port: int) -> bool:
     if len(_claims) > _MOST_CLAIMS:
         _claims.popitem(last=False)[1].close()
     return True
-
-
-@atexit.register
-def _give_back() -> None:
-    for sign in _claims.values():
-        sign.close()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.02
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+_STOP_S = 15.0
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
@@ -36,10 +37,6 @@ class PortOccupied(ServerError):
     """Another process listens on the port."""
 
 
-class StartFailed(ServerError):
-    """The process ended, or stayed silent, before it was ready."""
-
-
 class Lifetime:
     """Started when ``with`` is entered, and gone when it is left; of a start that fails, nothing is left either."""
 
@@ -49,15 +46,11 @@ class Lifetime:
     def stop(self) -> None:
         raise NotImplementedError
 
-    def abort(self) -> None:
-        """Stop what has not come up."""
-        self.stop()
-
     def __enter__(self) -> Self:
         try:
             self.start()
         except BaseException:
-            self.abort()
+            self.stop()
             raise
         return self
 
@@ -98,9 +91,8 @@ class Process(Lifetime):
 
     @property
     def pid(self) -> int:
-        """Process id, also that of its process group; raises ServerError before the first start."""
-        if self._popen is None:
-            raise ServerError(f"{self.name} was not started")
+        """Process id, also that of its process group."""
+        assert self._popen is not None
         return self._popen.pid
 
     @property
@@ -118,7 +110,7 @@ class Process(Lifetime):
             raise ServerError(f"{self.name} does not run: start it first")
 
     def start(self, *, timeout: float = 30.0) -> None:
-        """Launch and wait until ready, at most `timeout` seconds; raises PortOccupied or StartFailed."""
+        """Launch and wait until ready, at most `timeout` seconds; raises ServerError."""
         self.launch()
         self.wait_ready(timeout=timeout)
 
@@ -148,14 +140,14 @@ class Process(Lifetime):
         guardian.watch("group", self._group)
 
     def wait_ready(self, *, timeout: float = 30.0) -> None:
-        """Wait until `is_ready`, at most `timeout` seconds; raises StartFailed with the log's last line."""
+        """Wait until `is_ready`, at most `timeout` seconds; raises ServerError with the log's last line."""
         deadline = time.monotonic() + timeout
         while not self.is_ready():
             if not self.running:
-                raise StartFailed(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
+                raise ServerError(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise StartFailed(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
+                raise ServerError(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
             time.sleep(_POLL_S)
 
     def last_log_line(self) -> str:
@@ -168,20 +160,17 @@ class Process(Lifetime):
             self.resume()
             self._popen.terminate()
 
-    def stop(self, *, timeout: float = 15.0) -> None:
-        """Ask it to end, wait for `timeout` seconds, then kill what is left of it; idempotent."""
+    def stop(self) -> None:
+        """Ask it to end, and kill what is left of it after 15 s; idempotent."""
         self.terminate()
-        self.wait_ended(timeout=timeout)
+        self.wait_ended()
 
-    def wait_ended(self, *, timeout: float = 15.0) -> None:
-        """Wait for `timeout` seconds, then kill what is left of it."""
+    def wait_ended(self) -> None:
+        """Wait for 15 s, then kill what is left of it."""
         if self._popen is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(timeout)
+                self._popen.wait(_STOP_S)
             self.kill()
-
-    def abort(self) -> None:
-        self.kill()
 
     def kill(self) -> None:
         """SIGKILL to it and all its children at once; idempotent."""

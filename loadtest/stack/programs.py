@@ -27,17 +27,6 @@ def etcd() -> Path:
     return _first(wheel, found, missing="etcd", debian="etcd-server", homebrew="etcd")
 
 
-def etcd_warning() -> str:
-    """One line where the etcd that is used may damage its data when it is killed; else empty. Raises ProgramMissing."""
-    found = _etcd_version(etcd())
-    if not (3, 5, 0) <= found < (3, 5, 3):
-        return ""
-    return (
-        f"etcd {'.'.join(map(str, found))} may damage its data when it is killed (3.5.0 to 3.5.2 do): "
-        "for data that matters, put a newer etcd on PATH."
-    )
-
-
 @cache
 def etcdctl() -> Path:
     """etcd's command line client, from the same place as the server; raises ProgramMissing."""

@@ -15,7 +15,6 @@ A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arriv
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import struct
 import threading
@@ -93,8 +92,13 @@ class Proxy(Lifetime):
         False, and nothing is passed on, where no such piece has arrived.
         """
         with self.gate:
-            found = [pipe for pipe in self._pipes if pipe.direction == direction and pipe.let_pass(through)]
-        return bool(found)
+            for pipe in self._pipes:
+                for number, piece in enumerate(pipe.held, 1):
+                    if pipe.direction == direction and through in piece.data:
+                        pipe.may_pass = number
+                        pipe.news.notify()
+                        return True
+        return False
 
     def forget(self) -> None:
         """Never again pass on anything of the connections that exist, without closing them."""
@@ -131,14 +135,9 @@ class Proxy(Lifetime):
 
     def translated(self, answer: bytes) -> bytes:
         """With the ports of `ports`, as they stand in CLUSTER SLOTS and MOVED."""
-        return (
-            re.sub(rb":(\d+)(?=\r\n)", lambda found: b":%d" % self._port(int(found[1])), answer)
-            if self.ports
-            else answer
-        )
-
-    def _port(self, number: int) -> int:
-        return self.ports.get(number, number)
+        for port, other in self.ports.items():
+            answer = answer.replace(b":%d\r\n" % port, b":%d\r\n" % other)
+        return answer
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -159,11 +158,9 @@ class Proxy(Lifetime):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
         with self.gate:
-            refused = self._listener is not listener
-            if not refused:
-                self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
-        if refused:  # while it was being connected
-            pipes[0].close(abruptly=True)
+            self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        if self._listener is not listener:  # refused while it was being connected
+            self.reset()
             return
         for pipe in pipes:
             for half in (pipe.read, pipe.write):
@@ -207,21 +204,14 @@ class _Pipe:
 
     def __init__(self, proxy: Proxy, direction: str, source: socket.socket, sink: socket.socket) -> None:
         self.direction = direction
-        self.held: deque[_Piece] = deque()  # in the pieces in which it came; an empty one at the end
+        self.held: deque[_Piece] = deque()  # an empty one at the end
         self.forgotten = False
         self.ended = False
         self.news = threading.Condition(proxy.gate)  # for the thread that writes
-        self._may_pass = 0  # pieces, even if this direction is stalled
+        self.may_pass = 0  # pieces, even if this direction is stalled
         self._proxy = proxy
         self._source = source
         self._sink = sink
-
-    def let_pass(self, through: bytes) -> bool:
-        """Let the pieces up to the first one with these bytes pass; to be called with the gate held."""
-        position = next((number for number, piece in enumerate(self.held, 1) if through in piece.data), 0)
-        self._may_pass = max(self._may_pass, position)
-        self.news.notify()
-        return position > 0
 
     def read(self) -> None:
         """Take in all that comes."""
@@ -252,15 +242,15 @@ class _Pipe:
             self.news.wait_for(lambda: self.ended or self._passes())
             if self.ended:
                 return b""
-            self._may_pass = max(self._may_pass - 1, 0)
+            self.may_pass = max(self.may_pass - 1, 0)
             piece = self.held.popleft()
         time.sleep(max(piece.due - time.monotonic(), 0.0))
         return piece.data
 
     def _passes(self) -> bool:
-        if not self.held or self._may_pass:
-            return bool(self.held)
-        return not self.forgotten and not self._proxy.keeps(self.direction, self.held[0].data)
+        if not self.held:
+            return False
+        return self.may_pass > 0 or not (self.forgotten or self._proxy.keeps(self.direction, self.held[0].data))
 
     def close(self, *, abruptly: bool) -> None:
         """Close both ends; may be called again."""

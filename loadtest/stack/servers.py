@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -23,19 +23,16 @@ def answers_ok(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=PROBE_TIMEOUT_S) as response:
             return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
 def redis_answers(url: str) -> bool:
     """Whether the Redis at `url` answers within a second."""
-    client = redis.Redis.from_url(url, socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S)
-    try:
+    limits = {"socket_timeout": PROBE_TIMEOUT_S, "socket_connect_timeout": PROBE_TIMEOUT_S}
+    with suppress(redis.RedisError), redis.Redis.from_url(url, **limits) as client:
         return bool(client.ping())
-    except redis.RedisError:
-        return False
-    finally:
-        client.close()
+    return False
 
 
 class Etcd(Process):
@@ -44,20 +41,11 @@ class Etcd(Process):
     def __init__(self, directory: Path, port: int = 0, *, name: str = "etcd") -> None:
         super().__init__(name, directory, port=port)
         self._peer_url = f"http://{LOOPBACK}:{free_port()}"
-        self._cluster = self.peer
+        self.cluster = f"{self.name}={self._peer_url}"  # its peers, from the first start on
 
     @property
     def endpoint(self) -> str:
         return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def peer(self) -> str:
-        """This member's part of --initial-cluster."""
-        return f"{self.name}={self._peer_url}"
-
-    def join(self, cluster: str) -> None:
-        """Form a cluster of these peers, comma-separated, at the first start."""
-        self._cluster = cluster
 
     def command(self) -> list[str]:
         client_url = f"http://{self.endpoint}"
@@ -68,7 +56,7 @@ class Etcd(Process):
             "advertise-client-urls": client_url,
             "listen-peer-urls": self._peer_url,
             "initial-advertise-peer-urls": self._peer_url,
-            "initial-cluster": self._cluster,
+            "initial-cluster": self.cluster,
             "auto-compaction-mode": "periodic",
             "auto-compaction-retention": "10m",
             "log-level": "error",
@@ -92,7 +80,7 @@ class Cluster(Lifetime, Generic[M]):
     members: Sequence[M]
 
     def start(self) -> None:
-        """Start all members and wait until each is ready; raises PortOccupied or StartFailed."""
+        """Start all members and wait until each is ready; raises ServerError."""
         for member in self.members:
             member.launch()
         for member in self.members:
@@ -113,8 +101,9 @@ class EtcdCluster(Cluster[Etcd]):
 
     def __init__(self, directory: Path, *, size: int = 3) -> None:
         self.members = [Etcd(directory, name=f"etcd-{number}") for number in range(1, size + 1)]
+        cluster = ",".join(member.cluster for member in self.members)
         for member in self.members:
-            member.join(",".join(each.peer for each in self.members))
+            member.cluster = cluster
 
     @property
     def endpoints(self) -> str:

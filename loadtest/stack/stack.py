@@ -33,10 +33,7 @@ class Stack(Lifetime):
     """etcd, Redis and `instances` shops, with data and logs in `directory`.
 
     Args:
-        directory: made if missing, and left in place at the end.
-        ports: "default" are those of docker-compose.yml; "free" are any unused ones.
-        port_offset: is added to the default ports.
-        instances: how many shops.
+        ports: "default" are those of docker-compose.yml, each higher by `port_offset`; "free" are any unused ones.
         env: FLASHSALE_* settings for all shops, over those of the environment.
         durable: whether Redis keeps each write over a kill, as under Compose; a rush takes about a fifth longer.
         redis_shards: of how many nodes Redis is a cluster; 1: none.
@@ -107,11 +104,15 @@ class Stack(Lifetime):
         redis_shards: int = 1,
     ) -> Stack:
         """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
-        lease = os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)
-        env = {"FLASHSALE_LEASE_TTL": lease}
-        pages = {"board": True, "locust": True}
         return cls(
-            directory, ports=ports, port_offset=port_offset, env=env, durable=True, redis_shards=redis_shards, **pages
+            directory,
+            ports=ports,
+            port_offset=port_offset,
+            env={"FLASHSALE_LEASE_TTL": os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)},
+            board=True,
+            locust=True,
+            durable=True,
+            redis_shards=redis_shards,
         )
 
     @property
@@ -125,24 +126,17 @@ class Stack(Lifetime):
         board = {"FLASHSALE_BOARD_URL": self.board.url} if self.board else {}
         return {**self._services, **board}
 
-    @property
-    def rush_command(self) -> str:
-        """What sends the rush from a terminal; settings that are as usual are left out."""
-        settings = {**self.client_environment, "LOCUST_HOST": ",".join(self.urls)}
-        unusual = [f"{name}={shlex.quote(value)}" for name, value in settings.items() if value != _USUAL.get(name)]
-        return " ".join([*unusual, ".venv/bin/locust"])
-
     def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
         Raises:
             PortOccupied: names all ports that are in use; nothing was started.
-            StartFailed: a process ended or stayed silent.
+            ServerError: a process ended or stayed silent.
         """
         require_free_ports(self.processes)
         if self.board:
             self._control = self._control or Control(self.instances)
-            self.board.obey(self._control.path)
+            self.board.env["FLASHSALE_STACK"] = str(self._control.path)
         for process in self.processes:
             process.launch()
         for process in self.processes:
@@ -169,10 +163,12 @@ def _stop_all(processes: Sequence[Process]) -> None:
 
 
 def usage_hints(stack: Stack) -> dict[str, str]:
-    """What there is, by what it is called."""
+    """What there is, by what it is called; the rush's settings that are as usual are left out."""
+    settings = {**stack.client_environment, "LOCUST_HOST": ",".join(stack.urls)}
+    unusual = [f"{name}={shlex.quote(value)}" for name, value in settings.items() if value != _USUAL.get(name)]
     return {
         **{page.name.capitalize(): f"http://{LOOPBACK}:{page.port}" for page in stack.pages},
         "Shops": " ".join(stack.urls),
         "Buy one item": f"curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'",
-        "Send the rush": stack.rush_command,
+        "Send the rush": " ".join([*unusual, ".venv/bin/locust"]),
     }

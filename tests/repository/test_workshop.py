@@ -19,10 +19,10 @@ from rich.console import Console
 
 from loadtest.cli.main import cli
 from loadtest.cli.workshop import Step
-from loadtest.faults.result import TrialResult
 from loadtest.faults.runner import BY_NAME
 from loadtest.faults.scenario import Expected
 from loadtest.faults.screen import table
+from loadtest.faults.trial import TrialResult
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = (ROOT / "docs/workshop.md").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_a_fault_is_shown_as_it_is_today(readme_script: ModuleType, step: str, s
     assert f"{scenario}: {BY_NAME[scenario].what}" in " ".join(shown.split())
     console = Console(file=io.StringIO(), width=80)
     row = TrialResult(scenario, "etcd", Expected.EXACT, "EXACT", 300, 0, 300, 0, 1.0, [])
-    console.print(table([row], width=80, plain=True))
+    console.print(table([row], plain=True))
     assert isinstance(console.file, io.StringIO)
     titles = [line.split() for line in console.file.getvalue().splitlines()[:2]]
     assert all(title in [line.split() for line in shown.splitlines()] for title in titles)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.scenarios.etcd import EtcdMember, EtcdOutage, Partition, RestartEtcd, SlowEtcd
-from loadtest.faults.scenarios.failover import Failover, LateReplica, LossyFailover
+from loadtest.faults.scenarios.etcd import EtcdMember, EtcdOutage, NestedName, Partition, RestartEtcd, SlowEtcd
 from loadtest.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
-from loadtest.faults.scenarios.nested_name import NestedName
 from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
-from loadtest.faults.scenarios.restart_redis import RestartRedis
+from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
+from loadtest.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis
 from loadtest.faults.scenarios.retry_storm import RetryStorm
 from loadtest.faults.scenarios.transfer import KillMover, PauseMover
 
@@ -34,4 +33,6 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     Failover,
     LateReplica,
     LossyFailover,
+    RandomSequence,
+    RandomOpening,
 )

@@ -1,4 +1,4 @@
-"""etcd is slow, restarts, loses a member, is unavailable, or cannot be reached from one of the instances."""
+"""etcd is slow, restarts, loses a member, is unavailable or out of reach; or a stranger's lock is in the way."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import TTL_S, leader_of
+from loadtest.faults.testbed.shop import CHILD, LOCK_TIMEOUT_S, TTL_S, Setup, leader_of
 from loadtest.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines
+from lock import Mutex, Session, connect
 
 
 class RestartEtcd(Scenario):
@@ -19,7 +20,7 @@ class RestartEtcd(Scenario):
 
     name = "restart-etcd"
     what = "stop etcd and start it again within the TTL"
-    ttl_s = 6  # a start takes two seconds, and more on a busy machine
+    setup = Setup(ttl_s=6)  # a start takes two seconds, and more on a busy machine
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
@@ -28,12 +29,14 @@ class RestartEtcd(Scenario):
         context.announce("etcd is stopped")
         context.testbed.etcd.start()
         self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
-        context.announce(f"etcd is back, within a TTL of {self.ttl_s} s")
+        context.announce(f"etcd is back, within a TTL of {self.setup.ttl_s} s")
         context.wait_for_sales(20)
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         lost = sum(answer.outcome == Outcome.LOCK_LOST.value for answer in record.answers)
-        context.require(self._away_s < self.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL")
+        context.require(
+            self._away_s < self.setup.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL"
+        )
         context.require(lost == 0, f"{lost} buyers were told that the lock was lost")
 
 
@@ -66,7 +69,7 @@ class EtcdMember(Scenario):
 
     name = "etcd-member"
     what = "kill -9 of the leader of three etcd members, in the middle of the rush"
-    members = 3
+    setup = Setup(members=3)
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
@@ -85,7 +88,7 @@ class Partition(Scenario):
 
     name = "partition"
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
-    lines = True
+    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = context.shops[0].to_etcd
@@ -109,7 +112,7 @@ class SlowEtcd(Scenario):
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
-    lines = True
+    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = Lines(line for shop in context.shops for line in shop.to_etcd)
@@ -120,3 +123,32 @@ class SlowEtcd(Scenario):
         lines.slow_down(0, 0)
         context.announce("etcd is fast again")
         context.wait_for_sales(10)
+
+
+class NestedName(Scenario):
+    """A lock on a name waits for everything below it: the queue of NAME is the prefix NAME/.
+
+    That cannot be helped without leaving the queue that all etcd clients share; but an operator should not have to
+    read etcd's source to find the holder. The refusal names it.
+    """
+
+    name = "nested-name"
+    what = "a stranger holds NAME/child; the timeout names the holder to the operator"
+
+    def play(self, context: ScenarioContext) -> None:
+        context.wait_for_sales(20)
+        with (
+            connect(context.testbed.etcd.endpoints) as client,
+            Session(client, ttl=10, name="stranger") as session,
+            Mutex(session, CHILD).acquire(timeout=5),
+        ):
+            context.announce(f"a stranger holds {CHILD}")
+            answer = context.buyers.buy("operator", shop=0)
+        context.announce("the stranger is gone")
+        if context.uses_etcd:
+            told = str(context.buyers.told["operator"].get("detail"))
+            context.require(
+                answer.outcome is Outcome.LOCK_TIMEOUT, f"after {LOCK_TIMEOUT_S:g} s: {answer.outcome.value}"
+            )
+            context.require(CHILD in told and "stranger" in told, f"the refusal does not name the stranger: {told}")
+        context.wait_for_sales(20)

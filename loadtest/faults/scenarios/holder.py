@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import TTL_S
+from loadtest.faults.testbed.shop import TTL_S, Setup
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import Audit
@@ -12,7 +12,7 @@ from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
 
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
-STAGE_TIMEOUT_S = 3600.0  # the room may look at the frozen holder for as long as it likes
+FROZEN_TIMEOUT_S = 60.0  # the buyer of the frozen holder asks nowhere else
 THINK_MS = 1000
 
 
@@ -52,18 +52,17 @@ class PauseHolder(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
-        answer = context.start_holder(0, think_ms=2000, timeout=STAGE_TIMEOUT_S)
+        answer = context.start_holder(0, think_ms=2000, timeout=FROZEN_TIMEOUT_S)
         context.shops[0].instance.pause()
         self._frozen_ms = context.start.elapsed_ms()
         context.announce("shop-a is frozen")
         context.wait_for_sales(20)
         context.settle()
-        context.hold_picture()
         self._thawed_ms = context.start.elapsed_ms()
         context.shops[0].instance.resume()
         context.announce("shop-a is thawed, and goes on where it was")
         context.wait_for("an answer to the victim", answer.done)
-        context.buyers.go_on()
+        context.buyers.doors.set()
         if context.exact:
             told = answer.result().outcome
             context.require(told is Outcome.LOCK_LOST, f"the victim was told {told.value}")
@@ -85,7 +84,7 @@ class DelayedWrite(Scenario):
     name = "delayed-write"
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
     sharded = False
-    lines = True
+    setup = Setup(lines=True)
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:
@@ -98,16 +97,16 @@ class DelayedWrite(Scenario):
         if not self._is_held_back(context):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
-        context.buyers.hold_retries()
+        context.buyers.retries.clear()
         shop.to_etcd.stall()
         context.announce("shop-a has sent its write and is cut off from the network")
         context.wait_for_sales(20)
         context.settle()
         shop.lines.resume()
         context.announce("the network is back, and delivers the write")
-        context.buyers.allow_retries()
+        context.buyers.retries.set()
         context.wait_for("an answer to the victim", answer.done)
-        context.buyers.go_on()
+        context.buyers.doors.set()
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import SALE, TTL_S, Shop
+from loadtest.faults.testbed.shop import SALE, TTL_S, Setup, Shop
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
@@ -25,7 +25,7 @@ OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens 
 class Opening(Scenario):
     """Buyers click from the start; the sale opens once, in time, whatever becomes of the leader."""
 
-    lines = True  # Docker's healing would take longer than the opening
+    setup = Setup(lines=True)  # Docker's healing would take longer than the opening
     opens_in_s = 4
     harm: attrgetter[Callable[[], None]]  # what is done to the leader, and what undoes it
     mend: attrgetter[Callable[[], None]]
@@ -109,7 +109,7 @@ class LateOpening(Opening):
         context.settle()
         leader.lines.resume()
         context.announce("the network is back, and delivers the opening")
-        context.buyers.go_on()
+        context.buyers.doors.set()
 
 
 class OpenedTwice(LateOpening):
@@ -117,7 +117,7 @@ class OpenedTwice(LateOpening):
 
     name = "opening-twice"
     what = "the same without the fence, which has to break: the sale is opened twice"
-    settings = {"FLASHSALE_OPENER": "unfenced"}  # noqa: RUF012
+    setup = Setup(lines=True, settings={"FLASHSALE_OPENER": "unfenced"})
 
     def expected(self, promise: str) -> Expected:
         return Expected.BREAKS

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import Shop
+from loadtest.faults.testbed.shop import Setup, Shop
 from loadtest.stack.proxy import REQUESTS
 
 CREDITED = b":credited"  # a key of the script that lets items arrive
@@ -15,7 +15,7 @@ CREDITED = b":credited"  # a key of the script that lets items arrive
 class Transfer(Scenario):
     """The items are in the journal, and the next holder of the mutex finishes what is pending there."""
 
-    lines = True
+    setup = Setup(lines=True)
     sharded = True
 
     def play(self, context: ScenarioContext) -> None:
@@ -59,4 +59,4 @@ class PauseMover(Transfer):
         context.settle()
         shop.to_redis.resume()
         context.announce("the network delivers its credit")
-        context.buyers.go_on()
+        context.buyers.doors.set()

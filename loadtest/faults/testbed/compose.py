@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadtest import REPOSITORY
 from loadtest.faults.testbed.containers import TIMEOUT_S, Container, EtcdContainer, RedisContainer, docker
-from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, THREADS, TTL_S, Shop
+from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, THREADS, Setup, Shop
 from loadtest.stack import guardian
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime
@@ -23,16 +23,11 @@ _UP_TIMEOUT_S = 600.0  # with images to be built
 
 
 class ComposeTestbed(Lifetime):
-    """The stack of docker-compose.yml, without lines that could be cut.
+    """The stack of docker-compose.yml, with its section log in `directory`; of `setup`, only the TTL is used."""
 
-    Args:
-        directory: for the section log.
-        ttl_s: how long a lease lives.
-    """
-
-    def __init__(self, directory: Path, *, ttl_s: int = TTL_S) -> None:
+    def __init__(self, directory: Path, setup: Setup) -> None:
         self.section_log = directory / "section-log"
-        self.ttl_s = ttl_s
+        self.setup = setup
         self.etcd = EtcdContainer()
         self.redis = RedisContainer()
         self.shops = [_shop("shop-a", "instance-8080"), _shop("shop-b", "instance-8090")]
@@ -69,7 +64,7 @@ class ComposeTestbed(Lifetime):
         env |= {
             "FLASHSALE_ADMIN_TOKEN": COMPOSE_TOKEN,
             "FAULTS_SECTION_LOG": str(self.section_log),
-            "FAULTS_LEASE_TTL": str(self.ttl_s),
+            "FAULTS_LEASE_TTL": str(self.setup.ttl_s),
             "FAULTS_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FAULTS_THREADS": str(THREADS),
         }

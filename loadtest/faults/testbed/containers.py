@@ -83,7 +83,6 @@ class EtcdContainer(Container):
         return [self]
 
     def stop(self) -> None:
-        """As EtcdCluster does it."""
         self.kill()
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
-from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, SALE, THREADS, TTL_S, Shop
+from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process
@@ -16,44 +15,23 @@ from loadtest.stack.servers import EtcdCluster, Redis
 
 
 class LocalTestbed(Lifetime):
-    """etcd with one member or more, Redis that has every write on disk, and two shops.
+    """etcd, Redis that has every write on disk, and two shops, with data, logs and section log in `directory`."""
 
-    Args:
-        directory: for data, logs and section log.
-        members: of etcd.
-        redis_shards: of how many masters Redis is a cluster; 1: none.
-        redis_settings: of a cluster with replicas; None: a cluster without.
-        lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
-        ttl_s: how long a lease lives.
-        settings: more of the instances' settings.
-    """
-
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        members: int = 1,
-        redis_shards: int = 1,
-        redis_settings: Mapping[str, str] | None = None,
-        lines: bool = True,
-        ttl_s: int = TTL_S,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, directory: Path, setup: Setup) -> None:
         self.section_log = directory / "section-log"
-        self.ttl_s = ttl_s
-        self.etcd = EtcdCluster(directory, size=members)
+        self.setup = setup
+        self.etcd = EtcdCluster(directory, size=setup.members)
         self.redis: Redis | RedisCluster = (
-            RedisCluster(directory, masters=redis_shards, settings=redis_settings, appendonly=True)
-            if redis_shards > 1
+            RedisCluster(directory, masters=setup.redis_shards, settings=setup.redis_settings, appendonly=True)
+            if setup.redis_shards > 1
             else Redis(directory, appendonly=True)
         )
         self._directory = directory
-        self._settings = settings or {}
         self._instances: list[Instance] = []
-        self.shops = [self._shop(name, lines=lines) for name in ("shop-a", "shop-b")]
+        self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]
 
-    def _shop(self, name: str, *, lines: bool) -> Shop:
-        nodes = self.redis.members
+    def _shop(self, name: str) -> Shop:
+        lines, nodes = self.setup.lines, self.redis.members
         to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
         for line in to_redis:
             line.ports = {node.port: each.port for node, each in zip(nodes, to_redis, strict=True)}
@@ -67,10 +45,10 @@ class LocalTestbed(Lifetime):
             "FLASHSALE_ADMIN_TOKEN": "",
             "FLASHSALE_ADMIN_TOKEN_FILE": "",
             "FLASHSALE_THREADS": str(THREADS),
-            "FLASHSALE_LEASE_TTL": str(self.ttl_s),
+            "FLASHSALE_LEASE_TTL": str(self.setup.ttl_s),
             "FLASHSALE_LOCK_TIMEOUT": str(LOCK_TIMEOUT_S),
             "FLASHSALE_SECTION_LOG": str(self.section_log),
-            **self._settings,
+            **self.setup.settings,
         }
         instance = Instance(self._directory, env=settings)
         self._instances.append(instance)

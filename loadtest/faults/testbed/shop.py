@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import urllib.request
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from loadtest.faults.testbed.containers import Container, EtcdContainer
 from loadtest.stack.apps import Instance
@@ -17,6 +18,27 @@ TTL_S = 2
 LOCK_TIMEOUT_S = 3.0
 NO_LINES = Lines()
 THREADS = 24  # a connection to Redis each, and each a burden for the line
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a scenario needs of its testbed.
+
+    Attributes:
+        members: of etcd.
+        lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
+        ttl_s: how long a lease lives.
+        settings: of the instances, beyond the usual ones.
+        redis_shards: of how many masters Redis is a cluster; 1: none.
+        redis_settings: of a cluster with replicas; None: a cluster without.
+    """
+
+    members: int = 1
+    lines: bool = False
+    ttl_s: int = TTL_S
+    settings: Mapping[str, str] = field(default_factory=dict)
+    redis_shards: int = 1
+    redis_settings: Mapping[str, str] | None = None
 
 
 def leader_of(etcd: EtcdCluster | EtcdContainer) -> Etcd | EtcdContainer | None:

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.cli.faults import faults
-from loadtest.faults.runner import BY_NAME, WITH_DOCKER
+from loadtest.faults.runner import WITH_DOCKER
 from loadtest.faults.testbed.compose import ComposeTestbed
 from loadtest.faults.testbed.containers import Container
+from loadtest.faults.testbed.shop import Setup
 from loadtest.stack.process import ServerError
 from tests.support.commands import running
 from tests.support.waiting import wait_until
@@ -51,18 +52,14 @@ def test_what_docker_can_do_is_played() -> None:
     assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
 
 
-def test_a_cluster_of_redis_is_refused() -> None:
-    """The Compose project of the faults has one node, so nothing is played as if it had several."""
-    result = CliRunner().invoke(faults, ["--compose", "--redis-shards", "3"])
-    assert (result.exit_code, "there is one Redis" in result.output) == (2, True)
-
-
-@pytest.mark.parametrize("scenario", sorted({*BY_NAME} - {*WITH_DOCKER}))
-def test_what_docker_cannot_do_is_refused(scenario: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(["partition", "failover-kill"], "no failover-kill, partition: Docker"), (["--redis-shards=3"], "one Redis")],
+)
+def test_what_docker_cannot_do_is_refused(words: list[str], reason: str) -> None:
     """Before anything is started, with the reason."""
-    result = CliRunner().invoke(faults, ["--compose", scenario])
-    assert result.exit_code == 2
-    assert f"there is no {scenario}: Docker" in result.output
+    result = CliRunner().invoke(faults, ["--compose", *words])
+    assert (result.exit_code, reason in result.output) == (2, True)
 
 
 def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +68,7 @@ def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.
     script.write_text("#!/bin/sh\nenv | sed -n 's/^\\(FAULTS_[A-Z_]*\\)=..*/\\1/p'\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    given = set(ComposeTestbed(tmp_path)._compose("config").split())
+    given = set(ComposeTestbed(tmp_path, Setup())._compose("config").split())
     asked = (REPOSITORY / "docker-compose.faults.yml").read_text(encoding="utf-8")
     assert given == set(re.findall(r"\$\{(\w+):\?\}", asked))
 

@@ -1,4 +1,4 @@
-"""A master of a Redis Cluster dies, and its replica takes over."""
+"""Redis is killed and comes back, or a replica takes over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import SALE
+from loadtest.faults.testbed.shop import SALE, Setup
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.target.names import key_prefix, slot_names
 
@@ -18,15 +18,28 @@ HASTY = {"repl-ping-replica-period": "1", "repl-timeout": "2"}
 SAFE = {**HASTY, "min-replicas-to-write": "1", "min-replicas-max-lag": "1"}
 
 
+class RestartRedis(Scenario):
+    """Whatever a buyer was told is on disk (append-only, fsync always); what was under way is in doubt, and settled."""
+
+    name = "restart-redis"
+    what = "kill -9 of Redis in the middle of the rush, three times; acknowledged orders survive"
+
+    def play(self, context: ScenarioContext) -> None:
+        for _ in range(3):
+            context.wait_for_sales(20)
+            context.testbed.redis.kill()
+            context.announce("Redis is killed")
+            context.testbed.redis.start()
+            context.announce("Redis is back")
+
+
 class Failover(Scenario):
     """Buyers of its shards are told that Redis is unavailable, until the replica is the master."""
 
     name = "failover-kill"
     what = "kill -9 of a Redis master in the middle of the rush; its replica takes over"
-    lines = True
+    setup = Setup(lines=True, redis_shards=3, redis_settings=SAFE)
     sharded = True
-    redis_shards = 3
-    redis_settings = SAFE
     replica_away_s = 0.0
 
     def play(self, context: ScenarioContext) -> None:
@@ -61,7 +74,7 @@ class LossyFailover(LateReplica):
 
     name = "failover-lossy"
     what = "the same without min-replicas-to-write, which has to break: acknowledged orders are lost"
-    redis_settings = HASTY
+    setup = Setup(lines=True, redis_shards=3, redis_settings=HASTY)
 
     def expected(self, promise: str) -> Expected:
         return Expected.BREAKS

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from loadtest.cli.options import Seconds, redis_shards
+from loadtest.cli.options import SECONDS, redis_shards
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
@@ -62,7 +62,7 @@ def _listed() -> str:
 @click.option(
     "--seconds",
     default=5.0,
-    type=Seconds(),
+    type=SECONDS,
     show_default=True,
     help="How long `random` and `random-opening` go on under each guard.",
 )

@@ -20,7 +20,6 @@ from loadtest import REPOSITORY
 from loadtest.terminal.console import console
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
-LANGUAGES = [language for language, page in PAGES.items() if page.exists()]
 PROMPTS = {
     "en": (
         "Enter: run · s: skip · b: back · q: quit",
@@ -80,7 +79,7 @@ def _spoken(text: str) -> str:
 
 
 @click.command()
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Of the texts.")
+@click.option("--language", type=click.Choice(list(PAGES)), default="en", show_default=True, help="Of the texts.")
 @click.option("--from", "first", type=click.IntRange(1), default=1, help="The step to begin with.")
 def workshop(language: str, first: int) -> None:
     """Lead a room through the workshop, one step at a time."""

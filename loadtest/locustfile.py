@@ -73,7 +73,7 @@ class Buyer(FastHttpUser):
 
     def shop(self, round: Round) -> Answer:
         """Click; if the sale is not open yet, click again when the shop says."""
-        until = time.time() + CLICK_TIMEOUT_S
+        until = max(round.opens_at, time.time()) + CLICK_TIMEOUT_S
         answer, retry_after_s = self.click(round)
         while answer.outcome is Outcome.NOT_OPEN and time.time() + retry_after_s < until:
             gevent.sleep(retry_after_s)

@@ -37,14 +37,13 @@ class LocustHooks:
         self._comparing: gevent.Greenlet | None = None
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
-        for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
+        for event in ("init", "test_start", "spawning_complete", "test_stopping"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
-            logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
+        logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)  # the comparison is the last on the screen
         if not isinstance(runner, WorkerRunner):
             self._trusted = self._require_addresses(environment)
         if not isinstance(runner, MasterRunner):
@@ -53,7 +52,9 @@ class LocustHooks:
             self._conductor = Conductor(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui and self._conductor:
-            self._require_port(environment.parsed_options.web_port)
+            port = environment.parsed_options.web_port
+            if is_occupied(port):  # Locust itself would print forty lines
+                self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
             protect(environment.web_ui.app)
             VerdictTab(environment, self._conductor)
 
@@ -64,11 +65,6 @@ class LocustHooks:
             return hosts_of(environment.host or buyer.host)
         except SaleError as error:
             self._give_up(str(error))
-
-    def _require_port(self, port: int) -> None:
-        """Refuse an occupied port in one line; Locust itself would print forty."""
-        if is_occupied(port):
-            self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
 
     def _give_up(self, why: str) -> NoReturn:
         self._terminal.fail(why)
@@ -93,8 +89,8 @@ class LocustHooks:
             comparison = conductor.compare(self._plan(), buyers)
         except SaleError as error:
             self._settled = True
-            self._terminal.fail(str(error))
-            environment.runner.log_exception("master", str(error), str(error))
+            conductor.notice = str(error)
+            self._terminal.fail(conductor.notice)
         else:
             self._settled = self._complete = True
             environment.process_exit_code = comparison.exit_code
@@ -128,16 +124,6 @@ class LocustHooks:
         self._comparing = None
         if self._conductor and not self._settled and not self._conductor.verdicts:
             self._terminal.stopped()
-        if not environment.parsed_options.headless:
-            self._show()
-
-    def _on_quit(self, exit_code: int, **_: Any) -> None:
-        if self._environment.parsed_options.headless:
-            self._show()
-
-    def _show(self) -> None:
-        """Show the comparison as the last thing on the screen."""
-        self._terminal.end_status()
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
 

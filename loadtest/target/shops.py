@@ -47,13 +47,12 @@ class Shops:
         self._admin_token = admin_token
         self._trusted = hosts if trusted is None else trusted
 
-    def reset(self, stock: int) -> None:
-        """Open the sale anew with `stock` items; raises SaleError."""
-        self.ask("POST", RESET, {"stock": stock})
-
-    def schedule(self, stock: int, opens_in_s: int) -> None:
-        """Close the sale until it is opened with `stock` items; raises SaleError."""
-        self.ask("POST", SCHEDULE, {"stock": stock, "opens_in_s": opens_in_s})
+    def reset(self, stock: int, opens_in_s: int = 0) -> None:
+        """Open the sale anew with `stock` items, at once or in so many seconds; raises SaleError."""
+        if opens_in_s:
+            self.ask("POST", SCHEDULE, {"stock": stock, "opens_in_s": opens_in_s})
+        else:
+            self.ask("POST", RESET, {"stock": stock})
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the first instance that answers; raises SaleError."""

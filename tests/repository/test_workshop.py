@@ -49,13 +49,9 @@ def commands() -> list[list[str]]:
 
 
 def test_there_are_eight_steps_in_eighty_minutes(readme_script: ModuleType) -> None:
-    """Each has a bet, a command with its output, something to look at and to ask; the plan adds up to 80 minutes."""
-    chapters = re.split(r"^## \d\. ", WORKSHOP, flags=re.MULTILINE)[1:]
+    """The output of each step can be generated, and the plan adds up to 80 minutes."""
     assert [name for name in readme_script.PARTS[readme_script.WORKSHOP] if name != "picture"] == [*STEPS]
-    for name, chapter in zip(STEPS, chapters, strict=True):
-        assert f"<!-- {name}: generated -->" in chapter
-        assert chapter.index("**Bet**") < chapter.index("generated -->") < chapter.index("**Look at**")
-        assert "**Ask**" in chapter
+    assert [name for name in re.findall(r"<!-- (\w+): generated -->", WORKSHOP) if name != "picture"] == [*STEPS]
     times = [tuple(map(int, each)) for each in re.findall(r"^\| (\d+)-(\d+) \|", WORKSHOP, re.MULTILINE)]
     assert [begin for begin, _ in times] == [0, *(end for _, end in times[:-1])]
     assert times[-1][1] == 80

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import click
 from rich.console import Console
@@ -20,14 +21,8 @@ from loadtest.results.text import counted
 from loadtest.stack.programs import etcd_warning
 from loadtest.terminal.console import console
 
-GUARDS = (
-    "etcd",
-    "etcd-unfenced",
-    "redis-lock",
-    "etcd-cohort",
-    "etcd-batch",
-    "etcd-sharded",
-)  # those with a lock that can be lost
+# Those with a lock that can be lost.
+GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")
 DEFAULT_GUARDS = GUARDS[:3]
 # All scenarios about one thing, by the first word of their names.
 GROUPS = {
@@ -46,18 +41,9 @@ def _listed() -> str:
 
 
 @click.command(epilog=_listed())
-@click.argument(
-    "scenarios",
-    nargs=-1,
-    type=click.Choice([*BY_NAME, *GROUPS]),
-    metavar="[SCENARIO]...",
-)
+@click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
 @click.option(
-    "--guard",
-    "guards",
-    multiple=True,
-    type=click.Choice(GUARDS),
-    help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
+    "--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=f"Default: {', '.join(DEFAULT_GUARDS)}."
 )
 @click.option(
     "--seconds",
@@ -71,13 +57,7 @@ def _listed() -> str:
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards
 def faults(
-    scenarios: Sequence[str],
-    guards: Sequence[str],
-    seconds: float,
-    seed: int | None,
-    slow: bool,
-    compose: bool,
-    redis_shards: int,
+    scenarios: Sequence[str], guards: Sequence[str], seed: int | None, compose: bool, redis_shards: int, **options: Any
 ) -> None:
     """Break what the sale relies on, and judge what was sold.
 
@@ -98,9 +78,7 @@ def faults(
     with report_under_way() as report:
         if not compose and (warning := etcd_warning()):
             click.echo(warning, err=True)
-        runner = ScenarioRunner(
-            screen, report, seconds=seconds, seed=seed, compose=compose, redis_shards=redis_shards, slow=slow
-        )
+        runner = ScenarioRunner(screen, report, seed=seed, compose=compose, redis_shards=redis_shards, **options)
         _play(runner, scenarios, guards, screen)
         draw(report, screen)
         point_latest(report)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -67,22 +66,8 @@ def run_rush(
 @contextlib.contextmanager
 def _running(command: list[str], env: Mapping[str, str], *, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that is stopped at the end, and does not outlive this one."""
-    with ThreadPoolExecutor(1) as thread:  # for the reason that `Process.launch` has
-        process = thread.submit(_spawn, command, env, log).result()
-    try:
-        yield process
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_STOP_TIMEOUT_S)
-        process.kill()
-        process.wait()
-        guardian.forget("group", process.pid)
-
-
-def _spawn(command: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
-    # Its own session, so that the guardian can end it; no input, because Locust would listen to the keyboard.
     with log.open("ab") as errors:
+        # Its own session, so that the guardian can end it; no input, because Locust would listen to the keyboard.
         process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
@@ -92,4 +77,12 @@ def _spawn(command: list[str], env: Mapping[str, str], log: Path) -> subprocess.
             start_new_session=True,
         )
     guardian.watch("group", process.pid)
-    return process
+    try:
+        yield process
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_TIMEOUT_S)
+        process.kill()
+        process.wait()
+        guardian.forget("group", process.pid)

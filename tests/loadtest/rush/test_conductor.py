@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +21,7 @@ from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan
 from loadtest.rush.progress import Terminal
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
-from tests.support.rushing import LOCUST, REPOSITORY, Finished, assert_one_burst, environment, lock_held
+from tests.support.rushing import Finished, assert_one_burst, environment
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
@@ -249,23 +247,6 @@ def test_no_comparison_is_one_line_and_exit_code_2(
     assert line == f"Error: {advice.format(port)}"
     assert "Every promise was kept" not in rush.printed
     assert "Traceback" not in rush.logged
-
-
-def test_an_interrupted_rush_is_no_success(stack: Stack) -> None:
-    """Ctrl-C before the comparison is complete is exit code 2, and the screen says that there is no verdict."""
-    options = [*SMALL, "--guards", "etcd", "--loglevel=INFO"]
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with (
-        lock_held(stack),
-        subprocess.Popen([*LOCUST, *options], cwd=REPOSITORY, env=environment(stack), **streams) as locust,
-    ):
-        assert locust.stderr is not None
-        while "All users spawned" not in locust.stderr.readline():
-            assert locust.poll() is None
-        locust.send_signal(signal.SIGINT)
-        printed, _ = locust.communicate(timeout=60)
-        assert locust.returncode == 2
-        assert "Stopped before the first verdict." in printed.splitlines()
 
 
 def test_an_interrupt_that_meets_the_rush_itself_is_told_as_well(stack: Stack, tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ import pytest
 
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
-from loadtest.results.verdict import NO_VERDICT
 from loadtest.stack.stack import Stack
-from loadtest.target.shops import Shops, in_progress
+from loadtest.target.shops import in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
@@ -207,21 +206,6 @@ def tokens_told(shown: Page, attacker: Attacker) -> dict[str, str]:
     wait_until(lambda: "/stock/reset" in dict(attacker.asked), timeout=60)
     shown.stop()
     return {path: token for path, token in attacker.asked if token}
-
-
-def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None:
-    """After a purchase from outside the rush, tab and report say so, and not that the promise was kept or broken."""
-    with lock_held(stack):
-        shown.start(guards=["etcd"], stock=9, buyers=BUYERS)
-        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-        Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
-    wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
-    wait_until(shown.is_idle, timeout=100)
-    (row,) = verdicts(shown)
-    assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
-    report = Parsed(shown.get("/report/"))
-    assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
-    assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
 
 
 def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, stack: Stack, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ class BuyerPool:
         slot.rounds.put(round)
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
-        if self._round is not None and self._round.number == msg.data["number"]:
+        if self._round is not None:
             self._round.opens_at = msg.data["opens_at"]
             self._round.gate.set()
 

@@ -140,7 +140,7 @@ class Conductor:
 
     def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
-        self._runner.send_message("open", {"number": self._number, "opens_at": opens_at})
+        self._runner.send_message("open", {"opens_at": opens_at})
         clicked = time.time()
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
             raise SaleError(f"Only {len(self._answers)} of {counted(buyers, 'answer')} came within {timeout:g} s.")

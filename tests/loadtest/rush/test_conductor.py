@@ -114,12 +114,13 @@ class Runner:
     def __init__(self, disturb: Callable[[], object] = lambda: None) -> None:
         self._listeners: dict[str, Callable[..., None]] = {}
         self._disturb = disturb
+        self._number = 0
 
     def register_message(self, message: str, listener: Callable[..., None]) -> None:
         self._listeners[message] = listener
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
-        self._number = data["number"]
+        self._number = data.get("number", self._number)
         if message == "round":
             self._tell("arrived", buyers=[f"buyer-{number}" for number in range(BUYERS)])
         else:
@@ -148,7 +149,7 @@ class Workers(Runner):
         return self._workers
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
-        self._number = data["number"]
+        self._number = data.get("number", self._number)
         if message == "round":
             for worker in [*self._workers, "quit"]:
                 self._tell("arrived", worker, buyers=[f"of {worker}"])
@@ -177,11 +178,9 @@ def test_buyers_of_a_worker_that_went_down_are_not_waited_for(stack: Stack, monk
     ("settings", "change", "advice"),
     [
         ({}, {"hosts": ["http://127.0.0.1:1"]}, "No shop answers at http://127.0.0.1:1: start it with make up"),
-        ({}, {"hosts": ["http://nowhere"]}, "No shop answers at http://nowhere: start it with make up"),
         ({"FLASHSALE_SALE": "another"}, {}, "There is no such sale in Redis: set FLASHSALE_REDIS_URL and"),
         ({"FLASHSALE_REDIS_URL": "redis://127.0.0.1:1/0"}, {}, "The ledger cannot be read: "),
         ({}, {"opens_in_s": -1}, "POST http://.*/sale/schedule was refused: opens_in_s is "),
-        ({}, {"stock": -1}, "POST http://.*/stock/reset was refused: stock is "),
         ({}, {"guards": ["hope"]}, "The shop has no guard hope: choose from none, "),
         ({}, {}, "shop-a refused a purchase: The moon is not full."),
     ],

@@ -114,17 +114,8 @@ def test_purchases_in_progress_are_waited_for(stack: Stack, urls: list[str]) -> 
 def test_the_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the instances that are busy still, with what is in progress there, and what to do."""
     monkeypatch.setattr(shops, "in_progress", {"a": 0, "b": 1, "c": 2}.__getitem__)
-    with pytest.raises(SaleError, match=r"ended for 0 s at b \(1\) and c \(2\): wait until they are over, or restart"):
+    with pytest.raises(SaleError, match=r"within 0 s at b \(1\) and c \(2\): wait until they are over, or restart"):
         Shops(["a", "b", "c"]).wait_until_idle(lambda _: None, timeout=0)
-
-
-def test_it_is_waited_as_long_as_purchases_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long all of them take, as with a long FLASHSALE_LOCK_TIMEOUT: the wait ends when their number stays."""
-    told: list[int] = []
-    counts = iter([3, 2, 1, 0])
-    monkeypatch.setattr(shops, "in_progress", lambda _: next(counts))
-    Shops(["a"]).wait_until_idle(told.append, timeout=0)
-    assert told == [3, 2, 1]
 
 
 def test_an_instance_without_answer_is_named(urls: list[str]) -> None:

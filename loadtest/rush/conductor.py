@@ -157,8 +157,7 @@ class Conductor:
         while True:
             gevent.sleep(LOOK_S)
             at_ms, snapshot = start.elapsed_ms(), sale.snapshot()
-            waiters = None if snapshot.queued is None else max(0, snapshot.queued - 1)
-            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, waiters))
+            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, snapshot.waiters))
             self._terminal.observed(snapshot, answered=len(self._answers))
 
     def _lost(self) -> set[str]:

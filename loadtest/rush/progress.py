@@ -76,8 +76,8 @@ def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> 
         return line.append("Redis is unavailable", "bold red")
     line.append_text(_bar(snapshot.orders, stock))
     line.append(f" {snapshot.orders:>3} sold  {snapshot.stock:>3} left")
-    if snapshot.queued:
-        line.append(f"  {snapshot.queued - 1:>3} wait")
+    if snapshot.waiters:
+        line.append(f"  {snapshot.waiters:>3} wait")
     return line.append(f"  {answered:>3} answered")
 
 

@@ -28,11 +28,11 @@ PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust
 
 @dataclass(frozen=True)
 class SaleSnapshot:
-    """The sale just now: items left, orders, length of the queue with its holder; None is out of reach."""
+    """The sale just now: items left, orders, buyers that wait behind the holder; None is out of reach."""
 
     stock: int | None
     orders: int | None
-    queued: int | None
+    waiters: int | None
 
 
 class Sale:
@@ -123,13 +123,13 @@ class Sale:
 
     def snapshot(self) -> SaleSnapshot:
         """How it stands; cheap enough to be asked several times a second."""
-        stock = orders = queued = None
+        stock = orders = waiters = None
         with contextlib.suppress(*UNREADABLE):
             found = self._ledgers.read()
             stock, orders = found.left if found.generation else None, found.orders
         with contextlib.suppress(*UNANSWERED):
-            queued = int(get_json(self._count_queue()).get("count", 0))
-        return SaleSnapshot(stock, orders, queued)
+            waiters = max(int(get_json(self._count_queue()).get("count", 0)) - 1, 0)
+        return SaleSnapshot(stock, orders, waiters)
 
     def _count_queue(self) -> urllib.request.Request:
         """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""

@@ -55,6 +55,9 @@ class Buyer(FastHttpUser):
         self.host = self.slot.host
         super().__init__(environment)
 
+    def on_stop(self) -> None:
+        buyer_pool.remove(self.slot)
+
     @task
     def buy(self) -> None:
         """One round: connect, wait for everyone, click, and report the answer."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import click
+from rich.console import Console
 
 from loadtest.cli.compare import rush_options
 from loadtest.cli.options import redis_shards
@@ -15,14 +18,17 @@ from loadtest.results.comparison import BASELINE
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import run_rush
 from loadtest.stack.process import scratch_directory
-from loadtest.stack.stack import Stack
+from loadtest.stack.stack import Stack, usage_hints
 from loadtest.terminal.console import console
+
+_POLL_S = 0.1
 
 
 @click.command()
 @rush_options
 @redis_shards
-def demo(redis_shards: int, guards: Sequence[str], **options: Any) -> None:
+@click.option("--keep", is_flag=True, help="Then keep it all running, with board and Locust, until Ctrl-C.")
+def demo(redis_shards: int, keep: bool, guards: Sequence[str], **options: Any) -> None:
     """Start a sale, rush under every guard, compare, and stop.
 
     Exits with 0 only if every guard kept its promise and the sale without a lock really oversold.
@@ -31,7 +37,8 @@ def demo(redis_shards: int, guards: Sequence[str], **options: Any) -> None:
     if BASELINE not in guards:
         guards = [BASELINE, *guards]
     with report_under_way() as report, scratch_directory() as directory:
-        stack = Stack(directory, ports="free", redis_shards=redis_shards)  # not durable: the disk is not compared
+        make = Stack.on_stage if keep else Stack  # which is not durable: the disk is not compared
+        stack = make(directory, ports="free", redis_shards=redis_shards)
         names = ", ".join(process.name for process in stack.processes)
         try:
             with screen.status(f"starting {names}"):
@@ -39,6 +46,8 @@ def demo(redis_shards: int, guards: Sequence[str], **options: Any) -> None:
             screen.print(f"Ready: {names}")
             comparison = run_rush(report, hosts=stack.urls, env=stack.client_environment, guards=guards, **options)
             draw(report, screen)
+            if keep:
+                _keep(stack, screen)
         except BaseException:
             for process in stack.processes:  # purchases under way are not waited for
                 process.kill()
@@ -46,3 +55,13 @@ def demo(redis_shards: int, guards: Sequence[str], **options: Any) -> None:
         with screen.status("stopping everything"):
             stack.stop()
     sys.exit(comparison.exit_code or (0 if comparison.baseline_oversold else 1))
+
+
+def _keep(stack: Stack, screen: Console) -> None:
+    """Print the addresses, and wait for Ctrl-C."""
+    screen.print("\nThe sale stays open. Ctrl-C stops everything.")
+    for name, place in usage_hints(stack).items():
+        screen.print(f"{name}: {place}", markup=False, soft_wrap=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(_POLL_S)  # one long wait would miss a signal that comes just before it

@@ -28,8 +28,8 @@ class Round:
 
     Attributes:
         number: rises with every round of a test.
-        expected: buyers of this process that take part.
-        arrived: their names, once they are at the barrier.
+        expected: buyers of this process that take part, those included that come before the burst.
+        unannounced: buyers that arrived and that the master was not told of.
         gate: the barrier; open from the burst on.
         opens_at: when a scheduled sale opens, in seconds since the epoch; 0.0: it is open.
     """
@@ -37,8 +37,9 @@ class Round:
     number: int
     guard: str
     hold_ms: int
-    expected: int
-    arrived: list[str] = field(default_factory=list)
+    expected: int = 0
+    arrived: int = 0
+    unannounced: list[str] = field(default_factory=list)
     answered: int = 0
     answers: list[Answer] = field(default_factory=list)
     gate: Event = field(default_factory=Event)
@@ -63,7 +64,8 @@ class BuyerPool:
 
     def __init__(self) -> None:
         self._runner: Any = None
-        self._slots: list[Slot] = []
+        self._slots: set[Slot] = set()
+        self._added = 0
         self._test = ""
         self._round: Round | None = None
 
@@ -80,20 +82,31 @@ class BuyerPool:
         """
         self._slots.clear()
         self._test = secrets.token_hex(2)
+        self._added = 0
         self._round = None
 
     def add(self, hosts: Sequence[str]) -> Slot:
         """A slot for another buyer; buyers take the hosts in turn."""
-        number = len(self._slots)
-        name = f"buyer-{self._test}-{self._runner.worker_index}-{number}"
-        slot = Slot(name, hosts[number % len(hosts)], LEADS_S[number % len(LEADS_S)])
-        self._slots.append(slot)
+        name = f"buyer-{self._test}-{self._runner.worker_index}-{self._added}"
+        slot = Slot(name, hosts[self._added % len(hosts)], LEADS_S[self._added % len(LEADS_S)])
+        self._added += 1
+        self._slots.add(slot)
+        if self._round is not None and not self._round.gate.is_set():
+            self._invite(slot, self._round)
         return slot
 
+    def remove(self, slot: Slot) -> None:
+        """Invite the buyer to no further round."""
+        self._slots.discard(slot)
+
     def _on_round(self, environment: Any, msg: Any, **_: Any) -> None:
-        self._round = Round(**msg.data, expected=len(self._slots))
+        self._round = Round(**msg.data)
         for slot in self._slots:
-            slot.rounds.put(self._round)
+            self._invite(slot, self._round)
+
+    def _invite(self, slot: Slot, round: Round) -> None:
+        round.expected += 1
+        slot.rounds.put(round)
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
         if self._round is not None:
@@ -102,9 +115,11 @@ class BuyerPool:
 
     def wait_for_everyone(self, round: Round, buyer: str) -> None:
         """Wait at the barrier; returns for all buyers at once."""
-        round.arrived.append(buyer)
-        if len(round.arrived) == round.expected:
-            self._tell("arrived", round, buyers=round.arrived)
+        round.arrived += 1
+        round.unannounced.append(buyer)
+        if round.arrived == round.expected:
+            self._tell("arrived", round, buyers=round.unannounced)
+            round.unannounced = []
         round.gate.wait()
 
     def report(self, round: Round, answer: Answer) -> None:

@@ -82,6 +82,8 @@ class Conductor:
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers, after `reset`; raises SaleError."""
+        if buyers < 1:
+            raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts, trusted=plan.trusted)
         promises = sale.promises()
         unknown = [guard for guard in plan.guards if guard not in promises]

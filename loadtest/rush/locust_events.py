@@ -37,13 +37,14 @@ class LocustHooks:
         self._comparing: gevent.Greenlet | None = None
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
-        for event in ("init", "test_start", "spawning_complete", "test_stopping"):
+        for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
-        logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)  # the comparison is the last on the screen
+        if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
+            logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
         if not isinstance(runner, WorkerRunner):
             self._trusted = self._require_addresses(environment)
         if not isinstance(runner, MasterRunner):
@@ -124,6 +125,15 @@ class LocustHooks:
         self._comparing = None
         if self._conductor and not self._settled and not self._conductor.verdicts:
             self._terminal.stopped()
+        if not environment.parsed_options.headless:
+            self._show()
+
+    def _on_quit(self, exit_code: int, **_: Any) -> None:
+        if self._environment.parsed_options.headless:
+            self._show()
+
+    def _show(self) -> None:
+        """Show the comparison as the last thing on the screen."""
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,10 @@ class VerdictTab:
         app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
 
     def _refuse(self) -> Response | None:
-        """Refuse addresses that cannot be read, which Locust does not check; its page shows the reason."""
+        """Refuse values that Locust does not check; its page shows the reason."""
         try:
-            if request.path == "/swarm" and request.form.get("host"):
-                hosts_of(request.form["host"])
+            if request.path == "/swarm":
+                _check_form(request.form)
         except SaleError as error:
             return jsonify(success=False, message=str(error), host=self._environment.host)
         return None
@@ -94,3 +95,12 @@ class VerdictTab:
         kept = ComparisonSource(Path(COMPARISON), comparison, {each.guard: each for each in self._conductor.records})
         html = get_hub().threadpool.apply(page, (kept,))  # in a thread, so that Locust's greenlets go on
         return Response(html, content_type="text/html")
+
+
+def _check_form(form: Mapping[str, str]) -> None:
+    """Raise SaleError for a value that cannot be read."""
+    if form.get("host"):
+        hosts_of(form["host"])
+    for name in ("stock", "hold_ms", "opens_in"):
+        if not re.fullmatch(r"-?\d+", form.get(name, "0")):
+            raise SaleError(f"{name} is {form[name]!r}: give a whole number.")

@@ -69,6 +69,12 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     assert shown[1:3] == ["$ make demo", "Ready: etcd, redis, instance-N, instance-N"]
 
 
+def test_readme_is_short() -> None:
+    """It has at most 900 words, tables and output included, descriptions of pictures left out."""
+    text = re.sub(r"<picture>.*?</picture>|<img .*?>", "", README, flags=re.DOTALL)
+    assert len(text.split()) <= 900
+
+
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
     """Every guard of the shop has its description and promise; a part that is missing is an error."""
     assert readme_script.part("guards", page("guards")) == readme_script.guards()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+import signal
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ import pytest
 from loadtest.cli.main import run
 from loadtest.results.comparison import Comparison
 from loadtest.stack.stack import Stack
-from tests.support.commands import finished
+from tests.support.commands import finished, running
 from tests.support.rushing import environment
+from tests.support.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.timeout(240)  # the patience of `finished` comes before
 
@@ -43,11 +46,22 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_demo_that_proves_nothing_fails(tmp_path: Path) -> None:
-    """Where the sale without a lock is exact, too, the exit code is 1, and the last sentence says why."""
-    done = finished(tmp_path, "demo", "--guard=redis-lua", "--buyers=3", "--stock=20")
-    assert done.returncode == 1
-    assert "this rush proves nothing." in done.stdout
+def test_a_demo_that_is_kept_says_where_to_look_and_ends_cleanly(tmp_path: Path) -> None:
+    """Shops and board go on until SIGTERM; a demo without overselling says that it proves nothing and fails."""
+    words = ["demo", "--keep", "--guard=redis-lua", "--buyers=3", "--stock=20"]
+    with running(tmp_path, *words, until="Send the rush: ") as demo:
+        demo.read_until("\n")
+        said = dict(line.split(": ", 1) for line in demo.printed.splitlines() if ": " in line)
+        for url in [f"{said['Board']}/livez", said["Locust"], *(f"{url}/livez" for url in said["Shops"].split())]:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                assert answer.status == 200
+        children = demo.children()
+        assert demo.end(signal.SIGTERM) == 1
+        wait_until(lambda: all(map(has_ended, children)), timeout=30)
+    assert (tmp_path / said["Report"]).exists()
+    assert ".venv/bin/locust" in said["Send the rush"]
+    assert "FLASHSALE_SECTION_LOG=" in said["Send the rush"]
+    assert "proves nothing" in demo.printed
 
 
 @pytest.mark.parametrize("words", [["demo"], ["faults", "kill-holder"], ["compare"]])

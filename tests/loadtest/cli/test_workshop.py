@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from loadtest.cli import workshop as module
 from loadtest.cli.main import MODULES, cli
 from loadtest.cli.workshop import PAGES, steps_of, workshop
+from tests.support.rushing import REPOSITORY
 
 
 @pytest.fixture
@@ -65,7 +67,19 @@ def test_ctrl_c_ends_the_command_and_not_the_workshop(tmp_path: Path, monkeypatc
     command.write_text("#!/bin/sh\nkill -INT $PPID\nexit 130\n", encoding="utf-8")
     command.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(command))
-    assert "The command ended with exit code 130." in lead("\n")
+    assert lead("\n").count("The command ended with exit code 130.") == 1  # and the end of the input quits
+
+
+def test_make_help_fits_a_small_terminal() -> None:
+    """80 columns and 24 lines, with the prompt; the two commands that people need first come first."""
+    command = ["make", "--no-print-directory", "help"]  # which a make around the tests would have print it
+    shown = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
+    lines = shown.stdout.splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[:2] for line in lines[1:3]] == [["make", "demo"], ["make", "up"]]
+    targets = {line.split()[1] for line in lines if line.startswith("  make ")}
+    assert {"demo", "up", "faults", "bench", "test", "lint", "clean"} <= targets
 
 
 @pytest.mark.parametrize("name", MODULES)

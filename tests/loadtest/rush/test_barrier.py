@@ -37,6 +37,16 @@ class Runner:
         self.hear("round", number=number, guard="etcd", hold_ms=0)
 
 
+class Turnstile:
+    """A barrier that is shut, and still lets all through: here is one thread for all buyers."""
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self) -> None:
+        return
+
+
 @pytest.fixture
 def runner() -> Runner:
     return Runner()
@@ -56,17 +66,32 @@ def invited(slot: Slot) -> list[Round]:
     return [slot.rounds.get() for _ in range(slot.rounds.qsize())]
 
 
-def test_the_master_is_told_once_all_buyers_are_there(pool: BuyerPool, runner: Runner) -> None:
-    """Each buyer of the process is invited to the round; the last one at the barrier has the arrivals told."""
-    slots = [pool.add(HOSTS) for _ in range(2)]
+def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runner) -> None:
+    """A buyer that comes before the opening is invited to that round, a later one to the next, one that left never."""
+    pool.remove(gone := pool.add(HOSTS))
     runner.announce(1)
-    rounds = [round for slot in slots for round in invited(slot)]
-    assert [(round.number, round.expected, round.gate.is_set()) for round in rounds] == [(1, 2, False)] * 2
-    runner.hear("open", opens_at=5.0)  # or else the first one would wait here
-    pool.wait_for_everyone(rounds[0], "ada")
-    assert (runner.sent, rounds[0].opens_at) == ([], 5.0)
-    pool.wait_for_everyone(rounds[1], "bob")
-    assert runner.sent == [("arrived", {"number": 1, "buyers": ["ada", "bob"]})]
+    early = pool.add(HOSTS)
+    runner.hear("open", opens_at=0.0)
+    late = pool.add(HOSTS)
+    (first,) = invited(early)
+    assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)
+    runner.announce(2)
+    assert invited(late) == invited(early)
+
+
+def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:
+    """Arrivals are told when all expected buyers are there; of later buyers, only they are told."""
+    pool.add(HOSTS)
+    slot = pool.add(HOSTS)
+    runner.announce(1)
+    (round,) = invited(slot)
+    round.gate = Turnstile()
+    pool.wait_for_everyone(round, "ada")
+    assert runner.sent == []
+    pool.wait_for_everyone(round, "bob")
+    pool.add(HOSTS)
+    pool.wait_for_everyone(round, "cleo")
+    assert runner.sent == [("arrived", {"number": 1, "buyers": buyers}) for buyers in (["ada", "bob"], ["cleo"])]
 
 
 def test_buyers_of_the_last_test_are_not_invited(pool: BuyerPool, runner: Runner) -> None:

@@ -43,7 +43,11 @@ def _listed() -> str:
 @click.command(epilog=_listed())
 @click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
 @click.option(
-    "--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=f"Default: {', '.join(DEFAULT_GUARDS)}."
+    "--guard",
+    "guards",
+    multiple=True,
+    type=click.Choice(GUARDS),
+    help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
 )
 @click.option(
     "--seconds",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from rich.console import Console
 
 from app import create_app
 from app.guards import GUARDS, Promise
@@ -20,6 +18,7 @@ from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.verdict import judge
 from loadtest.terminal.table import table
+from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,10 +49,9 @@ def a_run(guard: str, promise: str) -> Run:
 def table_of_today() -> list[str]:
     """The lines of a comparison of all guards, as `words`."""
     runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    console = Console(file=io.StringIO(), width=80)
-    console.print(table(Comparison(300, 500, "", {}, runs), width=80, plain=True))
-    assert isinstance(console.file, io.StringIO)
-    return [words(line) for line in console.file.getvalue().splitlines()]
+    return [
+        words(line) for line in printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    ]
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:

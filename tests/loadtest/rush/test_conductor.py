@@ -161,11 +161,16 @@ class Workers(Runner):
         self._tell("answers", worker, answers=[astuple(answer)])
 
 
-def test_buyers_of_a_worker_that_went_down_are_not_waited_for(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they bought is in doubt, as with an answer that is lost; a worker that is only late is waited for."""
+@pytest.fixture
+def plan(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """A rush for nothing on this stack, which the environment describes."""
     for name, value in stack.client_environment.items():
         monkeypatch.setenv(name, value)
-    plan = Plan(["etcd"], 0, hold_ms=0, hosts=stack.urls, trusted=[])
+    return Plan(["etcd"], 0, hold_ms=0, hosts=stack.urls, trusted=[])
+
+
+def test_buyers_of_a_worker_that_went_down_are_not_waited_for(plan: Plan) -> None:
+    """What they bought is in doubt, as with an answer that is lost; a worker that is only late is waited for."""
     conductor = Conductor(Workers(), Terminal())
     (run,) = conductor.compare(plan, buyers=4).runs
     assert (run.outcomes["sold_out"], run.outcomes["error"], run.verdict) == (2, 2, "EXACT")
@@ -186,12 +191,11 @@ def test_buyers_of_a_worker_that_went_down_are_not_waited_for(stack: Stack, monk
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], change: dict[str, Any], advice: str
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], change: dict[str, Any], advice: str
 ) -> None:
     """Whatever is missing or wrong, one line says what to do, and no guard is blamed."""
-    for name, value in {**stack.client_environment, **settings}.items():
+    for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    plan = Plan(["etcd"], STOCK, hold_ms=0, hosts=stack.urls, trusted=[])
     conductor = Conductor(Runner(), Terminal())
     with pytest.raises(SaleError, match=f"^{advice}"):
         conductor.compare(replace(plan, **change), BUYERS)
@@ -213,14 +217,11 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     ids=["reset", "Redis killed"],
 )
 def test_a_rush_that_was_disturbed_is_not_judged(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch, disturb: Callable[[Stack], object], told: str
+    stack: Stack, plan: Plan, monkeypatch: pytest.MonkeyPatch, disturb: Callable[[Stack], object], told: str
 ) -> None:
     """Where the sale was reset, or its Redis died, no guard is blamed, and the line says what happened."""
-    for name, value in stack.client_environment.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(Runner, "answer", Answer("ada", Outcome.SOLD_OUT, "shop-a", status=409))
     conductor = Conductor(Runner(lambda: disturb(stack)), Terminal())
-    plan = Plan(["etcd"], 0, hold_ms=0, hosts=stack.urls, trusted=[])
     with pytest.raises(SaleError) as raised:
         conductor.compare(plan, BUYERS)
     assert re.fullmatch(told, str(raised.value))

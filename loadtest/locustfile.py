@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 import gevent
 from locust import FastHttpUser, events, task
@@ -63,7 +64,7 @@ class Buyer(FastHttpUser):
         round = self.slot.rounds.get()
         self.connect()
         buyer_pool.wait_for_everyone(round, self.slot.buyer)
-        gevent.sleep(self.slot.patience_s(round, time.time()))
+        gevent.sleep(max(round.opens_at - self.slot.lead_s - time.time(), 0.0))
         buyer_pool.report(round, self.shop(round))
 
     def connect(self) -> None:
@@ -73,7 +74,7 @@ class Buyer(FastHttpUser):
 
     def shop(self, round: Round) -> Answer:
         """Click; if the sale is not open yet, click again when the shop says."""
-        until = time.time() + CLICK_TIMEOUT_S
+        until = max(round.opens_at, time.time()) + CLICK_TIMEOUT_S
         answer, retry_after_s = self.click(round)
         while answer.outcome is Outcome.NOT_OPEN and time.time() + retry_after_s < until:
             gevent.sleep(retry_after_s)
@@ -82,8 +83,9 @@ class Buyer(FastHttpUser):
 
     def click(self, round: Round) -> tuple[Answer, int]:
         """Buy one item: the answer, also counted by Locust, and the seconds after which to retry."""
+        query = urlencode({"guard": round.guard, "hold_ms": round.hold_ms, "buyer": self.slot.buyer})
         sent = time.time()
-        with self.client.post(round.path(self.slot.buyer), catch_response=True) as response:
+        with self.client.post(f"/stock/reduce?{query}", catch_response=True) as response:
             times = {"sent": sent, "received": time.time()}
             answer = Answer.read(self.slot.buyer, self.host, response.status_code, response.content, **times)
             response.request_meta.update(request_type=round.guard, name=answer.outcome.value)

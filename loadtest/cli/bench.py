@@ -25,7 +25,7 @@ from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import Grid, grids
-from loadtest.cli.options import Seconds
+from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
 from loadtest.results.kept import write as write_file
@@ -134,7 +134,7 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
 @click.option(
-    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
+    "--seconds", default=4.0, type=SECONDS, show_default=True, help="Seconds to count, for each line of the table."
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:

@@ -11,7 +11,7 @@ import click
 from loadtest.report.build import draw
 from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import report_under_way
-from loadtest.rush.locust_process import NoComparison, RushOptions, run_rush
+from loadtest.rush.locust_process import NoComparison, run_rush
 from loadtest.target.shops import SaleError, hosts_of
 from loadtest.terminal.console import console
 
@@ -48,6 +48,6 @@ def compare(hosts: str, **options: Any) -> None:
     except SaleError as error:
         raise NoComparison(str(error)) from None
     with report_under_way() as report:
-        comparison = run_rush(RushOptions(**options), report, hosts=addresses)
+        comparison = run_rush(report, hosts=addresses, env={}, **options)
         draw(report, console())
     sys.exit(comparison.exit_code)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from loadtest.cli.options import Seconds, redis_shards
+from loadtest.cli.options import SECONDS, redis_shards
 from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
@@ -19,14 +19,8 @@ from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import counted
 from loadtest.terminal.console import console
 
-GUARDS = (
-    "etcd",
-    "etcd-unfenced",
-    "redis-lock",
-    "etcd-cohort",
-    "etcd-batch",
-    "etcd-sharded",
-)  # those with a lock that can be lost
+# Those with a lock that can be lost.
+GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")
 DEFAULT_GUARDS = GUARDS[:3]
 # All scenarios about one thing, by the first word of their names.
 GROUPS = {
@@ -45,12 +39,7 @@ def _listed() -> str:
 
 
 @click.command(epilog=_listed())
-@click.argument(
-    "scenarios",
-    nargs=-1,
-    type=click.Choice([*BY_NAME, *GROUPS]),
-    metavar="[SCENARIO]...",
-)
+@click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
 @click.option(
     "--guard",
     "guards",
@@ -61,7 +50,7 @@ def _listed() -> str:
 @click.option(
     "--seconds",
     default=5.0,
-    type=Seconds(),
+    type=SECONDS,
     show_default=True,
     help="How long `random` and `random-opening` go on under each guard.",
 )

@@ -14,15 +14,13 @@ from loadtest.stack.process import PortOccupied, Process, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 
 _POLL_S = 0.1
-_OTHER_PORTS = 'make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"'
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue")
 
 
 @click.command()
 @click.option("--free-ports", is_flag=True, help="Take any free ports instead of the usual six.")
-@click.option("--port-offset", default=0, metavar="N", type=click.IntRange(0, 50000), help="Add N to every port.")
 @redis_shards
-def up(free_ports: bool, port_offset: int, redis_shards: int) -> None:
+def up(free_ports: bool, redis_shards: int) -> None:
     """Run the sale with board and Locust's page, until Ctrl-C.
 
     Data lives in a temporary directory that is removed at the end. FLASHSALE_* variables reach the shops; the lease
@@ -30,7 +28,7 @@ def up(free_ports: bool, port_offset: int, redis_shards: int) -> None:
     """
     with scratch_directory() as directory:
         ports: Literal["free", "default"] = "free" if free_ports else "default"
-        stack = Stack.on_stage(directory, ports=ports, port_offset=port_offset, redis_shards=redis_shards)
+        stack = Stack.on_stage(directory, ports=ports, redis_shards=redis_shards)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
@@ -40,17 +38,12 @@ def up(free_ports: bool, port_offset: int, redis_shards: int) -> None:
             click.echo()
             logs.follow()
         except PortOccupied as occupied:
-            raise click.ClickException(f"{occupied}. Choose others: {_OTHER_PORTS}") from None
+            raise click.ClickException(f"{occupied}. Choose others: make up ARGS=--free-ports") from None
         except KeyboardInterrupt:
             click.echo("\nStopping; Ctrl-C again to kill.")
         finally:
             stack.stop()
             logs.show_new()
-
-
-def _advice(process: Process) -> str:
-    """Advice for a process that ended by itself."""
-    return "the board can start it again" if isinstance(process, Instance) else "Ctrl-C, and start again"
 
 
 class Logs:
@@ -76,7 +69,9 @@ class Logs:
                     self._ended.discard(process)  # started again from the board
                 elif process not in self._ended:
                     self._ended.add(process)
-                    self.say(process, f"ended with code {process.returncode}: {_advice(process)}")
+                    is_instance = isinstance(process, Instance)
+                    advice = "the board can start it again" if is_instance else "Ctrl-C, and start again"
+                    self.say(process, f"ended with code {process.returncode}: {advice}")
             time.sleep(_POLL_S)
 
     def show_new(self) -> None:

@@ -20,7 +20,6 @@ from loadtest import REPOSITORY
 from loadtest.terminal.console import console
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
-LANGUAGES = [language for language, page in PAGES.items() if page.exists()]
 PROMPTS = {
     "en": (
         "Enter: run · s: skip · b: back · q: quit",
@@ -80,18 +79,12 @@ def _spoken(text: str) -> str:
 
 
 @click.command()
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Of the texts.")
-@click.option("--from", "first", type=click.IntRange(1), default=1, help="The step to begin with.")
-def workshop(language: str, first: int) -> None:
+@click.option("--language", type=click.Choice(list(PAGES)), default="en", show_default=True, help="Of the texts.")
+def workshop(language: str) -> None:
     """Lead a room through the workshop, one step at a time."""
-    steps = steps_of(PAGES[language])
-    if first > len(steps):
-        raise click.BadParameter(f"there are {len(steps)} steps.", param_hint="--from")
-    _lead(steps, first - 1, language, console())
-
-
-def _lead(steps: Sequence[Step], place: int, language: str, screen: Console) -> None:
+    steps, screen = steps_of(PAGES[language]), console()
     run, reveal, go_on = PROMPTS[language]
+    place = 0
     while place < len(steps):
         step = steps[place]
         screen.clear()

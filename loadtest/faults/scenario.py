@@ -54,9 +54,7 @@ class Scenario(ABC):
         """Open the sale, or have it opened; raises SaleError."""
         if self.opens_in_s:
             self.opens_at = time.time() + self.opens_in_s
-            sale.schedule(stock, self.opens_in_s)
-        else:
-            sale.reset(stock)
+        sale.reset(stock, self.opens_in_s)
 
     def expected(self, promise: str) -> Expected:
         """What has to come of it under a guard with this promise, in the shop's words."""

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from gevent.event import Event
 from gevent.queue import SimpleQueue
@@ -46,9 +45,6 @@ class Round:
     gate: Event = field(default_factory=Event)
     opens_at: float = 0.0
 
-    def path(self, buyer: str) -> str:
-        return "/stock/reduce?" + urlencode({"guard": self.guard, "hold_ms": self.hold_ms, "buyer": buyer})
-
 
 @dataclass(eq=False)
 class Slot:
@@ -61,10 +57,6 @@ class Slot:
     host: str
     lead_s: float = 0.0
     rounds: SimpleQueue[Round] = field(default_factory=SimpleQueue)
-
-    def patience_s(self, round: Round, now: float) -> float:
-        """Seconds from `now` until the buyer clicks."""
-        return max(round.opens_at - self.lead_s - now, 0.0)
 
 
 class BuyerPool:
@@ -117,7 +109,7 @@ class BuyerPool:
         slot.rounds.put(round)
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
-        if self._round is not None and self._round.number == msg.data["number"]:
+        if self._round is not None:
             self._round.opens_at = msg.data["opens_at"]
             self._round.gate.set()
 

@@ -6,7 +6,6 @@ every answer, read the ledger, judge.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,32 +23,15 @@ from loadtest.results.record import Record, Sample
 from loadtest.results.section_reader import SectionReader
 from loadtest.results.text import counted
 from loadtest.results.verdict import judge
-from loadtest.target.sale import Sale, SaleSnapshot
+from loadtest.rush.progress import Terminal
+from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError
 
-LONGEST_HOLD_MS = 60_000  # the shop's
-LONGEST_OPENS_IN_S = 30  # or early buyers run out of patience
 ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not less: looking takes time from the buyers, which may be in this process
 CLICK_TIMEOUT_S = 60.0  # of a buyer; an answer that is later went down with its Locust worker
 LOST_AFTER_S = 15  # without a heartbeat, a Locust worker is down; on a busy machine it may be late by some seconds
-ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # twice: before a scheduled opening, and for the last click
-
-logger = logging.getLogger(__name__)
-
-
-class ProgressListener:
-    """Is told of the progress of a rush; a subclass overrides what it needs."""
-
-    def waits(self, why: str) -> None: ...
-
-    def round_begins(self, guard: str, *, buyers: int, stock: int) -> None: ...
-
-    def answered(self, count: int) -> None: ...
-
-    def observed(self, snapshot: SaleSnapshot) -> None: ...
-
-    def round_ends(self, run: Run) -> None: ...
+ANSWERS_TIMEOUT_S = 2 * CLICK_TIMEOUT_S + 10.0  # from the opening; twice: a buyer may be told to click again
 
 
 @dataclass(frozen=True)
@@ -66,15 +48,6 @@ class Plan:
     trusted: Sequence[str]
     opens_in_s: int = 0
 
-    def check(self) -> None:
-        """Raise SaleError for a number that no shop takes."""
-        if self.stock < 0:
-            raise SaleError(f"--stock is {self.stock}: give a number from 0.")
-        limits = (("--hold-ms", self.hold_ms, LONGEST_HOLD_MS), ("--opens-in", self.opens_in_s, LONGEST_OPENS_IN_S))
-        for option, given, most in limits:
-            if not 0 <= given <= most:
-                raise SaleError(f"{option} is {given}: give a number from 0 to {most}.")
-
 
 class Conductor:
     """Conducts the rounds of a test. `runner` is Locust's local or master runner.
@@ -85,9 +58,9 @@ class Conductor:
         notice: one line: what the rush waits for, or why there is no comparison.
     """
 
-    def __init__(self, runner: Any, listener: ProgressListener) -> None:
+    def __init__(self, runner: Any, terminal: Terminal) -> None:
         self._runner = runner
-        self._listener = listener
+        self._terminal = terminal
         self.comparison: Comparison | None = None
         self.records: list[Record] = []
         self.notice = ""
@@ -109,20 +82,12 @@ class Conductor:
 
     def compare(self, plan: Plan, buyers: int) -> Comparison:
         """Run all rounds with `buyers` buyers, after `reset`; raises SaleError."""
-        try:
-            return self._compare(plan, buyers)
-        except SaleError as error:
-            self.notice = str(error)
-            raise
-
-    def _compare(self, plan: Plan, buyers: int) -> Comparison:
-        plan.check()
         if buyers < 1:
             raise SaleError("There are no buyers: give --users a number from 1.")
         sale = Sale.from_environment(plan.hosts, trusted=plan.trusted)
         promises = sale.promises()
         unknown = [guard for guard in plan.guards if guard not in promises]
-        if unknown:
+        if unknown:  # as a homemade guard that the shop does not have yet
             raise SaleError(f"The shop has no guard {unknown[0]}: choose from {', '.join(promises)}.")
         self.comparison = Comparison(
             plan.stock, buyers, utc_now(), sale.versions(), [], plan.hold_ms, about_machine(), plan.opens_in_s
@@ -133,18 +98,15 @@ class Conductor:
 
     def _round(self, sale: Sale, plan: Plan, guard: str, promise: str, buyers: int) -> Run:
         self._let_others_end(sale)
-        self._listener.round_begins(guard, buyers=buyers, stock=plan.stock)
+        self._terminal.round_begins(guard, buyers=buyers, stock=plan.stock)
         self._assemble(guard, plan.hold_ms, buyers)
         opens_at = time.time() + plan.opens_in_s if plan.opens_in_s else 0.0
-        if opens_at:
-            sale.schedule(plan.stock, plan.opens_in_s)
-        else:
-            sale.reset(plan.stock)
+        sale.reset(plan.stock, plan.opens_in_s)
         section_log, start, started = SectionReader.from_environment(), Start.now(), utc_now()
         samples: list[Sample] = []
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
-            answers = self._burst(buyers, opens_at)
+            answers = self._burst(buyers, opens_at, timeout=plan.opens_in_s + ANSWERS_TIMEOUT_S)
         finally:
             monitor.kill()
         ledger, stock_left = sale.ledger()
@@ -154,7 +116,7 @@ class Conductor:
         record.take(start, answers=answers, ledger=ledger, sections=section_log.poll())
         record.samples = samples
         self.records.append(record)
-        self._listener.round_ends(run)
+        self._terminal.round_ends(run)
         return run
 
     def _let_others_end(self, sale: Sale) -> None:
@@ -168,7 +130,7 @@ class Conductor:
         waiting = bool(self.notice)
         self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
         if not waiting:
-            self._listener.waits(self.notice)
+            self._terminal.waits(self.notice)
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""
@@ -178,13 +140,12 @@ class Conductor:
             came = len(self._workers)
             raise SaleError(f"Only {came} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
-    def _burst(self, buyers: int, opens_at: float) -> list[Answer]:
+    def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
-        self._runner.send_message("open", {"number": self._number, "opens_at": opens_at})
+        self._runner.send_message("open", {"opens_at": opens_at})
         clicked = time.time()
-        if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, ANSWERS_TIMEOUT_S):
-            answers = counted(buyers, "answer")
-            raise SaleError(f"Only {len(self._answers)} of {answers} came within {ANSWERS_TIMEOUT_S:g} s.")
+        if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
+            raise SaleError(f"Only {len(self._answers)} of {counted(buyers, 'answer')} came within {timeout:g} s.")
         for buyer in self._lost():
             lost = Answer(buyer, Outcome.ERROR, "lost worker", in_doubt=True, sent=clicked, received=time.time())
             self._answers.append(lost)
@@ -198,9 +159,8 @@ class Conductor:
         while True:
             gevent.sleep(LOOK_S)
             at_ms, snapshot = start.elapsed_ms(), sale.snapshot()
-            waiters = None if snapshot.queued is None else max(0, snapshot.queued - 1)
-            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, waiters))
-            self._listener.observed(snapshot)
+            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, snapshot.waiters))
+            self._terminal.observed(snapshot, answered=len(self._answers))
 
     def _lost(self) -> set[str]:
         """Buyers without an answer whose Locust worker went down; their purchases are in doubt."""
@@ -227,5 +187,4 @@ class Conductor:
     def _on_answers(self, environment: Any, msg: Any, **_: Any) -> None:
         if msg.data["number"] == self._number:
             self._answers += [Answer(row[0], Outcome(row[1]), *row[2:]) for row in msg.data["answers"]]
-            self._listener.answered(len(self._answers))
             self._changed.set()

@@ -53,7 +53,9 @@ class LocustHooks:
             self._conductor = Conductor(runner, self._terminal)
             environment.process_exit_code = NO_RESULT if environment.parsed_options.headless else None
         if web_ui and self._conductor:
-            self._require_port(environment.parsed_options.web_port)
+            port = environment.parsed_options.web_port
+            if is_occupied(port):  # Locust itself would print forty lines
+                self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
             protect(environment.web_ui.app)
             VerdictTab(environment, self._conductor)
 
@@ -64,11 +66,6 @@ class LocustHooks:
             return hosts_of(environment.host or buyer.host)
         except SaleError as error:
             self._give_up(str(error))
-
-    def _require_port(self, port: int) -> None:
-        """Refuse an occupied port in one line; Locust itself would print forty."""
-        if is_occupied(port):
-            self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
 
     def _give_up(self, why: str) -> NoReturn:
         self._terminal.fail(why)
@@ -93,8 +90,8 @@ class LocustHooks:
             comparison = conductor.compare(self._plan(), buyers)
         except SaleError as error:
             self._settled = True
-            self._terminal.fail(str(error))
-            environment.runner.log_exception("master", str(error), str(error))
+            conductor.notice = str(error)
+            self._terminal.fail(conductor.notice)
         else:
             self._settled = self._complete = True
             environment.process_exit_code = comparison.exit_code
@@ -137,7 +134,6 @@ class LocustHooks:
 
     def _show(self) -> None:
         """Show the comparison as the last thing on the screen."""
-        self._terminal.end_status()
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
 

@@ -19,7 +19,6 @@ from markupsafe import escape
 
 from loadtest.report.pages.comparison import page
 from loadtest.report.sources import ComparisonSource
-from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.stack.apps import BOARD_URL
@@ -27,8 +26,7 @@ from loadtest.target.shops import SaleError, hosts_of
 from loadtest.terminal.table import TITLES, cells
 
 TAB = "verdict"
-_ORDER = sorted(range(len(TITLES)), key=lambda number: TITLES[number] not in ("guard", "verdict", "promise"))
-_VERDICT = f"c{TITLES.index('verdict')}"
+_FIRST = ("guard", "verdict", "promise")  # the columns that a room looks for
 _BUSY = ("spawning", "running", "cleanup")
 _ADDITIONS = (Path(__file__).parent / "templates/locust_additions.html").read_text(encoding="utf-8")
 
@@ -39,8 +37,12 @@ class VerdictTab:
     def __init__(self, environment: Any, conductor: Conductor) -> None:
         self._environment = environment
         self._conductor = conductor
-        self._drawn: tuple[Comparison, int, str] | None = None
-        self._extend_page(environment.web_ui.template_args)
+        columns = [{"key": title, "title": title} for title in sorted(TITLES, key=lambda title: title not in _FIRST)]
+        environment.web_ui.template_args |= {
+            "extended_tabs": [{"key": TAB, "title": "Verdict"}],
+            "extended_tables": [{"key": TAB, "structure": columns}],
+            "extended_csv_files": [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}],
+        }
         app = environment.web_ui.app
         app.before_request(self._refuse)
         app.after_request(self._extend)
@@ -49,14 +51,8 @@ class VerdictTab:
         app.add_url_rule(f"/report/{COMPARISON}", view_func=self.comparison)
         app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
 
-    def _extend_page(self, template_args: dict[str, Any]) -> None:
-        columns = [{"key": f"c{number}", "title": TITLES[number]} for number in _ORDER]
-        template_args["extended_tabs"] = [{"key": TAB, "title": "Verdict"}]
-        template_args["extended_tables"] = [{"key": TAB, "structure": columns}]
-        template_args["extended_csv_files"] = [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}]
-
     def _refuse(self) -> Response | None:
-        """Refuse a form that cannot be read; Locust's page shows the reason."""
+        """Refuse values that Locust does not check; its page shows the reason."""
         try:
             if request.path == "/swarm":
                 _check_form(request.form)
@@ -76,10 +72,8 @@ class VerdictTab:
         return response
 
     def _rows(self) -> list[dict[str, str]]:
-        rows = [{f"c{number}": cell for number, cell in enumerate(cells(run))} for run in self._conductor.verdicts]
-        if self._conductor.notice:
-            rows.append({_VERDICT: self._conductor.notice})
-        return rows
+        rows = [cells(run) for run in self._conductor.verdicts]
+        return [*rows, {"verdict": self._conductor.notice}] if self._conductor.notice else rows
 
     def comparison(self) -> Response:
         """``GET /comparison.json``: the comparison so far, or null."""
@@ -88,10 +82,8 @@ class VerdictTab:
 
     def record(self, guard: str) -> Response:
         """``GET /report/records/GUARD.json``: the record of one run."""
-        records = {record.guard: record for record in self._conductor.records}
-        if guard not in records:
-            abort(404)
-        return Response(records[guard].to_json(), content_type="application/json")
+        found = next((record for record in self._conductor.records if record.guard == guard), None) or abort(404)
+        return Response(found.to_json(), content_type="application/json")
 
     def report(self) -> Response:
         """``GET /report/``: the page that `make demo` writes; drawn after the rush."""
@@ -100,22 +92,15 @@ class VerdictTab:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
         if not (comparison and comparison.runs):
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
-        drawn = self._drawn
-        if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
-            records = {record.guard: record for record in self._conductor.records}
-            kept = ComparisonSource(Path(COMPARISON), comparison, records)
-            # in a thread, so that Locust's greenlets go on
-            html = get_hub().threadpool.apply(page, (kept,))
-            drawn = self._drawn = comparison, len(comparison.runs), html
-        return Response(drawn[2], content_type="text/html")
+        kept = ComparisonSource(Path(COMPARISON), comparison, {each.guard: each for each in self._conductor.records})
+        html = get_hub().threadpool.apply(page, (kept,))  # in a thread, so that Locust's greenlets go on
+        return Response(html, content_type="text/html")
 
 
 def _check_form(form: Mapping[str, str]) -> None:
-    """Raise SaleError for values that Locust does not check."""
+    """Raise SaleError for a value that cannot be read."""
     if form.get("host"):
         hosts_of(form["host"])
     for name in ("stock", "hold_ms", "opens_in"):
-        try:
-            int(form.get(name, 0))
-        except ValueError:
-            raise SaleError(f"{name} is {form[name]!r}: give a whole number.") from None
+        if not re.fullmatch(r"-?\d+", form.get(name, "0")):
+            raise SaleError(f"{name} is {form[name]!r}: give a whole number.")

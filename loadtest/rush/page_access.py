@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, request
 from werkzeug.exceptions import Forbidden
 
-_OPEN_TO_LINKS = ("/",)  # the board leads there
 _HEADERS = {"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
 
 
@@ -26,7 +25,7 @@ def protect(app: Flask) -> None:
     @app.before_request
     def check() -> None:
         require_known_host(names)
-        if request.path not in _OPEN_TO_LINKS:
+        if request.path != "/":  # the board links there
             require_own_page()
 
     @app.after_request

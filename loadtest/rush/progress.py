@@ -7,7 +7,6 @@ from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.text import counted
-from loadtest.rush.conductor import ProgressListener
 from loadtest.target.sale import SaleSnapshot
 from loadtest.terminal.console import console
 from loadtest.terminal.table import table
@@ -16,30 +15,27 @@ _BAR = 18  # characters
 _STYLES = {"good": "bold green", "bad": "bold red", "plain": "bold"}
 
 
-class Terminal(ProgressListener):
+class Terminal:
     """Shows the progress of a rush."""
 
     def __init__(self) -> None:
         self._console = console()
         self._status: Status | None = None
         self._guard = ""
-        self._stock = self._answered = 0
+        self._stock = 0
 
     def waits(self, why: str) -> None:
         self._console.print(why)
 
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
-        self._guard, self._stock, self._answered = guard, stock, 0
+        self._guard, self._stock = guard, stock
         line = Text.assemble((f"{guard:<13}", "bold"), f" {counted(buyers, 'buyer')} on the way to the barrier")
         self._status = self._console.status(line, refresh_per_second=4)  # drawing takes time from the buyers
         self._status.start()
 
-    def answered(self, count: int) -> None:
-        self._answered = count
-
-    def observed(self, snapshot: SaleSnapshot) -> None:
+    def observed(self, snapshot: SaleSnapshot, *, answered: int) -> None:
         if self._status:
-            self._status.update(live_line(self._guard, self._stock, snapshot, self._answered))
+            self._status.update(live_line(self._guard, self._stock, snapshot, answered))
 
     def round_ends(self, run: Run) -> None:
         self.end_status()
@@ -59,6 +55,7 @@ class Terminal(ProgressListener):
 
     def show(self, comparison: Comparison, *, complete: bool) -> None:
         """Show the comparison as a table, and its result if it is complete."""
+        self.end_status()
         self._console.print()
         self._console.print(table(comparison, width=self._console.width, plain=not self._console.is_terminal))
         style = _STYLES[comparison.tone] if complete else "bold red"
@@ -79,8 +76,8 @@ def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> 
         return line.append("Redis is unavailable", "bold red")
     line.append_text(_bar(snapshot.orders, stock))
     line.append(f" {snapshot.orders:>3} sold  {snapshot.stock:>3} left")
-    if snapshot.queued:
-        line.append(f"  {snapshot.queued - 1:>3} wait")
+    if snapshot.waiters:
+        line.append(f"  {snapshot.waiters:>3} wait")
     return line.append(f"  {answered:>3} answered")
 
 

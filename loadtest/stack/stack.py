@@ -33,7 +33,7 @@ class Stack(Lifetime):
     """etcd, Redis and `instances` shops, with data and logs in `directory`.
 
     Args:
-        ports: "default" are those of docker-compose.yml, each higher by `port_offset`; "free" are any unused ones.
+        ports: "default" are those of docker-compose.yml; "free" are any unused ones.
         env: FLASHSALE_* settings for all shops, over those of the environment.
         durable: whether Redis keeps each write over a kill, as under Compose; a rush takes about a fifth longer.
         redis_shards: of how many nodes Redis is a cluster; 1: none.
@@ -49,7 +49,6 @@ class Stack(Lifetime):
         directory: Path,
         *,
         ports: Literal["default", "free"] = "default",
-        port_offset: int = 0,
         instances: int = 2,
         env: Mapping[str, str] | None = None,
         board: bool = False,
@@ -58,7 +57,7 @@ class Stack(Lifetime):
         redis_shards: int = 1,
     ) -> None:
         def port(default: int) -> int:
-            return 0 if ports == "free" else default + port_offset
+            return 0 if ports == "free" else default
 
         self.etcd = Etcd(directory, port(ETCD_PORT))
         redis_port = port(REDIS_PORT)
@@ -96,24 +95,13 @@ class Stack(Lifetime):
 
     @classmethod
     def on_stage(
-        cls,
-        directory: Path,
-        *,
-        ports: Literal["default", "free"] = "default",
-        port_offset: int = 0,
-        redis_shards: int = 1,
+        cls, directory: Path, *, ports: Literal["default", "free"] = "default", redis_shards: int = 1
     ) -> Stack:
         """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
-        return cls(
-            directory,
-            ports=ports,
-            port_offset=port_offset,
-            env={"FLASHSALE_LEASE_TTL": os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)},
-            board=True,
-            locust=True,
-            durable=True,
-            redis_shards=redis_shards,
-        )
+        lease = os.environ.get("FLASHSALE_LEASE_TTL") or str(STAGE_LEASE_S)
+        env = {"FLASHSALE_LEASE_TTL": lease}
+        pages = {"board": True, "locust": True}
+        return cls(directory, ports=ports, env=env, durable=True, redis_shards=redis_shards, **pages)
 
     @property
     def urls(self) -> list[str]:

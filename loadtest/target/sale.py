@@ -13,7 +13,7 @@ import platform
 import urllib.request
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust
 
 @dataclass(frozen=True)
 class SaleSnapshot:
-    """The sale just now: items left, orders, length of the queue with its holder; None is out of reach."""
+    """The sale just now: items left, orders, buyers that wait behind the holder; None is out of reach."""
 
     stock: int | None
     orders: int | None
-    queued: int | None
+    waiters: int | None
 
 
 class Sale:
@@ -87,16 +87,11 @@ class Sale:
         """What each guard promises, by its name; raises SaleError."""
         return {guard["name"]: guard["promise"] for guard in self.shops.ask("GET", "/guards")["guards"]}
 
-    def reset(self, stock: int) -> None:
-        """Begin again with `stock` items and an empty ledger; raises SaleError."""
-        self.shops.reset(stock)
-        self._generation = self._read().generation
-
-    def schedule(self, stock: int, opens_in_s: int) -> None:
-        """The same, to be opened in so many seconds; raises SaleError."""
-        self.shops.schedule(stock, opens_in_s)
-        closed = self._read().generation
-        self._generation = str(int(closed or 0) + 1)  # as the shop has it: a closed sale fixes its opening
+    def reset(self, stock: int, opens_in_s: int = 0) -> None:
+        """Begin again with `stock` items and an empty ledger, at once or in so many seconds; raises SaleError."""
+        self.shops.reset(stock, opens_in_s)
+        generation = int(self._read().generation or 0)
+        self._generation = str(generation + bool(opens_in_s))  # the opening makes the next one
 
     def ledger(self) -> tuple[list[Order], int]:
         """The orders, in each ledger as they were written, and how many items are left by all counters.
@@ -116,46 +111,36 @@ class Sale:
         try:
             found = self._ledgers.read(whole=whole)
         except UNREADABLE as error:
-            raise SaleError(f"The ledger cannot be read: {str(error).rstrip('.')}. {self._advice()}") from error
+            why = str(error).rstrip(".")
+            raise SaleError(
+                f"The ledger cannot be read: {why}. See that Redis runs, and is the one in FLASHSALE_REDIS_URL."
+            ) from error
         if found.generation is None:
             raise SaleError(
                 "There is no such sale in Redis: set FLASHSALE_REDIS_URL and FLASHSALE_SALE as for the instances."
             )
         return found
 
-    def _advice(self) -> str:
-        if self._generation is None:
-            return "Set FLASHSALE_REDIS_URL to the sale's Redis."
-        return "Redis was there when the sale was reset: see that it runs, and start again."
-
     def snapshot(self) -> SaleSnapshot:
         """How it stands; cheap enough to be asked several times a second."""
-        stock = orders = queued = None
+        stock = orders = waiters = None
         with contextlib.suppress(*UNREADABLE):
             found = self._ledgers.read()
             stock, orders = found.left if found.generation else None, found.orders
         with contextlib.suppress(*UNANSWERED):
-            queued = int(get_json(self._count_queue()).get("count", 0))
-        return SaleSnapshot(stock, orders, queued)
+            waiters = max(int(get_json(self._count_queue()).get("count", 0)) - 1, 0)
+        return SaleSnapshot(stock, orders, waiters)
 
     def _count_queue(self) -> urllib.request.Request:
         """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""
-        end = self._queue[:-1] + bytes([self._queue[-1] + 1])
-        asked = {"key": _base64(self._queue), "range_end": _base64(end), "count_only": True}
+        bounds = self._queue, self._queue[:-1] + bytes([self._queue[-1] + 1])
+        key, range_end = (base64.b64encode(bound).decode() for bound in bounds)
+        asked = {"key": key, "range_end": range_end, "count_only": True}
         return urllib.request.Request(f"http://{self._etcd}/v3/kv/range", json.dumps(asked).encode())
 
     def versions(self) -> dict[str, str]:
-        """Of Python, the packages here, and the servers; what cannot be found out is left out."""
-        found = {"python": platform.python_version()}
-        for package in PACKAGES:
-            try:
-                found[package] = version(package)
-            except PackageNotFoundError:
-                continue
-        return found | self._server_versions()
-
-    def _server_versions(self) -> dict[str, str]:
-        found = {}
+        """Of Python, the packages here, and the servers that answer."""
+        found = {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
         with contextlib.suppress(*UNREADABLE):
             about: Any = self._ledgers.client.info("server")
             found[about.get("server_name", "redis") + "-server"] = about.get("valkey_version") or about["redis_version"]
@@ -166,17 +151,10 @@ class Sale:
 
 def _admin_token() -> str:
     """As the instances have it: of the environment, or of the file that it names. Raises SaleError."""
-    if file := os.environ.get("FLASHSALE_ADMIN_TOKEN_FILE"):
-        try:
-            written = Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            raise SaleError(
-                f"FLASHSALE_ADMIN_TOKEN_FILE cannot be read ({error}): name the instances' file."
-            ) from error
-    else:
-        written = COMPOSE_TOKEN
-    return os.environ.get("FLASHSALE_ADMIN_TOKEN") or written
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+    token, file = (os.environ.get(f"FLASHSALE_ADMIN_TOKEN{end}") for end in ("", "_FILE"))
+    if token or not file:
+        return token or COMPOSE_TOKEN
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise SaleError(f"FLASHSALE_ADMIN_TOKEN_FILE cannot be read ({error}): name the instances' file.") from error

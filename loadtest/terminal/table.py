@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
@@ -18,28 +17,21 @@ DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
 
 
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    cell: Callable[[Run], Text]
-    left: bool = False
-
-
 def table(comparison: Comparison, *, width: int, plain: bool) -> Table:
     """A row for each guard, as many columns as fit into `width` characters.
 
     With `plain`, only characters that every terminal and log has.
     """
-    rare = {
-        _FAILED: any(run.failed for run in comparison.runs),
-        _NOT_OPEN: any(run.not_open for run in comparison.runs),
+    empty = {
+        "failed": not any(run.failed for run in comparison.runs),
+        "not\nopen": not any(run.not_open for run in comparison.runs),
     }
-    columns = [column for column in _COLUMNS if rare.get(column, True)]
+    columns = [column for column in _CELLS if not empty.get(column)]
     drawn = _draw(comparison, columns, plain=plain, wide=True)
-    for left_out in (None, *_LEFT_OUT):
+    for left_out in ("", *_LEFT_OUT):
         if _fits(drawn, width):
             break
-        columns = [column for column in columns if column is not left_out]
+        columns = [column for column in columns if column != left_out]
         drawn = _draw(comparison, columns, plain=plain, wide=False)
     return drawn
 
@@ -49,16 +41,16 @@ def _fits(drawn: Table, width: int) -> bool:
     return Measurement.get(unbounded, unbounded.options, drawn).maximum <= width
 
 
-def _draw(comparison: Comparison, columns: Sequence[_Column], *, plain: bool, wide: bool) -> Table:
+def _draw(comparison: Comparison, columns: Sequence[str], *, plain: bool, wide: bool) -> Table:
     title = f"{counted(comparison.buyers, 'buyer')}, {counted(comparison.stock, 'item')}"
     if wide and not plain:
         drawn = Table(title=title, box=box.ROUNDED)
     else:
         drawn = Table(title=title, box=DASHES if plain else box.SIMPLE, padding=(0, int(wide)), show_edge=False)
     for column in columns:
-        drawn.add_column(column.title, justify="left" if column.left else "right", no_wrap=column is not _VERDICT)
+        drawn.add_column(column, justify="left" if column in _WORDS else "right", no_wrap=column != "verdict")
     for run in comparison.runs:
-        drawn.add_row(*(column.cell(run) for column in columns))
+        drawn.add_row(*(_CELLS[column](run) for column in columns))
     return drawn
 
 
@@ -79,34 +71,28 @@ def _promise(run: Run) -> Text:
     return Text(run.promise_result, {"none": _QUIET, "kept": _GOOD}.get(run.promise_result, _BAD))
 
 
-_LOST = _Column("lost\nupdates", lambda run: _count(run.lost_updates))
-_WALL = _Column("wall\ns", lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"))
-_TOOK = _Column("took ms\np50/p99", lambda run: _pair(run.purchase_ms))
-_OVERSOLD = _Column("over-\nsold", lambda run: _count(run.oversold))
-_SOLD_OUT = _Column("sold\nout", lambda run: Text(str(run.outcomes["sold_out"])))
-_NOT_OPEN = _Column("not\nopen", lambda run: Text(str(run.not_open)))
-_FAILED = _Column("failed", lambda run: _count(run.failed))
-_WAITED = _Column("waited ms\np50/p99", lambda run: _pair(run.waited_ms))
-_VERDICT = _Column("verdict", _verdict, left=True)
-_PROMISE = _Column("promise", _promise, left=True)
-_COLUMNS = (
-    _Column("guard", lambda run: Text(run.guard, "bold"), left=True),
-    _Column("sold", lambda run: Text(str(run.orders))),
-    _OVERSOLD,
-    _LOST,
-    _SOLD_OUT,
-    _NOT_OPEN,
-    _FAILED,
-    _WALL,
-    _WAITED,
-    _TOOK,
-    _VERDICT,
-    _PROMISE,
+_CELLS: dict[str, Callable[[Run], Text]] = {
+    "guard": lambda run: Text(run.guard, "bold"),
+    "sold": lambda run: Text(str(run.orders)),
+    "over-\nsold": lambda run: _count(run.oversold),
+    "lost\nupdates": lambda run: _count(run.lost_updates),
+    "sold\nout": lambda run: Text(str(run.outcomes["sold_out"])),
+    "not\nopen": lambda run: Text(str(run.not_open)),
+    "failed": lambda run: _count(run.failed),
+    "wall\ns": lambda run: Text(f"{run.wall_s:.2f}" if run.wall_s < 10 else f"{run.wall_s:.1f}"),
+    "waited ms\np50/p99": lambda run: _pair(run.waited_ms),
+    "took ms\np50/p99": lambda run: _pair(run.purchase_ms),
+    "verdict": _verdict,
+    "promise": _promise,
+}
+_WORDS = ("guard", "verdict", "promise")
+_LEFT_OUT = (  # in this order
+    *("over-\nsold", "sold\nout", "not\nopen", "waited ms\np50/p99", "promise"),
+    *("took ms\np50/p99", "lost\nupdates", "wall\ns", "failed"),
 )
-_LEFT_OUT = (_OVERSOLD, _SOLD_OUT, _NOT_OPEN, _WAITED, _PROMISE, _TOOK, _LOST, _WALL, _FAILED)  # in this order
-TITLES = tuple(column.title.replace("-\n", "").replace("\n", " ") for column in _COLUMNS)
+TITLES = tuple(column.replace("-\n", "").replace("\n", " ") for column in _CELLS)
 
 
-def cells(run: Run) -> list[str]:
-    """The cells of a run as plain text, one for each of `TITLES`."""
-    return [column.cell(run).plain for column in _COLUMNS]
+def cells(run: Run) -> dict[str, str]:
+    """The cells of a run as plain text, by `TITLES`."""
+    return {title: cell(run).plain for title, cell in zip(TITLES, _CELLS.values(), strict=True)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from rich.console import Console
 
 from app import create_app
 from app.guards import GUARDS, Promise
@@ -20,11 +18,11 @@ from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.verdict import judge
 from loadtest.terminal.table import table
+from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
-LONGEST = 900  # words of README
 SOURCES = "".join(
     path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
 )
@@ -51,10 +49,9 @@ def a_run(guard: str, promise: str) -> Run:
 def table_of_today() -> list[str]:
     """The lines of a comparison of all guards, as `words`."""
     runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    console = Console(file=io.StringIO(), width=80)
-    console.print(table(Comparison(300, 500, "", {}, runs), width=80, plain=True))
-    assert isinstance(console.file, io.StringIO)
-    return [words(line) for line in console.file.getvalue().splitlines()]
+    return [
+        words(line) for line in printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    ]
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
@@ -73,7 +70,7 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
 def test_readme_is_short() -> None:
     """It has at most 900 words, tables and output included, descriptions of pictures left out."""
     text = re.sub(r"<picture>.*?</picture>|<img .*?>", "", README, flags=re.DOTALL)
-    assert len(text.split()) <= LONGEST
+    assert len(text.split()) <= 900
 
 
 def test_the_table_of_guards_is_generated(readme_script: ModuleType) -> None:
@@ -125,12 +122,6 @@ def test_every_file_that_is_named_exists(document: Path) -> None:
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
 
 
-def test_every_document_is_in_the_index() -> None:
-    """docs/index.md says who needs which."""
-    listed = set(re.findall(r"\]\((?:\.\./)?([\w.-]+)\.md", page("index")))
-    assert listed == {path.stem for path in DOCUMENTS} - {"index"}
-
-
 def test_troubles_are_quoted_as_they_are_said() -> None:
     """The messages in docs/troubleshooting.md are those of the programs."""
     for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
@@ -159,26 +150,14 @@ def test_every_picture_is_shown_and_small() -> None:
 
 def test_every_picture_is_described_and_every_moving_one_has_a_still() -> None:
     """Each has a text in its place; for paper and reduced motion there is a still picture in both colour schemes."""
-    for document in DOCUMENTS:
-        for tag in re.findall(r"<img [^>]*>", document.read_text(encoding="utf-8")):
-            assert re.search(r'alt="([^"]{30,})"', tag), tag
-    moving = 0
-    for document in DOCUMENTS:
-        for picture in re.findall(r"<picture>.*?</picture>", document.read_text(encoding="utf-8"), re.DOTALL):
-            if ".webp" in picture:
-                moving += 1
-                assert re.search(r'<source media="print[^"]*" srcset="[^"]+-light\.png">', picture)
-                for scheme in ("dark", "light"):
-                    still = rf'<source media="[^"]*prefers-reduced-motion: reduce[^"]*" srcset="[^"]+-{scheme}\.png">'
-                    assert re.search(still, picture[: picture.index(".webp")])
+    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    assert all(re.search(r'alt="[^"]{30,}"', tag) for tag in re.findall(r"<img [^>]*>", text))
+    moving = [picture for picture in re.findall(r"<picture>.*?</picture>", text, re.DOTALL) if ".webp" in picture]
     assert moving
-
-
-def test_the_drawing_fits_both_colour_schemes() -> None:
-    """It has colours for dark and light, and fetches nothing."""
-    drawing = (IMAGES / "architecture.svg").read_text(encoding="utf-8")
-    assert ("prefers-color-scheme: dark" in drawing, "<title" in drawing) == (True, True)
-    assert not re.search(r"href|url\((?!#)", drawing)
+    for picture in moving:
+        stills = re.findall(r'media="([^"]*)" srcset="[^"]+-(dark|light)\.png"', picture[: picture.index(".webp")])
+        assert "light" in {scheme for media, scheme in stills if media.startswith("print")}
+        assert {scheme for media, scheme in stills if "prefers-reduced-motion: reduce" in media} == {"dark", "light"}
 
 
 PAIRS = [(path.with_name(path.name.replace(".zh-CN", "")), path) for path in sorted(ROOT.glob("**/*.zh-CN.md"))]

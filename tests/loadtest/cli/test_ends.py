@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
+import socket
 import sys
 import threading
 import urllib.request
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -18,10 +18,8 @@ import pytest
 
 from loadtest.__main__ import main
 from loadtest.stack.ports import is_occupied
-from loadtest.stack.servers import Redis
 from loadtest.target.shops import in_progress
-from tests.support.commands import LOADTEST, Command, finished, running
-from tests.support.rushing import REPOSITORY
+from tests.support.commands import Command, finished, running
 from tests.support.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.timeout(240)  # the patience of its waits comes before
@@ -117,57 +115,14 @@ def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
     assert_ended_well(up, "up", code)
 
 
-STARTS_BUYERS = """
-import os, signal, sys
-from pathlib import Path
-from loadtest.rush import locust_process
-from loadtest.stack import guardian
-watch = guardian.watch
-
-def interrupted(kind, target):
-    print(target, flush=True)
-    os.kill(os.getpid(), signal.SIGINT)
-    watch(kind, target)
-
-guardian.watch = interrupted
-with locust_process._running([sys.executable, "-c", "import signal; signal.pause()"], {}, log=Path(os.devnull)):
-    pass
-"""
-
-
-def test_an_interrupt_that_meets_the_start_of_the_buyers_leaves_none() -> None:
-    """Ctrl-C at the moment in which their process exists, and is not yet known."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", STARTS_BUYERS], **pipes) as parent:  # type: ignore[call-overload]
-        buyers = psutil.Process(int(parent.stdout.readline()))
-        try:
-            parent.wait(30)
-            wait_until(lambda: has_ended(buyers))
-        finally:
-            with suppress(psutil.NoSuchProcess):
-                buyers.kill()
-        assert "KeyboardInterrupt" in parent.stderr.read()
-
-
-def test_a_closed_pipe_is_no_failure() -> None:
-    """A command whose reader has gone, as `head` does, ends with exit code 1, and blames nothing."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [*LOADTEST, "audit", "tests/data/rush-none.json"]  # which by itself ends with 0
-    done = subprocess.run(command, cwd=REPOSITORY, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "")
-
-
-def test_up_names_an_occupied_port(redis_server: Redis, tmp_path: Path) -> None:
+def test_up_names_an_occupied_port(tmp_path: Path) -> None:
     """One line says which port is occupied, and how to choose others; nothing was started."""
-    done = finished(tmp_path, "up", f"--port-offset={redis_server.port - 6379}")
+    with ExitStack() as port:
+        with suppress(OSError):  # another program has it
+            port.enter_context(socket.create_server(("127.0.0.1", 8090)))
+        done = finished(tmp_path, "up")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(
-        rf".*already in use: port {redis_server.port} \(redis\).*"
-        r'Choose others: make up ARGS=--free-ports, or make up ARGS="--port-offset 1000"\n',
-        done.stderr,
-    )
+    assert re.fullmatch(r".*already in use: .*port 8090 \(instance-8090\).*Choose others: .*-ports\n", done.stderr)
 
 
 def test_an_interrupt_at_the_very_beginning_is_one_line(

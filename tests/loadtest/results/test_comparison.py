@@ -119,7 +119,7 @@ def test_the_sentence_says_what_it_comes_to(runs: list[Run], sentence: str, tone
 def test_each_run_tells_what_became_of_its_promise() -> None:
     """Out of time is neither kept nor broken, and without a verdict it is unknown: in the table and in the file."""
     runs = [a_run(), OUT_OF_TIME, a_run("none", "none", strangers=1), a_run(strangers=1), a_run(orders=3)]
-    assert [cells(run)[-1] for run in runs] == ["kept", "out of time", "unknown", "unknown", "BROKEN"]
+    assert [cells(run)["promise"] for run in runs] == ["kept", "out of time", "unknown", "unknown", "BROKEN"]
     assert [run.kept_promise for run in runs] == [True, False, None, None, False]
     assert [(run.gave_up, run.ran_out_of_time) for run in runs[:2]] == [(0, False), (1, True)]
 

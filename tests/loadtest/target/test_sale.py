@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.results.answer import Answer, Outcome
-from loadtest.results.verdict import Order, judge
+from loadtest.results.verdict import Order
 from loadtest.stack.ports import free_port
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Redis
@@ -73,15 +72,6 @@ def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
     assert sale.snapshot() == SaleSnapshot(22, 4, None)
 
 
-def test_a_duplicate_is_found_in_whichever_ledger(sale: Sale, stock: Any) -> None:
-    """A buyer with an order in one shard and another in the treasury has bought twice."""
-    put(stock, "t", left=0, orders=[Order("a", "ada")])
-    put(stock, "t/2", left=0, orders=[Order("b", "ada")])
-    ledger, left = sale.ledger()
-    answers = [Answer("ada", Outcome.SOLD, "shop", "b")]
-    assert judge(stock=2, stock_left=left, ledger=ledger, answers=answers).sentence == "1 duplicate, 1 sold but denied"
-
-
 def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
     """A Redis without this sale is an error and not an empty ledger."""
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
@@ -96,15 +86,9 @@ def test_a_redis_that_does_not_answer_is_an_error() -> None:
     for scheme in ("redis", "redis+cluster"):
         url = f"{scheme}://127.0.0.1:{free_port()}"
         with closing(Sale([], redis_url=url, etcd="", name="t")) as sale:
-            with pytest.raises(SaleError, match=r"The ledger cannot be read: .* Set FLASHSALE_REDIS_URL"):
+            with pytest.raises(SaleError, match=r"The ledger cannot be read: .* See that Redis runs"):
                 sale.ledger()
             assert sale.snapshot() == SaleSnapshot(None, None, None)
-
-
-def test_closed_shops_are_named(sale: Sale) -> None:
-    """The error lists the addresses that were tried."""
-    with pytest.raises(SaleError, match=r"No shop answers at http://127\.0\.0\.1:\d+: start it with make up"):
-        sale.promises()
 
 
 def test_versions_without_servers_are_those_of_the_packages(sale: Sale) -> None:

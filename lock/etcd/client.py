@@ -118,10 +118,6 @@ class Client:
         """What is left of a lease; asking does not renew it."""
         return self.answer(self.requests.time_to_live(lease_id), timeout)
 
-    def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
-        """The keys that are bound to a lease; none where it is gone."""
-        return self.answer(self.requests.lease_keys(lease_id), timeout)
-
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):

@@ -5,7 +5,7 @@ Each write is conditional on a key that no other client writes, so it can be rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,11 +62,6 @@ class Requests:
         """What is left of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
         return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
-
-    def lease_keys(self, lease_id: int) -> Call[list[str]]:
-        """The keys that are bound to a lease."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self._own(told.keys))
 
     def create(self, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
         """Write a key unless it exists; the key as it stands now."""
@@ -127,9 +122,6 @@ class Requests:
 
     def _name(self, key: bytes) -> str:
         return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
-
-    def _own(self, keys: Iterable[bytes]) -> list[str]:
-        return [self._name(key) for key in keys if key.startswith(self._namespace)]
 
     def _encode(self, key: str) -> bytes:
         return self._namespace + key.encode("utf-8", "surrogateescape")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import secrets
 import socket
 import threading
 import warnings
@@ -44,8 +43,6 @@ class Session:
         client: made by `connect` in this very process.
         ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
         name: shown to others as the owner of a lock; the program's host and process id if None.
-        lease_id: a lease to take over, for example from a session that was orphaned, instead of granting one with
-            `ttl`; from now on this session keeps it alive, and revokes it when it is closed.
 
     Attributes:
         lease_id: the lease in etcd.
@@ -55,24 +52,22 @@ class Session:
 
     Raises:
         ValueError: `ttl` is not a positive whole number; TypeError: it is not a number.
-        LeaseNotFound: the lease to take over has expired or was revoked.
         EtcdUnavailable: no endpoint answered in time.
     """
 
-    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
+    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None) -> None:
         check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()
-        self.lease = KeptLease(client, ttl, lease_id, owner=self.name, callbacks=self.callbacks)
-        # Keys of the session before this one may still exist, and none may be used twice.
-        self.queues = SessionQueues(client, self.lease, 1 if lease_id is None else secrets.randbits(48) << 16)
+        self.lease = KeptLease(client, ttl, owner=self.name, callbacks=self.callbacks)
+        self.queues = SessionQueues(client, self.lease)
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
         self.timers = Timers()
-        self._janitor = Janitor(client, self.queues.strays)
+        self._janitor = Janitor(client)
         self.callbacks.start()
         self.queues.start()
         # None of the threads may know this object: it is closed when the program drops it.
@@ -97,7 +92,7 @@ class Session:
         self.lease.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already.
+        """Call `callback` once when the session is over, also by `close`; at once if it is already.
 
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
@@ -115,11 +110,8 @@ class Session:
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
-        self._end("was closed", revokes=True)
-
-    def orphan(self) -> None:
-        """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
-        self._end("was orphaned", revokes=False)
+        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
+        self._close()
 
     def new_ticket(self, prefix: str, rule: Admission = EXCLUSIVE) -> Ticket:
         """For the recipes: a ticket with a key that no other acquisition ever uses (unlike Go's: etcd issue 10756)."""
@@ -167,19 +159,14 @@ class Session:
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
         return self.queues.add(prefix, ticket)
 
-    def _end(self, reason: str, *, revokes: bool) -> None:
-        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
-        self._end_once(reason, revokes)
-
     @uninterrupted
-    def _end_once(self, reason: str, revokes: bool) -> None:
+    def _close(self) -> None:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
-            if self.lease.stop(reason):
+            if self.lease.stop():
                 self.timers.close()
                 self._janitor.close()
-                if revokes:
-                    self.lease.revoke()
+                self.lease.revoke()
         self.queues.join(self.client.timeout)
         self.lease.join(self.client.timeout)
         self.callbacks.close(self.client.timeout)

@@ -26,7 +26,6 @@ from lock import (
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
-from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -163,7 +162,6 @@ def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
-    mutex.session._janitor._strays_due = now() + 600.0  # which would find it, too
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

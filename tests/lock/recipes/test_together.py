@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
-from loadtest.stack.servers import Etcd
 from lock import (
     AdmissionConflict,
     Client,
@@ -21,7 +20,6 @@ from lock import (
     Semaphore,
     Session,
     UpgradeRefused,
-    connect,
 )
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
@@ -130,14 +128,6 @@ def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> 
     """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
     with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):
         assert lock.read.try_acquire() is None
-
-
-def test_keys_of_readers_are_not_taken_for_strays(etcd: Etcd, name: str) -> None:
-    """The session knows its own keys, also those below the name's prefix."""
-    with connect(etcd.endpoint) as client, Session(client) as session:
-        lock = ReadWriteLock(session, name)
-        with lock.read.acquire(timeout=WAIT_S), lock.read.acquire(timeout=WAIT_S):
-            assert session.queues.strays() == set()
 
 
 def test_another_limit_is_an_error(client: Client, session: Session, stranger: Session, name: str) -> None:

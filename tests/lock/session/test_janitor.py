@@ -17,7 +17,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, SessionLost, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
 from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
@@ -113,32 +113,6 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
         stopped._pending = []
         stopped._delete([later])
         assert stopped._pending == left
-
-
-def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str, monkeypatch: Patch) -> None:
-    """Where the session locks and did before; what it holds, what came with its lease, and other clients' keys stay."""
-    monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
-    before = Session(client, ttl=60)
-    left = Mutex(before, f"{name}/left").acquire(timeout=WAIT_S)
-    before.orphan()
-    with Session(client, lease_id=before.lease_id) as session:
-        used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
-        for hold in used:
-            hold.release()
-        held = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
-        waiting = queue_up(client, Mutex(session, f"{name}/held"))
-        foreign = put(client, f"{name}/foreign/{session.lease_id:x}-1", lease_id=session.lease_id)
-        session.queues.followed.pop(f"{name}/1/").close()  # as if it had been idle for long
-        for hold in used:
-            client.create(hold.key, b"", session.lease_id)
-        for hold in used:
-            Mutex(stranger, hold.name).acquire(timeout=WAIT_S).release()
-        there = {kv.key for kv in client.get_prefix(f"{name}/").keys}
-        assert {left.key, held.key, foreign.key} <= there
-        assert len(there) == 4
-        held.release()
-        waiting.result(WAIT_S).release()
-    assert_raises(SessionLost, left.release)
 
 
 @pytest.mark.parametrize("unanswered", [True, False])

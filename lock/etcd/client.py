@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from lock.errors import LeaseNotFound
+from lock.etcd import requests
 from lock.etcd.auth import Login
-from lock.etcd.requests import Requests
 from lock.etcd.stream import Observer, Watch
 from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.execution import BLOCKING, run_blocking
 from lock.runtime.interrupts import require_threads
 
 T = TypeVar("T")
@@ -31,7 +31,6 @@ def connect(
     tls: Tls | None = None,
     user: str | None = None,
     password: str | None = None,
-    namespace: str = "",
     observer: Observer | None = None,
 ) -> Client:
     """A client for one etcd cluster; nothing is sent before its first call.
@@ -43,8 +42,6 @@ def connect(
         user: together with `password`; an expired token is renewed by itself. Both go unused as long as etcd's
             authentication is not turned on, so that it can be while this runs.
         password: see `user`.
-        namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
-            slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
         observer: called for each answer of etcd, also of a watch, with the call's name in etcd's API (``Txn``), the
             request and the response (protobuf messages), and the seconds since the request was sent. It runs in the
             thread that makes the call (for the main thread another one), so it should be quick.
@@ -62,20 +59,15 @@ def connect(
     if tls is None and "https://" in endpoints:
         raise ValueError("an https:// endpoint needs tls=Tls(ca_cert=...): it would be spoken to in plain text")
     login = Login(user, password) if user is not None and password is not None else None
-    transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
-    return Client(transport, namespace)
+    return Client(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
 
 
-class Client:
+class Client(Transport):
     """One etcd cluster, shared by all threads of one process; made by `connect`.
 
     Every method raises `EtcdUnavailable` where no endpoint answers in time, `EtcdDenied` where etcd refuses the user,
     and `ForkedError` in a child process. `timeout` is in seconds, and the client's own where it is None.
     """
-
-    def __init__(self, transport: Transport, namespace: str = "") -> None:
-        self._transport = transport
-        self.requests = Requests(namespace.encode())
 
     def __enter__(self) -> Client:
         return self
@@ -83,45 +75,24 @@ class Client:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the connections; close the sessions first, or their leases are left to expire."""
-        self._transport.close()
-
-    def check_process(self) -> None:
-        """Raise `ForkedError` anywhere but in the process that made this client."""
-        self._transport.check_process()
-
-    def closed(self) -> bool:
-        """Whether it was closed, so that no call will ever be answered again."""
-        return self._transport.closed
-
-    def forked(self) -> bool:
-        """Whether this is another process than the one that made this client."""
-        return self._transport.forked()
-
-    @property
-    def timeout(self) -> float:
-        """Seconds one call may take."""
-        return self._transport.timeout
-
     # Leases
 
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
-        return self.answer(self.requests.grant(ttl), timeout)
+        return self.answer(requests.grant(ttl), timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
-        return self.answer(self.requests.keep_alive(lease_id), timeout)
+        return self.answer(requests.keep_alive(lease_id), timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
-        return self.answer(self.requests.time_to_live(lease_id), timeout)
+        return self.answer(requests.time_to_live(lease_id), timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
-            self.answer(self.requests.revoke(lease_id), timeout)
+            self.answer(requests.revoke(lease_id), timeout)
 
     # Keys
 
@@ -133,11 +104,11 @@ class Client:
         `unanswered` is called for each endpoint that was asked and did not answer: it may do it later, and write a key
         that was deleted in the meantime.
         """
-        return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
+        return self.answer(requests.create(key, value, lease_id), timeout, unanswered)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
-        return self.answer(self.requests.replace(kv, value), timeout)
+        return self.answer(requests.replace(kv, value), timeout)
 
     def delete(
         self, key: str, create_revision: int | None, *, timeout: float | None = None, unanswered: Unanswered = None
@@ -153,33 +124,26 @@ class Client:
         self, keys: Sequence[tuple[str, int | None]], *, timeout: float | None = None, unanswered: Unanswered = None
     ) -> list[bool]:
         """What `delete` does to each key, in one transaction; etcd takes up to 127 keys (``--max-txn-ops``)."""
-        return self.answer(self.requests.delete_several(keys), timeout, unanswered)
+        return self.answer(requests.delete_several(keys), timeout, unanswered)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """All keys under `prefix`, by a linearizable read."""
-        return self.answer(self.requests.get_prefix(prefix), timeout)
+        return self.answer(requests.get_prefix(prefix), timeout)
 
     def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
         """Whether any key stands under `prefix`, by a linearizable read."""
-        return self.answer(self.requests.has_keys(prefix), timeout)
+        return self.answer(requests.has_keys(prefix), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
-        start, end = self.requests.range(prefix)
+        start, end = requests.bounds(prefix)
         create = rpc.WatchCreateRequest(key=start, range_end=end)
-        stream = self._transport.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create))
-        return Watch(stream, self.requests.decode)
+        return Watch(self.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create)), requests.decode)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
-        return self.answer(self.requests.status(), timeout)
+        return self.answer(requests.status(), timeout)
 
     def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """The answer to one of the client's `requests`; for `unanswered` see `create`."""
+        """The answer to one of `lock.etcd.requests`; for `unanswered` see `create`."""
         return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)
-
-    async def ask(
-        self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
-    ) -> T:
-        """The same for the steps of a recipe (see `lock.runtime.execution`)."""
-        return await self._transport.ask(execution, call, timeout, unanswered)

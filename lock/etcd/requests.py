@@ -30,124 +30,131 @@ class Created(NamedTuple):
         )
 
 
-class Requests:
-    """Builds the requests of one client, for `Client.answer` and `Client.ask`.
+def grant(ttl: int) -> Call[Lease]:
+    """A new lease."""
+    request = rpc.LeaseGrantRequest(TTL=ttl)
+    return Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
 
-    Args:
-        namespace: stands in front of every key.
+
+def keep_alive(lease_id: int) -> Call[int]:
+    """Renew a lease once."""
+    request = rpc.LeaseKeepAliveRequest(ID=lease_id)
+    return Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
+
+
+def revoke(lease_id: int) -> Call[None]:
+    """End a lease."""
+    return Call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), lambda told: None)
+
+
+def status() -> Call[str]:
+    """The server's version."""
+    return Call(lambda to: to.maintenance.Status, rpc.StatusRequest(), lambda told: str(told.version))
+
+
+def time_to_live(lease_id: int) -> Call[LeaseStatus]:
+    """What is left of a lease."""
+    request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
+    return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
+
+
+def create(key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
+    """Write a key unless it exists; the key as it stands now."""
+    return _put_if(created(key, 0).build_message(), KeyValue(key, value, 0, 0, lease_id))
+
+
+def create_alone(prefix: str, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
+    """Write a key if nothing stands under a prefix, in one atomic step; None if something does."""
+    # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
+    start, end = bounds(prefix)
+    empty = rpc.Compare(
+        key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
+    )
+    return _put_if(empty, KeyValue(key, value, 0, 0, lease_id))
+
+
+def replace(kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
+    """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
+
+    A repetition changes nothing, for the first one has changed the mod revision.
     """
+    unchanged = rpc.Compare(
+        key=_encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
+    )
+    return _put_if(unchanged, kv._replace(value=value))
 
-    def __init__(self, namespace: bytes) -> None:
-        self._namespace = namespace
 
-    def grant(self, ttl: int) -> Call[Lease]:
-        """A new lease."""
-        request = rpc.LeaseGrantRequest(TTL=ttl)
-        return Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
+def delete_several(keys: Sequence[tuple[str, int | None]]) -> Call[list[bool]]:
+    """Delete each key if it was created at its revision, by a transaction inside the transaction."""
+    deletions = [_deletion(*key) for key in keys]
+    if len(deletions) == 1:
+        return Call(_txn, deletions[0], lambda response: [_deleted(response)])
+    together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
+    return Call(_txn, together, lambda response: [_deleted(each.response_txn) for each in response.responses])
 
-    def keep_alive(self, lease_id: int) -> Call[int]:
-        """Renew a lease once."""
-        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        return Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
 
-    def revoke(self, lease_id: int) -> Call[None]:
-        """End a lease."""
-        return Call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), lambda told: None)
+def get_prefix(prefix: str) -> Call[Snapshot]:
+    """List the keys under a prefix."""
+    start, end = bounds(prefix)
+    return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), _read_list)
 
-    def status(self) -> Call[str]:
-        """The server's version."""
-        return Call(lambda to: to.maintenance.Status, rpc.StatusRequest(), lambda told: str(told.version))
 
-    def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
-        """What is left of a lease."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
-        return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
+def has_keys(prefix: str) -> Call[bool]:
+    """Whether any key stands under a prefix."""
+    start, end = bounds(prefix)
+    request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
+    return Call(lambda to: to.kv.Range, request, lambda response: bool(response.count))
 
-    def create(self, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
-        """Write a key unless it exists; the key as it stands now."""
-        return self._put_if(self.created(key, 0).build_message(), KeyValue(key, value, 0, 0, lease_id))
 
-    def create_alone(self, prefix: str, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
-        """Write a key if nothing stands under a prefix, in one atomic step; None if something does."""
-        # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
-        start, end = self.range(prefix)
-        empty = rpc.Compare(
-            key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
-        )
-        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id))
+def created(key: str, revision: int) -> Created:
+    """The condition that a key is the one created at `revision`; 0: that it does not exist."""
+    return Created(_encode(key), revision)
 
-    def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
 
-        A repetition changes nothing, for the first one has changed the mod revision.
-        """
-        unchanged = rpc.Compare(
-            key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
-        )
-        return self._put_if(unchanged, kv._replace(value=value))
+# Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
 
-    def delete_several(self, keys: Sequence[tuple[str, int | None]]) -> Call[list[bool]]:
-        """Delete each key if it was created at its revision, by a transaction inside the transaction."""
-        deletions = [self._deletion(*key) for key in keys]
-        if len(deletions) == 1:
-            return Call(_txn, deletions[0], lambda response: [_deleted(response)])
-        together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
-        return Call(_txn, together, lambda response: [_deleted(each.response_txn) for each in response.responses])
 
-    def get_prefix(self, prefix: str) -> Call[Snapshot]:
-        """List the keys under a prefix."""
-        start, end = self.range(prefix)
-        return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), self._read_list)
+def bounds(prefix: str) -> tuple[bytes, bytes]:
+    """The first key of a prefix, and the first behind it."""
+    start = _encode(prefix)
+    return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
 
-    def has_keys(self, prefix: str) -> Call[bool]:
-        """Whether any key stands under a prefix."""
-        start, end = self.range(prefix)
-        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
-        return Call(lambda to: to.kv.Range, request, lambda response: bool(response.count))
 
-    def created(self, key: str, revision: int) -> Created:
-        """The condition that a key is the one created at `revision`; 0: that it does not exist."""
-        return Created(self._encode(key), revision)
+def decode(kv: Any) -> KeyValue:
+    """A key as a plain value."""
+    name = kv.key.decode("utf-8", "surrogateescape")
+    return KeyValue(name, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
 
-    # Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
 
-    def range(self, prefix: str) -> tuple[bytes, bytes]:
-        """The first key of a prefix, and the first behind it."""
-        start = self._encode(prefix)
-        return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
+def _encode(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")
 
-    def decode(self, kv: Any) -> KeyValue:
-        """A key as a plain value, without the namespace."""
-        return KeyValue(self._name(kv.key), kv.value, kv.create_revision, kv.mod_revision, kv.lease)
 
-    def _name(self, key: bytes) -> str:
-        return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
+def _deletion(key: str, create_revision: int | None) -> Any:
+    condition = [] if create_revision is None else [created(key, create_revision).build_message()]
+    delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=_encode(key)))
+    return rpc.TxnRequest(compare=condition, success=[delete])
 
-    def _encode(self, key: str) -> bytes:
-        return self._namespace + key.encode("utf-8", "surrogateescape")
 
-    def _deletion(self, key: str, create_revision: int | None) -> Any:
-        condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
-        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
-        return rpc.TxnRequest(compare=condition, success=[delete])
+def _put_if(condition: Any, wanted: KeyValue) -> Call[KeyValue | None]:
+    name = _encode(wanted.key)
+    put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
+    get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
+    request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
+    return Call(_txn, request, partial(_read_put, wanted))
 
-    def _put_if(self, condition: Any, wanted: KeyValue) -> Call[KeyValue | None]:
-        name = self._encode(wanted.key)
-        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
-        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-        request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
-        return Call(_txn, request, partial(self._read_put, wanted))
 
-    def _read_put(self, wanted: KeyValue, response: Any) -> KeyValue | None:
-        if response.succeeded:
-            revision = response.header.revision
-            return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
-        found = response.responses[0].response_range.kvs
-        return self.decode(found[0]) if found else None
+def _read_put(wanted: KeyValue, response: Any) -> KeyValue | None:
+    if response.succeeded:
+        revision = response.header.revision
+        return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
+    found = response.responses[0].response_range.kvs
+    return decode(found[0]) if found else None
 
-    def _read_list(self, response: Any) -> Snapshot:
-        keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)
-        return Snapshot(response.header.revision, keys)
+
+def _read_list(response: Any) -> Snapshot:
+    keys = sorted(map(decode, response.kvs), key=lambda kv: kv.create_revision)
+    return Snapshot(response.header.revision, keys)
 
 
 def _txn(endpoint: Endpoint) -> Any:

@@ -114,7 +114,12 @@ class Call(Generic[T]):
 
 
 class Transport:
-    """Calls to one cluster, from all threads of one process."""
+    """Calls to one cluster, from all threads of one process.
+
+    Attributes:
+        timeout: seconds one call may take.
+        closed: whether it was closed, so that no call will ever be answered again.
+    """
 
     def __init__(
         self,
@@ -138,7 +143,7 @@ class Transport:
     async def ask(
         self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
     ) -> T:
-        """Ask one endpoint after the other, each for its share of the time that is left.
+        """For the steps of a recipe: ask one endpoint after the other, each for its share of the time that is left.
 
         One that does not answer is left by all calls and streams, unless it had very little time.
 
@@ -150,7 +155,7 @@ class Transport:
         return call.read(await execution.run(partial(self._call, execution, call, deadline, unanswered)))
 
     def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
-        """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
+        """For `Client`: a stream of answers to one request; it fails while it is read, or when its endpoint is left."""
         self.check_process()
 
         def start(requests: Iterator[Any]) -> Any:
@@ -173,7 +178,7 @@ class Transport:
         return os.getpid() != self._pid
 
     def close(self) -> None:
-        """Close all channels; calls under way end with `EtcdUnavailable`."""
+        """Close the connections; close the sessions first, or their leases are left to expire."""
         self.closed = True
         if not self.forked():  # closing gRPC's objects in a forked child can hang
             for endpoint in self.endpoints:

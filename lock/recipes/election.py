@@ -123,7 +123,7 @@ class Observation:
     def __next__(self) -> Leader:
         self._client.check_process()
         while not self._closed:
-            if self._client.closed():
+            if self._client.closed:
                 raise EtcdUnavailable(CLOSED)
             kv = self._queue.await_holder(self._seen, timeout=_POLL_S)
             if kv == self._seen:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
+from lock.etcd import requests
 from lock.etcd.requests import Created
 from lock.model import KeyValue
 from lock.queue.ticket import Ticket
@@ -117,7 +118,7 @@ class HeldKey(Releasable):
         """
         self._session.client.check_process()
         self._is_fence = True
-        return self._session.client.requests.created(self.key, self._create_revision)
+        return requests.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server."""
@@ -170,7 +171,7 @@ class HeldKey(Releasable):
         wanted = (token, value, self._session.lease_id)
         kv = KeyValue(self.key, b"", token, self._written_at, self._session.lease_id)
         while True:
-            found = await client.ask(execution, client.requests.replace(kv, value))
+            found = await client.ask(execution, requests.replace(kv, value))
             if found is None or found.create_revision != token:
                 raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._written_at = found.mod_revision

@@ -50,7 +50,7 @@ def root(server: LoginEtcd) -> Iterator[Client]:
 def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
     """The token is good, so the client does not log in again: etcd makes checking a password expensive on purpose."""
     shop.get_prefix("shop/")
-    monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
+    monkeypatch.setattr(shop.endpoints[0].auth, "Authenticate", out_of_threads)
     assert_raises(EtcdDenied, shop.get_prefix, "elsewhere/")
 
 

@@ -18,6 +18,7 @@ from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, LeaseNotFound, Mutex, Session, Tls, connect
+from lock.etcd import requests
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
 from tests.support.waiting import assert_raises, in_thread, wait_until
@@ -82,7 +83,7 @@ def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
     """create_alone() writes into an empty prefix, whatever stands beside it; a repetition finds its own key."""
     client.create("client/alon", b"", NO_LEASE)
     client.create("client/alone0", b"", NO_LEASE)
-    create = client.requests.create_alone
+    create = requests.create_alone
     first = client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE))
     assert first is not None
     assert client.answer(create("client/alone/", "client/alone/b", b"", NO_LEASE)) is None
@@ -98,7 +99,7 @@ def test_a_lease_that_is_gone_holds_no_key(client: Client, create: str) -> None:
     prefix = f"client/{create}/"
     call: Callable[[], object] = {
         "create": lambda: client.create(f"{prefix}a", b"", lease),
-        "create_alone": lambda: client.answer(client.requests.create_alone(prefix, f"{prefix}a", b"", lease)),
+        "create_alone": lambda: client.answer(requests.create_alone(prefix, f"{prefix}a", b"", lease)),
     }[create]
     assert_raises(LeaseNotFound, call)
     assert client.get_prefix(prefix).keys == []

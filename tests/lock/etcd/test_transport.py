@@ -17,6 +17,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
+from lock.etcd import requests
 from tests.support.lock import put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -29,7 +30,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
-    "create_alone": lambda client: client.answer(client.requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
+    "create_alone": lambda client: client.answer(requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
     "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
@@ -120,7 +121,7 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
         assert unanswered == ["silent"]
         client.delete(kv.key, kv.create_revision)
     with connect(silent, timeout=0.3) as alone:
-        request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
+        request = requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
         assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
 
@@ -181,7 +182,7 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
 
         def others_move() -> None:
             for position in (0, 1):
-                client._transport._leave(position)
+                client._leave(position)
 
         kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
         assert kv is not None
@@ -237,7 +238,7 @@ def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
     """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)
-        login = client._transport._login
+        login = client._login
         assert login is not None
         wait_until(login._lock.locked)
         assert seconds(lambda: client.status(timeout=0.3)) < 30

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from loadtest.stack.servers import Etcd
 from lock import (
     CancelToken,
     Client,
@@ -22,7 +21,6 @@ from lock import (
     Mutex,
     ReentrantMutex,
     Session,
-    connect,
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
@@ -115,20 +113,6 @@ def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Cl
     proxy.start()
     acquiring.result(WAIT_S).release()
     assert keys(client, name) == []
-
-
-def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: Mutex, name: str) -> None:
-    """Namespaces do not meet."""
-    with (
-        connect(etcd.endpoint, namespace="elsewhere/") as client,
-        Session(client) as other,
-        mutex.acquire(timeout=WAIT_S),
-        Mutex(other, name).acquire(timeout=WAIT_S) as inner,
-    ):
-        assert inner.key.startswith(name)
-        assert keys(mutex.session.client, f"elsewhere/{name}") == [f"elsewhere/{inner.key}"]
-        assert Mutex(other, name).try_acquire() is None
-        assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
 
 
 # Cancellation and interrupts

@@ -4,38 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
-from lock.runtime.execution import Execution
 
-
-class Held(Protocol):
-    """A hold of `lock`."""
-
-    @property
-    def released(self) -> bool: ...
-
-    def remaining(self) -> float: ...
-    def ensure(self) -> None: ...
-    def on_lost(self, callback: Callable[[], object]) -> None: ...
-    def add_listener(self, listener: Callable[[], object]) -> None: ...
-    def drop(self) -> None: ...
-    async def releasing(self, execution: Execution) -> None: ...
-
-
-HeldT = TypeVar("HeldT", bound=Held)
+HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
 HoldT = TypeVar("HoldT", bound=sync.Hold)
 AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
 
 class Lost:
-    """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
+    """That a hold is lost: ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._is_set = False
@@ -49,9 +33,6 @@ class Lost:
         """Until it is lost."""
         await self._event.wait()
 
-    def __await__(self) -> Generator[object, None, None]:
-        return self.wait().__await__()
-
     def _set(self) -> None:
         self._is_set = True
         with contextlib.suppress(RuntimeError):  # the loop was closed
@@ -62,7 +43,7 @@ class AsyncHold(Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
-        lost: a `Lost`, set as soon as it is known that the lock is not ours any more; can be awaited.
+        lost: a `Lost`, set as soon as it is known that the lock is not ours any more.
         released: whether it was released, or was dropped.
     """
 
@@ -140,10 +121,6 @@ class Hold(HeldKey[HoldT]):
 
 class ReadHold(Hold[sync.ReadHold]):
     """A lock held for reading, together with other readers."""
-
-    def upgrade(self) -> None:
-        """See `lock.ReadHold.upgrade`: refused."""
-        self._held.upgrade()
 
 
 class WriteHold(Hold[sync.WriteHold]):

@@ -25,7 +25,7 @@ from lock.errors import (
 )
 from lock.etcd import requests
 from lock.etcd.transport import Call
-from lock.model import UNDECLARED, Contender, Declaration, KeyValue
+from lock.model import UNDECLARED, Contender, Declaration, KeyValue, identity
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey
@@ -74,7 +74,7 @@ class Acquisition(Generic[HoldT_co]):
         execution: Execution = BLOCKING,
     ) -> None:
         self._make = make
-        self._value = session.identity(terms.declared) if value is None else value
+        self._value = identity(session.name, terms.declared) if value is None else value
         self._session = session
         self._client = session.client
         self._execution = execution

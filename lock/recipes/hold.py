@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sched
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import deadline, now
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -85,8 +86,12 @@ class HeldKey(Releasable):
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
-        self._timer = None if max_hold is None else session.timers.set(self._expires, self._expire)
+        self._timer = None if max_hold is None else threading.Timer(min(max_hold, threading.TIMEOUT_MAX), self._expire)
         self.released = False
+        if self._timer is not None:
+            self._timer.name, self._timer.daemon = "lock-timer", True
+            run_uninterrupted(self._timer.start)
+            ticket.add_listener(self._timer.cancel)  # so it ends with the session, at the latest
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
@@ -152,7 +157,7 @@ class HeldKey(Releasable):
         self.released = True
         there = True
         try:
-            _leave(self._session, self._queue, self._ticket, self._timer)
+            _leave(self._queue, self._ticket, self._timer)
             if not self._session.lost.is_set():  # else the key goes with the lease
                 there = await self._delete(execution)
         except EtcdError as error:
@@ -209,7 +214,7 @@ class HeldKey(Releasable):
             self._delete_later()
 
     def _delete_later(self) -> None:
-        leave = partial(_leave, self._session, self._queue, self._ticket, self._timer)
+        leave = partial(_leave, self._queue, self._ticket, self._timer)
         self._session.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
 
     def __del__(self) -> None:
@@ -236,11 +241,11 @@ class Hold(HeldKey):
 # Not methods, for they would keep a hold alive that has been dropped everywhere else.
 
 
-def _leave(session: Session, queue: WaitQueue, ticket: Ticket, timer: sched.Event | None) -> None:
+def _leave(queue: WaitQueue, ticket: Ticket, timer: threading.Timer | None) -> None:
     """Tell the hold nothing more."""
     queue.remove(ticket)
     if timer is not None:
-        session.timers.cancel(timer)
+        run_uninterrupted(timer.cancel)
 
 
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
-from lock.model import UNDECLARED, Declaration, identity
 from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
@@ -24,7 +23,6 @@ from lock.runtime.clock import check_number
 from lock.runtime.execution import Execution
 from lock.runtime.interrupts import run_detached, uninterrupted
 from lock.runtime.lost_event import CallbackThread
-from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
 from lock.session.lease import KeptLease
 from lock.session.queues import SessionQueues
@@ -66,7 +64,6 @@ class Session:
         self.draining = False
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
-        self.timers = Timers()
         self._janitor = Janitor(client)
         self.callbacks.start()
         self.queues.start()
@@ -130,10 +127,6 @@ class Session:
             ticket.cancel(self._cancelled())
         return queue
 
-    def identity(self, declared: Declaration = UNDECLARED) -> bytes:
-        """For the recipes: what stands in a key of this session and thread."""
-        return identity(self.name, declared)
-
     def delete_later(
         self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
     ) -> None:
@@ -164,7 +157,6 @@ class Session:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop():
-                self.timers.close()
                 self._janitor.close()
                 self.lease.revoke()
         self.queues.join(self.client.timeout)

@@ -11,7 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, SessionLost
-from lock.model import Declaration, Event, KeyValue, Snapshot, identity
+from lock.model import Event, KeyValue, Snapshot
 from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
@@ -71,9 +71,6 @@ class Process:
 
     def remaining(self) -> float:
         return 0.0 if self.failure else 1.0
-
-    def identity(self, declared: Declaration) -> bytes:
-        return identity(self.name, declared)
 
     async def delete(
         self, execution: Execution, key: str, create_revision: int | None, *, may_wait: bool = False, **options: object

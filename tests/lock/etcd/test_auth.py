@@ -19,7 +19,7 @@ from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, put, queue_up
+from tests.support.lock import WAIT_S, keys, length, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
@@ -212,7 +212,7 @@ def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> Non
         mutex = Mutex(session, "shop/switched")
         with mutex.acquire(timeout=WAIT_S) as hold:
             waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
-            wait_until(lambda: hold._queue.length() == 2)
+            wait_until(lambda: length(hold._queue) == 2)
             server.require_login()
         with waiting.result(WAIT_S) as hold:
             server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")

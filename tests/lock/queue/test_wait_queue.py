@@ -21,7 +21,7 @@ from lock.queue import wait_queue
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
-from tests.support.lock import WAIT_S, keys, lock_threads, metric, put, queue_up
+from tests.support.lock import WAIT_S, keys, length, lock_threads, metric, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
@@ -270,11 +270,11 @@ def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex:
     monkeypatch.setattr(session, "delete", not_yet)
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = queue_up(client, mutex)
-    wait_until(lambda: hold._queue.length() == 2)
+    wait_until(lambda: length(hold._queue) == 2)
     hold.release()
     assert hold.key in keys(client, mutex.name)
     assert not hold._queue._take(client.get_prefix(f"{mutex.name}/"))
-    assert waiting.result(WAIT_S)._queue.length() == 1
+    assert length(waiting.result(WAIT_S)._queue) == 1
 
 
 # What following costs
@@ -307,7 +307,7 @@ def test_waiting_costs_the_same_for_many_names(etcd: Etcd, stranger: Session, na
         MultiLock(stranger, [f"{name}/{number}" for number in range(8)]).acquire(timeout=WAIT_S) as holds,
     ):
         waits = [queue_up(stranger.client, Mutex(session, each)) for each in list(holds.tokens) * 2]
-        wait_until(lambda: all(queue.length() == 3 for queue in session.queues.followed.values()))
+        wait_until(lambda: all(length(queue) == 3 for queue in session.queues.followed.values()))
         askers.clear()
         began = now()
         assert not session.lost.wait(0.5)

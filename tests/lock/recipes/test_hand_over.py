@@ -11,7 +11,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
 from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, keys, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, keys, length, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, seconds, wait_until
 
 
@@ -21,7 +21,7 @@ def test_the_next_one_of_this_process_holds_before_etcd_knows(
     """While the first key cannot be deleted, the second thread holds; others wait until both keys are gone."""
     hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
     second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
-    wait_until(lambda: hold._queue.length() == 3)
+    wait_until(lambda: length(hold._queue) == 3)
     proxy.stall()
     releasing = in_thread(hold.release)
     with second.result(AT_ONCE_S) as next_hold:
@@ -41,7 +41,7 @@ def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch
     """After `is_owner`, a transaction of this hold that arrives late must fail: no hold begins before that."""
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
-    wait_until(lambda: hold._queue.length() == 2)
+    wait_until(lambda: length(hold._queue) == 2)
     delete, heads = session.delete, []
 
     async def watched(*args: Any, **options: Any) -> bool:
@@ -65,7 +65,7 @@ def test_a_hand_over_asks_etcd_for_nothing(
         mutex = Mutex(session, name)
         hold = mutex.acquire(timeout=WAIT_S)
         waits = [in_thread(lambda: mutex.acquire(timeout=WAIT_S).release()) for _ in range(30)]
-        wait_until(lambda: calls["Txn"] == 31 and hold._queue.length() == 31)
+        wait_until(lambda: calls["Txn"] == 31 and length(hold._queue) == 31)
         calls.clear()
         hold.release()
         for wait in waits:
@@ -82,7 +82,7 @@ def test_a_key_in_the_way_of_another_process_goes_at_once(
     monkeypatch.setattr(janitor, "_COMPANY_S", 60 * WAIT_S)
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second, third = queue_up(client, Mutex(session, name)), queue_up(client, Mutex(stranger, name))
-    wait_until(lambda: hold._queue.length() == 3)
+    wait_until(lambda: length(hold._queue) == 3)
     releasing = in_thread(hold.release)
     last = second.result(WAIT_S)
     assert not releasing.done()
@@ -97,7 +97,7 @@ def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: s
     monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second = queue_up(client, Mutex(session, name))
-    wait_until(lambda: hold._queue.length() == 2)
+    wait_until(lambda: length(hold._queue) == 2)
     releasing = in_thread(hold.release)
     last = second.result(WAIT_S)
     client.delete(hold.key, hold.token)

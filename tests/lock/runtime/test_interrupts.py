@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
-import sched
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from heapq import heapify
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -22,9 +19,7 @@ import pytest
 import lock
 from lock import Client, CohortMutex, Hold, LockCancelled, MultiLock, Mutex, NotHeld, ReentrantMutex, Session, Turn
 from lock.queue import wait_queue
-from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
-from lock.runtime.timers import Timers
 from tests.support.lock import WAIT_S, keys, lock_threads, put
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
@@ -63,7 +58,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     for number in itertools.count(1):
         mutex = make(session, f"{name}/{number}")
         hold = mutex.acquire(timeout=WAIT_S)
-        session.timers.set(now() + 0.01, hold.release)
+        threading.Timer(0.01, hold.release).start()
         more = interrupted(partial(lock_and_release, mutex), at=number, inside=(LIBRARY, EVENTS))
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
         if not more:
@@ -116,38 +111,6 @@ def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another
             break
     wait_until(lambda: not lock_threads())
     assert number > 2
-
-
-def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
-    """However far the first one has come, the second goes off, and the thread ends."""
-    for number in itertools.count(1):
-        timers, rung = Timers(), threading.Event()
-        more = interrupted(partial(timers.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
-        timers.set(now(), rung.set)
-        assert rung.wait(WAIT_S)
-        timers.close()
-        if not more:
-            break
-    assert number > 1
-
-
-def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_order(monkeypatch: Patch) -> None:
-    """Also between the removal and the reordering: a timer out of order would go off late, or never."""
-
-    def reorder(heap: list[Any]) -> None:
-        heapify(heap)
-
-    monkeypatch.setattr(sched, "heapq", SimpleNamespace(**{**vars(sched.heapq), "heapify": reorder}))  # type: ignore[attr-defined]
-    for number in itertools.count(1):
-        timers, start = Timers(), now()
-        first, *_ = [timers.set(start + seconds, print) for seconds in (600, math.inf, 700)]
-        more = interrupted(partial(timers.cancel, first), at=number, inside=(LIBRARY, __file__))
-        left = [timer.time for timer in timers._scheduler.queue]
-        timers.close()
-        assert left == sorted(left)
-        if not more:
-            break
-    assert number > 1
 
 
 def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_keys(

@@ -19,7 +19,7 @@ from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, c
 from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, length, lock_threads, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
 
@@ -263,7 +263,7 @@ def test_a_turn_after_the_deadline_is_not_a_hold(
     async def answer_late(*args: Any, **options: Any) -> object:
         written = await ask(*args, **options)
         if isinstance(written, KeyValue):
-            wait_until(lambda: lasting.queues.followed[f"{name}/"].length() == 1)
+            wait_until(lambda: length(lasting.queues.followed[f"{name}/"]) == 1)
             lasting.lease._deadline = 0.0
         return written
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from lock.errors import LeaseNotFound
 from lock.etcd import requests
 from lock.etcd.auth import Login
-from lock.etcd.stream import Observer, Watch
+from lock.etcd.stream import Observer, Watch, first_answer
 from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
@@ -79,11 +79,15 @@ class Client(Transport):
 
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
-        return self.answer(requests.grant(ttl), timeout)
+        request = rpc.LeaseGrantRequest(TTL=ttl)
+        call = Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
+        return self.answer(call, timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
-        return self.answer(requests.keep_alive(lease_id), timeout)
+        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
+        call = Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
+        return self.answer(call, timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
@@ -92,7 +96,8 @@ class Client(Transport):
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
-            self.answer(requests.revoke(lease_id), timeout)
+            request = rpc.LeaseRevokeRequest(ID=lease_id)
+            self.answer(Call(lambda to: to.lease.LeaseRevoke, request, lambda told: None), timeout)
 
     # Keys
 
@@ -132,7 +137,9 @@ class Client(Transport):
 
     def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
         """Whether any key stands under `prefix`, by a linearizable read."""
-        return self.answer(requests.has_keys(prefix), timeout)
+        start, end = requests.bounds(prefix)
+        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
+        return self.answer(Call(lambda to: to.kv.Range, request, lambda told: bool(told.count)), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
@@ -142,7 +149,8 @@ class Client(Transport):
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
-        return self.answer(requests.status(), timeout)
+        request = rpc.StatusRequest()
+        return self.answer(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
 
     def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
         """The answer to one of `lock.etcd.requests`; for `unanswered` see `create`."""

@@ -1,4 +1,4 @@
-"""Requests to etcd as values: what is asked, and how to read the response.
+"""Requests of clients and recipes to etcd, as values: what is asked, and how to read the response.
 
 Each write is conditional on a key that no other client writes, so it can be repeated where the answer was lost.
 """
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from lock.etcd.stream import first_answer
 from lock.etcd.transport import Call, Endpoint, rpc
-from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.model import KeyValue, LeaseStatus, Snapshot
 
 
 class Created(NamedTuple):
@@ -28,28 +27,6 @@ class Created(NamedTuple):
         return rpc.Compare(
             key=self.key, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=self.revision
         )
-
-
-def grant(ttl: int) -> Call[Lease]:
-    """A new lease."""
-    request = rpc.LeaseGrantRequest(TTL=ttl)
-    return Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
-
-
-def keep_alive(lease_id: int) -> Call[int]:
-    """Renew a lease once."""
-    request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-    return Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
-
-
-def revoke(lease_id: int) -> Call[None]:
-    """End a lease."""
-    return Call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), lambda told: None)
-
-
-def status() -> Call[str]:
-    """The server's version."""
-    return Call(lambda to: to.maintenance.Status, rpc.StatusRequest(), lambda told: str(told.version))
 
 
 def time_to_live(lease_id: int) -> Call[LeaseStatus]:
@@ -97,13 +74,6 @@ def get_prefix(prefix: str) -> Call[Snapshot]:
     """List the keys under a prefix."""
     start, end = bounds(prefix)
     return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), _read_list)
-
-
-def has_keys(prefix: str) -> Call[bool]:
-    """Whether any key stands under a prefix."""
-    start, end = bounds(prefix)
-    request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
-    return Call(lambda to: to.kv.Range, request, lambda response: bool(response.count))
 
 
 def created(key: str, revision: int) -> Created:

@@ -56,7 +56,6 @@ class Leadership(Hold):
             run_blocking(self.proclaiming, BLOCKING, value)
 
     async def proclaiming(self, execution: Execution, value: str) -> None:
-        """For the recipes: the steps of `proclaim`."""
         self.ensure()
         await self.overwriting(execution, _encode(value))
 
@@ -86,7 +85,6 @@ class Election:
     async def campaigning(
         self, execution: Execution, value: str, until: float, cancel: CancelToken | None = None
     ) -> Leadership:
-        """For `lock.aio`: the steps of `campaign`."""
         acquisition = Acquisition(
             self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
         )

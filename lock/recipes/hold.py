@@ -151,7 +151,6 @@ class HeldKey(Releasable):
         run_blocking(self.releasing, BLOCKING)
 
     async def releasing(self, execution: Execution) -> None:
-        """For the recipes: the steps of `release`."""
         self._session.client.check_process()
         self._check_held()
         self.released = True

@@ -80,7 +80,6 @@ class WriteHold(Hold):
         return run_blocking(self.downgrading, BLOCKING)
 
     async def downgrading(self, execution: Execution) -> ReadHold:
-        """For the recipes: the steps of `downgrade`."""
         self.ensure()
         value = identity(self._session.name, Declaration(_READ))
         reader = self._pass_on(ReadHold)  # first: whatever happens to the answer, others may read from now on
@@ -100,11 +99,9 @@ class ReadLock(QueuedLock[ReadHold]):
         self._held: WeakKeyDictionary[object, WeakSet[ReadHold]] = WeakKeyDictionary()
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
-        """For the recipes: the steps of `acquire`."""
         return self.remember(await super().acquiring(execution, until, cancel), execution.owner)
 
     async def attempting(self, execution: Execution) -> ReadHold | None:
-        """For the recipes: the steps of `try_acquire`."""
         hold = await super().attempting(execution)
         return hold and self.remember(hold, execution.owner)
 
@@ -127,7 +124,6 @@ class WriteLock(QueuedLock[WriteHold]):
         self._readers = readers
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> WriteHold:
-        """For the recipes: the steps of `acquire`."""
         if self._readers.is_held_by(execution.owner):
             raise UpgradeRefused(
                 f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "

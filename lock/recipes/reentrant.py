@@ -27,11 +27,6 @@ class ReentrantHold(Hold):
     entries = 1
     owner: object = None  # the thread or task that alone may release it
 
-    def enter(self) -> None:
-        """For the recipes: count another entry of the thread that holds; `LockLost` if it has to leave first."""
-        self.ensure()
-        self.entries += 1
-
     async def releasing(self, execution: Execution) -> None:
         """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`."""
         self._session.client.check_process()
@@ -80,7 +75,8 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         hold = self._held.get(owner)
         if hold is None or hold.entries == 0:
             return None
-        hold.enter()
+        hold.ensure()  # if it is lost, the owner has to leave first
+        hold.entries += 1
         return hold
 
     def _remember(self, hold: ReentrantHold, owner: object) -> ReentrantHold:

@@ -28,6 +28,8 @@ class Script:
                 return [f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')"]
             case rpc.LeaseKeepAliveRequest():
                 return [f"etcdctl lease keep-alive --once ${self._leases[f'{request.ID:x}']}"]
+            case rpc.LeaseTimeToLiveRequest():
+                return [f"etcdctl lease timetolive --keys ${self._leases[f'{request.ID:x}']}"]
             case rpc.LeaseRevokeRequest():
                 return [f"etcdctl lease revoke ${self._leases[f'{request.ID:x}']}"]
             case rpc.RangeRequest():

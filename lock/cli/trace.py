@@ -139,6 +139,8 @@ def _explain(request: Any, response: Any) -> str:
             return f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal"
         case rpc.LeaseKeepAliveRequest():
             return f"{response.TTL} s from now; a session renews after a third of them"
+        case rpc.LeaseTimeToLiveRequest():
+            return "looks for keys of the lease that should be gone"
         case rpc.LeaseRevokeRequest():
             return "the session is over, and whatever is bound to its lease is gone"
         case rpc.RangeRequest():

@@ -93,6 +93,14 @@ class Client(Transport):
         """What is left of a lease; asking does not renew it."""
         return self.answer(requests.time_to_live(lease_id), timeout)
 
+    def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
+        """The keys that are bound to a lease; none where it is gone."""
+        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
+        call = Call(
+            lambda to: to.lease.LeaseTimeToLive, request, lambda told: [requests.text(key) for key in told.keys]
+        )
+        return self.answer(call, timeout)
+
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):

@@ -92,8 +92,12 @@ def bounds(prefix: str) -> tuple[bytes, bytes]:
 
 def decode(kv: Any) -> KeyValue:
     """A key as a plain value."""
-    name = kv.key.decode("utf-8", "surrogateescape")
-    return KeyValue(name, kv.value, kv.create_revision, kv.mod_revision, kv.lease)
+    return KeyValue(text(kv.key), kv.value, kv.create_revision, kv.mod_revision, kv.lease)
+
+
+def text(key: bytes) -> str:
+    """The name of a key."""
+    return key.decode("utf-8", "surrogateescape")
 
 
 def _encode(key: str) -> bytes:

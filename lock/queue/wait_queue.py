@@ -158,6 +158,11 @@ class WaitQueue:
         with self._lock:
             return any(ticket.token is None for ticket in self._tickets.values())
 
+    def has_ticket(self, key: str) -> bool:
+        """Whether an acquisition or a hold of this process relies on `key`."""
+        with self._lock:
+            return key in self._tickets
+
     def idle_s(self) -> float:
         """Seconds for which this process has had no ticket in this queue; 0.0 while it has one."""
         with self._lock:

@@ -7,13 +7,15 @@ lets commits wait).
 The lease is shared and kept alive, so a forgotten key would block all behind it for as long as the session lives: of a
 wait that was given up while etcd did not answer, of a write whose answer was lost, of a hold that was dropped.
 
+An etcd that was restored from a snapshot has keys again that were deleted since. So the janitor asks now and then which
+keys the lease has, and deletes those that belong to no ticket.
+
 Error handling: what etcd did not confirm is tried again. Where it refuses a group, each key is tried by itself.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import queue
 import threading
 from collections.abc import Callable
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 _COMPANY_S = 0.005
 _GROUP = 64  # keys in one transaction; etcd takes up to 127, unless it is told otherwise
 _RETRY_S = (0.05, 0.1, 0.2, 0.5)
+_STRAYS_S = 5.0  # how often keys are looked for that have come back
 _LOOK_S = 2.0  # how often a key is looked for that may still be written, and so how long one may block a queue
 _LOOKS = 300  # ten minutes in all
 
@@ -54,10 +57,16 @@ class _PendingDeletion:
 
 
 class Janitor:
-    """Tries again and again until each key is gone, in its own thread."""
+    """Tries again and again until each key is gone, in its own thread.
 
-    def __init__(self, client: Client) -> None:
+    `find_strays` asks etcd for keys that were deleted, or are about to be, and are there.
+    """
+
+    def __init__(self, client: Client, find_strays: Callable[[], set[str]] = set) -> None:
         self._client = client
+        self._find_strays = find_strays
+        self._strays: set[str] = set()  # found the last time
+        self._strays_due = now() + _STRAYS_S
         self._inbox: queue.SimpleQueue[_PendingDeletion | None] = queue.SimpleQueue()  # put is safe in __del__
         self._pending: list[_PendingDeletion] = []
         self._closed = threading.Event()
@@ -103,6 +112,8 @@ class Janitor:
     def _work(self) -> None:
         while not self._closed.is_set():
             self._collect()
+            if now() >= self._strays_due:
+                self._look_for_strays()
             group = self._due()
             if group:
                 self._delete(group)
@@ -111,9 +122,9 @@ class Janitor:
 
     def _collect(self) -> None:
         """Wait until something is due, and take in whatever has come."""
-        due = min((deletion.due for deletion in self._pending), default=math.inf)
+        due = min((deletion.due for deletion in self._pending), default=self._strays_due)
         try:
-            deletion = self._inbox.get(timeout=min(max(due - now(), 0.0), threading.TIMEOUT_MAX))
+            deletion = self._inbox.get(timeout=max(min(due, self._strays_due) - now(), 0.0))
             while True:
                 if deletion is None:
                     self._closed.set()
@@ -167,6 +178,20 @@ class Janitor:
                 deletion.tell(error)
             self._again(deletion, now() + _RETRY_S[min(deletion.failures, len(_RETRY_S) - 1)])
             deletion.failures += 1
+
+    def _look_for_strays(self) -> None:
+        """Delete what is found twice: the first time, its deletion may have been on the way."""
+        found: set[str] = set()
+        try:
+            found = self._find_strays() - {deletion.key for deletion in self._pending}
+        except EtcdError as error:
+            logger.debug("keys that have come back were not looked for: %s", error)
+        except Exception:
+            logger.exception("keys that have come back were not looked for")
+        for key in found & self._strays:
+            logger.warning("key %s was deleted and is there again, as in an etcd that was restored: it goes", key)
+            self._pending.append(_PendingDeletion(key, None, looks=0))
+        self._strays, self._strays_due = found, now() + _STRAYS_S
 
     def _again(self, deletion: _PendingDeletion, due: float) -> None:
         deletion.may_wait, deletion.due = False, due

@@ -45,6 +45,12 @@ class SessionQueues:
         """The name of a key that no other acquisition ever uses."""
         return f"{prefix}{self._lease.id:x}-{next(self._numbers):x}"
 
+    def strays(self) -> set[str]:
+        """The keys that this session has named and that belong to no ticket (any more); asks etcd."""
+        named = f"/{self._lease.id:x}-"
+        keys = [key for key in self._client.lease_keys(self._lease.id) if named in key]
+        return {key for key in keys if not any(queue.has_ticket(key) for queue in self._all())}
+
     def add(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it."""
         with self._lock:

@@ -64,7 +64,7 @@ class Session:
         self.draining = False
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
-        self._janitor = Janitor(client)
+        self._janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()
         self.queues.start()
         # None of the threads may know this object: it is closed when the program drops it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,9 @@ from click.testing import CliRunner, Result
 from loadtest.stack.servers import Etcd
 from lock import Client, Mutex, Session, connect
 from lock.__main__ import main
-from tests.support.waiting import wait_until
+from lock.cli.trace import Log, Step
+from lock.session import janitor
+from tests.support.waiting import in_thread, in_turn, wait_until
 
 WAIT_S = 30.0
 
@@ -31,13 +34,34 @@ def test_every_operation_is_printed_with_revision_and_latency(trace: Trace) -> N
     script = trace("trace/all").stdout
     steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
     for who, keep_alives in (("A", 1), ("B", 0)):
-        calls = [call for contender, call in steps if contender == who and call != "Watch"]
+        calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]
         assert calls[0] == "LeaseGrant"
         assert sorted(calls[1:3]) == ["Range", "Txn"]
         assert calls[3:] == ["LeaseKeepAlive"] * keep_alives + ["Txn", "LeaseRevoke"]
         assert "Watch" in [call for contender, call in steps if contender == who]
     first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
     assert second > first
+
+
+def test_what_the_janitor_asks_is_printed(session: Session, trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another holds NAME for some seconds, A looks for keys that should be gone."""
+    monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
+    note, has_asked = Log.note, threading.Event()
+
+    def heard(log: Log, entry: Step | str) -> None:
+        note(log, entry)
+        if isinstance(entry, Step) and entry.call == "LeaseTimeToLive":
+            has_asked.set()
+
+    monkeypatch.setattr(Log, "note", heard)
+    hold = Mutex(session, "trace/long").acquire(timeout=WAIT_S)
+    releasing = in_thread(in_turn(lambda: has_asked.wait(WAIT_S), hold.release))
+    printed = trace("--timeout", "60", "trace/long")
+    releasing.result(WAIT_S)
+    assert printed.exit_code == 0, printed.output
+    assert re.search(
+        r"^# A  LeaseTimeToLive .*\netcdctl lease timetolive --keys \$LEASE_A$", printed.stdout, re.MULTILINE
+    )
 
 
 def test_the_output_runs_as_printed(client: Client, trace: Trace, etcdctl_env: dict[str, str]) -> None:

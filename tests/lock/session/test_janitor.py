@@ -17,7 +17,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, ReadWriteLock, Session, connect
 from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
@@ -113,6 +113,26 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
         stopped._pending = []
         stopped._delete([later])
         assert stopped._pending == left
+
+
+def test_a_restored_key_is_deleted(client: Client, name: str, monkeypatch: Patch) -> None:
+    """Where the session locks and did before, not what it holds and waits with, nor others' keys on its lease."""
+    monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
+    with Session(client, ttl=60) as session:
+        used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
+        for hold in used:
+            hold.release()
+        lock = ReadWriteLock(session, f"{name}/held")
+        held, waiting = lock.write.acquire(timeout=WAIT_S), in_thread(lock.read.acquire)
+        foreign = put(client, f"{name}/foreign", lease_id=session.lease_id)
+        session.queues.followed.pop(f"{name}/1/").close()  # as if it had been idle for long
+        await_keys(client, name, 3)
+        for hold in used:
+            put(client, hold.key, lease_id=session.lease_id)
+        await_keys(client, name, 3)
+        assert {held.key, foreign.key} < set(keys(client, name))
+        held.release()
+        waiting.result(WAIT_S).release()
 
 
 @pytest.mark.parametrize("unanswered", [True, False])

@@ -10,16 +10,7 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    EtcdUnavailable,
-    LockCancelled,
-    LockError,
-    Mutex,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, EtcdUnavailable, LockCancelled, LockError, Mutex, Session, SessionLost, connect
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease

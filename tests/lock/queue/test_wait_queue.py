@@ -85,21 +85,6 @@ def test_a_disturbed_watch_costs_no_place(
         assert mine.token < client.get_prefix(f"{hold.name}/").revision
 
 
-def test_an_unexpected_error_costs_no_place(
-    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: Patch
-) -> None:
-    """A machine that has no thread left for a watch opens it later; until then an audit that succeeds will do."""
-    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
-    waiting, queue = wait_behind(hold, client, far_session), queue_of(far_session, hold.name)
-    with monkeypatch.context() as patched:
-        patched.setattr(far, "watch", out_of_threads)
-        proxy.reset()
-        wait_until(lambda: queue.trouble == "can't start new thread")
-        wait_until(lambda: queue.trouble is None)
-    hold.release()
-    waiting.result(WAIT_S).release()
-
-
 def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """The network forgets the connection without a word: an audit, at another endpoint, finds the difference."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.2)
@@ -179,11 +164,12 @@ def test_waiters_share_one_audit(counted: Client, calls: Counter[str], name: str
     """However many of them find that it is due, etcd is asked once."""
     with Session(counted, ttl=600) as session, Mutex(session, name).acquire(timeout=WAIT_S):
         queue = queue_of(session, name)
-        queue._audited_at = -math.inf
+        queue._audited_at, queue.trouble = -math.inf, "an error that is over"
         before = calls["Range"]
         for _ in range(5):
             queue.audit(timeout=WAIT_S)
         assert calls["Range"] == before + 1
+        assert not queue.trouble
 
 
 # Keys that are deleted from elsewhere, or come back

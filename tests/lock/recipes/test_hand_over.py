@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, LockCancelled, LockLost, LockTimeout, Mutex, Session, connect
+from lock import Client, LockLost, LockTimeout, Mutex, Session
 from lock.session import janitor
 from tests.support.lock import AT_ONCE_S, WAIT_S, keys, length, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, seconds, wait_until
@@ -103,24 +102,3 @@ def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: s
     client.delete(hold.key, hold.token)
     last.release()
     assert_raises(LockLost, releasing.result, WAIT_S, match="gone before")
-
-
-def test_many_cancelled_waits_cost_few_transactions(client: Client, stranger: Session, proxy: Proxy, name: str) -> None:
-    """A hundred waits that end together while etcd is slow: every key goes, and no key costs its own call."""
-    calls: Counter[str] = Counter()
-    with (
-        connect(proxy.endpoint, observer=lambda call, *_: calls.update([call])) as counted,
-        Session(counted, ttl=600) as session,
-        Mutex(stranger, name).acquire(timeout=WAIT_S) as hold,
-    ):
-        mutex = Mutex(session, name)
-        waits: list[Future[object]] = [in_thread(mutex.acquire, timeout=WAIT_S) for _ in range(100)]
-        wait_until(lambda: len(keys(client, name)) == 101)
-        wait_until(lambda: calls["Txn"] == 100)
-        proxy.stall()
-        mutex.cancel()
-        for wait in waits:
-            assert_raises(LockCancelled, wait.result, WAIT_S)
-        proxy.resume()
-        wait_until(lambda: keys(client, name) == [hold.key])
-        assert calls["Txn"] <= 103, "one that was under way, and two groups of at most 64"

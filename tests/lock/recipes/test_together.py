@@ -84,18 +84,11 @@ def test_an_unanswered_downgrade_gives_up(client: Client, far_session: Session, 
 
 
 def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
-    """A reader that would write waits for itself, and two of them for each other: it is told so at once."""
-    with lock.read.acquire(timeout=WAIT_S):
-        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S, match="wait for each other")
-        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=1.0).result, WAIT_S)
-    lock.write.acquire(timeout=WAIT_S).release()
-
-
-def test_an_upgrade_is_refused_however_the_thread_reads(lock: ReadWriteLock) -> None:
-    """Also after another read of the same thread was released, and to a reader that was a writer."""
+    """A reader, also one that was a writer, would wait for itself, and two for each other: they are told at once."""
     with lock.read.acquire(timeout=WAIT_S):
         lock.read.acquire(timeout=WAIT_S).release()
-        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
+        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S, match="wait for each other")
+        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=1.0).result, WAIT_S)
     with lock.write.acquire(timeout=WAIT_S).downgrade():
         assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
     lock.write.acquire(timeout=WAIT_S).release()

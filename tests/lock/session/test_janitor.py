@@ -25,7 +25,7 @@ from lock.runtime import clock
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, put, queue_up
+from tests.support.lock import WAIT_S, await_keys, keys, put
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
@@ -70,15 +70,6 @@ def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> b
     proxy.reset()
     proxy.resume()
     return bool(keys(client, name))
-
-
-def test_a_very_late_write_is_soon_deleted(client: Client, session: Session, name: str, quick: None) -> None:
-    """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
-    key = session.new_ticket(f"{name}/").key
-    session.delete_later(key)
-    for _ in range(6):
-        put(client, key, lease_id=session.lease_id)
-        wait_until(lambda: not keys(client, name), timeout=0.2 + AT_ONCE_S)
 
 
 def test_keys_in_doubt_go_together(
@@ -189,19 +180,6 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     assert keys(client, name) == [hold.key]
     proxy.start()
     await_keys(client, name, 0)
-
-
-def test_a_wait_that_ends_in_an_outage(
-    client: Client, stranger: Session, far_session: Session, proxy: Proxy, name: str
-) -> None:
-    """A wait that ends while etcd is away leaves its key to the janitor."""
-    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
-    waiting = queue_up(client, Mutex(far_session, name), timeout=1.0)
-    proxy.stall()
-    assert_raises(TimeoutError, waiting.result, WAIT_S, match=name)
-    assert len(keys(client, name)) == 2
-    proxy.resume()
-    wait_until(lambda: keys(client, name) == [hold.key])
 
 
 def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:

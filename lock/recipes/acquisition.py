@@ -122,7 +122,7 @@ class Acquisition(Generic[HoldT_co]):
         if kv is None:
             self._queue.remove(self._ticket)
             if self._ticket.in_doubt:
-                self._session.delete_later(key)
+                self._session.janitor.delete_later(key)
             return None
         self._queue.written(self._ticket, kv.create_revision)
         self._ticket.grant(kv.create_revision)
@@ -231,7 +231,7 @@ class Acquisition(Generic[HoldT_co]):
             self._queue.remove(ticket)
             if ticket.may_exist:
                 revision = ticket.sure(ticket.created_at)
-                await self._session.delete(self._execution, ticket.key, revision, timeout=_FAREWELL_S)
+                await self._session.janitor.delete(self._execution, ticket.key, revision, timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, ticket.key, error)
         except BaseException:  # KeyboardInterrupt, perhaps the second one
@@ -243,7 +243,7 @@ class Acquisition(Generic[HoldT_co]):
         ticket = self._ticket
         if ticket.may_exist:
             remove = partial(self._queue.remove, ticket)
-            self._session.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
+            self._session.janitor.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
 
     def cancel(self) -> None:
         """End the wait with `LockCancelled`; a hold goes on."""

@@ -26,6 +26,8 @@ HeldT = TypeVar("HeldT", bound="HeldKey")
 
 logger = logging.getLogger(__name__)
 
+_FOREVER_S = 1e9  # a timer cannot wait much longer
+
 
 class Lockable:
     """Something with `acquire`; ``with`` takes the result of that."""
@@ -86,7 +88,7 @@ class HeldKey(Releasable):
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
-        self._timer = None if max_hold is None else threading.Timer(min(max_hold, threading.TIMEOUT_MAX), self._expire)
+        self._timer = None if max_hold is None else threading.Timer(min(max_hold, _FOREVER_S), self._expire)
         self.released = False
         if self._timer is not None:
             self._timer.name, self._timer.daemon = "lock-timer", True
@@ -196,11 +198,11 @@ class HeldKey(Releasable):
         key, token = self.key, self._create_revision
         revision = self._ticket.sure(token)
         if self._is_fence:
-            there = await self._session.delete(execution, key, revision)
+            there = await self._session.janitor.delete(execution, key, revision)
             self._queue.hand_over(key, token)
             return there
         next_is_ours = self._queue.hand_over(key, token)
-        return await self._session.delete(execution, key, revision, may_wait=next_is_ours)
+        return await self._session.janitor.delete(execution, key, revision, may_wait=next_is_ours)
 
     def _check_held(self) -> None:
         if self.released:
@@ -214,7 +216,7 @@ class HeldKey(Releasable):
 
     def _delete_later(self) -> None:
         leave = partial(_leave, self._queue, self._ticket, self._timer)
-        self._session.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
+        self._session.janitor.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
 
     def __del__(self) -> None:
         if getattr(self, "released", True) or self._session.client.forked():
@@ -250,4 +252,4 @@ def _leave(queue: WaitQueue, ticket: Ticket, timer: threading.Timer | None) -> N
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:
     """Give a hold up."""
     if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
-        session.delete_later(ticket.key, ticket.sure(ticket.token))
+        session.janitor.delete_later(ticket.key, ticket.sure(ticket.token))

@@ -90,11 +90,7 @@ class Waiter:
 class Turns:
     """One hold of a process, from its first turn until it is given up.
 
-    Args:
-        hold: the hold.
-        client: the one that holds.
-        end: what ends a turn.
-        batch: as for `CohortMutex`, like `slice`.
+    `end` is what ends a turn, `batch` and `slice` are those of `CohortMutex`.
     """
 
     def __init__(self, hold: Hold, client: Client, end: Callable[[Turn], None], *, batch: int, slice: float) -> None:

@@ -26,12 +26,6 @@ _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that i
 class KeptLease(LostEvent):
     """A lease, renewed by its own thread until it is lost or `stop` is called. Thread-safe.
 
-    Args:
-        client: where etcd is.
-        ttl: seconds to ask for.
-        owner: named in the message when it is lost.
-        callbacks: calls the users' callbacks when it is lost.
-
     Attributes:
         id: the lease in etcd.
         ttl: seconds that the server granted.

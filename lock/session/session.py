@@ -20,7 +20,6 @@ from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import check_number
-from lock.runtime.execution import Execution
 from lock.runtime.interrupts import run_detached, uninterrupted
 from lock.runtime.lost_event import CallbackThread
 from lock.session.janitor import Janitor
@@ -64,7 +63,7 @@ class Session:
         self.draining = False
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
-        self._janitor = Janitor(client, self.queues.strays)
+        self.janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()
         self.queues.start()
         # None of the threads may know this object: it is closed when the program drops it.
@@ -127,26 +126,6 @@ class Session:
             ticket.cancel(self._cancelled())
         return queue
 
-    def delete_later(
-        self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
-    ) -> None:
-        """For the recipes: have the janitor call `first` and delete a key; returns at once. See `Janitor`."""
-        self._janitor.delete_later(key, create_revision, first)
-
-    async def delete(
-        self,
-        execution: Execution,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float | None = None,
-        may_wait: bool = False,
-    ) -> bool:
-        """Have the janitor delete a key, and wait for it: see `Janitor.delete`; the client's timeout if it is None."""
-        self.client.check_process()
-        patience = self.client.timeout if timeout is None else timeout
-        return await self._janitor.delete(execution, key, create_revision, timeout=patience, may_wait=may_wait)
-
     @uninterrupted
     def _follow(self, prefix: str, ticket: Ticket) -> WaitQueue:
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
@@ -157,7 +136,7 @@ class Session:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop():
-                self._janitor.close()
+                self.janitor.close()
                 self.lease.revoke()
         self.queues.join(self.client.timeout)
         self.lease.join(self.client.timeout)

@@ -50,11 +50,12 @@ class Process:
         self.given_up: set[tuple[str, int]] = set()  # key and token of holds that are over
         self.deaf: set[str] = set()  # keys whose DELETE was never told since the last list
         self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, renew_soon=lambda: None)
+        self.janitor = self
         self._serial = itertools.count(1)
         self.queue = WaitQueue(self.client, PREFIX)  # type: ignore[arg-type]
         self.settle()
 
-    # What `lock.session.session.Session` is for an acquisition and a hold
+    # What `lock.session.session.Session` and its janitor are for an acquisition and a hold
 
     def new_ticket(self, prefix: str, rule: Admission) -> Ticket:
         self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread(), rule))

@@ -67,8 +67,8 @@ def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], 
     """EtcdDenied names the lock and says where to look; no key is written, so none is deleted, again and again."""
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
-        monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
-        monkeypatch.setattr(session, "delete_later", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session.janitor, "delete", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session.janitor, "delete_later", lambda key, *_, **__: swept.append(key))
         assert_raises(EtcdDenied, attempt, Mutex(session, "elsewhere/a"), match="^lock 'elsewhere/a': .*roles")
         assert swept == []
 

@@ -253,7 +253,7 @@ def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex:
     async def not_yet(*_: object, **__: object) -> bool:
         return True
 
-    monkeypatch.setattr(session, "delete", not_yet)
+    monkeypatch.setattr(session.janitor, "delete", not_yet)
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = queue_up(client, mutex)
     wait_until(lambda: length(hold._queue) == 2)

@@ -41,13 +41,13 @@ def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch
     hold = Mutex(session, name).acquire(timeout=WAIT_S)
     second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
     wait_until(lambda: length(hold._queue) == 2)
-    delete, heads = session.delete, []
+    delete, heads = session.janitor.delete, []
 
     async def watched(*args: Any, **options: Any) -> bool:
         heads.append(hold._queue.holder())
         return await delete(*args, **options)
 
-    monkeypatch.setattr(session, "delete", watched)
+    monkeypatch.setattr(session.janitor, "delete", watched)
     if fences:
         hold.is_owner()
     hold.release()

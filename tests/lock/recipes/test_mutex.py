@@ -24,6 +24,7 @@ from lock import (
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
+from lock.session.janitor import Janitor
 from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -128,12 +129,12 @@ def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mut
     await_keys(client, mutex.name, 0)
 
 
-@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "remove")])
+@pytest.mark.parametrize(("place", "step"), [(Janitor, "delete"), (WaitQueue, "remove")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
-    mutex.session._janitor._strays_due = math.inf  # which would find it, too
+    mutex.session.janitor._strays_due = math.inf  # which would find it, too
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

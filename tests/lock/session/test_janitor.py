@@ -85,7 +85,7 @@ def test_keys_in_doubt_go_together(
 
     monkeypatch.setattr(client, "delete_several", counted)
     for number in range(5):
-        session.delete_later(f"{name}/{number}")
+        session.janitor.delete_later(f"{name}/{number}")
         wait_until(partial(lambda number: len(groups) > number, number))
     wait_until(lambda: groups[-3:] == [5, 5, 5])
 
@@ -192,8 +192,8 @@ def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session,
         if failures:
             raise failures.pop()
 
-    session.delete_later(f"{name}/0", first=fail_twice)
-    session.delete_later(f"{name}/1")
+    session.janitor.delete_later(f"{name}/0", first=fail_twice)
+    session.janitor.delete_later(f"{name}/1")
     await_keys(client, name, 0)
     assert not failures
 
@@ -257,7 +257,7 @@ def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: S
 def busy(session: Session) -> Iterator[None]:
     """Its janitor is held up: what it is asked for meanwhile goes together."""
     begun, go_on = threading.Event(), threading.Event()
-    session.delete_later("janitor/none", 1, first=in_turn(begun.set, partial(go_on.wait, WAIT_S)))
+    session.janitor.delete_later("janitor/none", 1, first=in_turn(begun.set, partial(go_on.wait, WAIT_S)))
     assert begun.wait(WAIT_S)
     try:
         yield
@@ -271,10 +271,9 @@ def make_keys(client: Client, session: Session, name: str, count: int) -> list[K
 
 def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) -> list[Future[bool]]:
     """Deletions that a busy janitor has been asked for."""
-    deletions = [
-        in_thread(run_blocking, session.delete, BLOCKING, kv.key, kv.create_revision, timeout=timeout) for kv in kvs
-    ]
-    wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
+    delete = session.janitor.delete
+    deletions = [in_thread(run_blocking, delete, BLOCKING, kv.key, kv.create_revision, timeout=timeout) for kv in kvs]
+    wait_until(lambda: session.janitor._inbox.qsize() == len(kvs))
     return deletions
 
 
@@ -302,7 +301,7 @@ def test_a_group_fits_into_a_request(
     with Session(counted) as several:
         with busy(several):
             for kv in kvs:
-                several.delete_later(kv.key, kv.create_revision)
+                several.janitor.delete_later(kv.key, kv.create_revision)
         await_keys(client, name, 0)
     assert calls["Txn"] <= 6
 
@@ -313,13 +312,13 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
     waiting = in_thread(
-        lambda: run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, may_wait=True)
+        lambda: run_blocking(session.janitor.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, may_wait=True)
     )
-    wait_until(lambda: session._janitor._pending)
+    wait_until(lambda: session.janitor._pending)
     session.close()
     assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match="was closed")
     with pytest.raises(EtcdUnavailable, match="was closed"):
-        run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
+        run_blocking(session.janitor.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
 
 
 class StrictEtcd(Etcd):

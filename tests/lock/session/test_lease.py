@@ -214,7 +214,7 @@ def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCap
             assert hold.remaining() == 0.0
             assert session.lost.is_set()
             assert isinstance(waiting.exception(WAIT_S), SessionLost)
-            session.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
+            session.janitor.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
             for call in (hold.ensure, mutex.acquire, hold.release):
                 assert_raises(SessionLost, call, match="kept alive")
             heal(proxy)

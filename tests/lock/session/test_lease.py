@@ -184,8 +184,6 @@ def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
 FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
     "stall": lambda proxy, _: proxy.stall(),
     "refuse": lambda proxy, _: proxy.refuse(),
-    "forget": lambda proxy, _: proxy.forget(),
-    "no answers": lambda proxy, _: proxy.stall(ANSWERS),
     "an error that was not expected": lambda _, client: setattr(client, "keep_alive", out_of_threads),
 }
 

@@ -153,7 +153,7 @@ class Client(Transport):
         """The changes under `prefix` from now on."""
         start, end = requests.bounds(prefix)
         create = rpc.WatchCreateRequest(key=start, range_end=end)
-        return Watch(self.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create)), requests.decode)
+        return self.open(rpc.WatchRequest(create_request=create), requests.decode)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
 import lock as sync
@@ -17,7 +17,7 @@ AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 
 
 class Lost:
-    """That a hold is lost: ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
+    """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
     def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold) -> None:
         self._loop = asyncio.get_running_loop()
@@ -33,6 +33,9 @@ class Lost:
         """Until it is lost."""
         await self._event.wait()
 
+    def __await__(self) -> Generator[object, None, None]:
+        return self.wait().__await__()
+
     def _set(self) -> None:
         self._is_set = True
         with contextlib.suppress(RuntimeError):  # the loop was closed
@@ -43,7 +46,7 @@ class AsyncHold(Generic[HeldT]):
     """What is held, by a task. Leaving ``async with`` releases it.
 
     Attributes:
-        lost: a `Lost`, set as soon as it is known that the lock is not ours any more.
+        lost: a `Lost`, set as soon as it is known that the lock is not ours any more; can be awaited.
         released: whether it was released, or was dropped.
     """
 

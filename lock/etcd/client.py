@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lock.errors import LeaseNotFound
-from lock.etcd import requests
 from lock.etcd.auth import Login
+from lock.etcd.requests import Requests
 from lock.etcd.stream import Observer, Watch, first_answer
 from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
@@ -31,6 +31,7 @@ def connect(
     tls: Tls | None = None,
     user: str | None = None,
     password: str | None = None,
+    namespace: str = "",
     observer: Observer | None = None,
 ) -> Client:
     """A client for one etcd cluster; nothing is sent before its first call.
@@ -42,6 +43,8 @@ def connect(
         user: together with `password`; an expired token is renewed by itself. Both go unused as long as etcd's
             authentication is not turned on, so that it can be while this runs.
         password: see `user`.
+        namespace: put in front of every key as it is, so that several applications can share a cluster; end it with a
+            slash. Messages and `hold.key` leave it out, as those of Go's ``namespace`` do; etcdctl shows the whole key.
         observer: called for each answer of etcd, also of a watch, with the call's name in etcd's API (``Txn``), the
             request and the response (protobuf messages), and the seconds since the request was sent. It runs in the
             thread that makes the call (for the main thread another one), so it should be quick.
@@ -59,7 +62,8 @@ def connect(
     if tls is None and "https://" in endpoints:
         raise ValueError("an https:// endpoint needs tls=Tls(ca_cert=...): it would be spoken to in plain text")
     login = Login(user, password) if user is not None and password is not None else None
-    return Client(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
+    addresses = parse_endpoints(endpoints)
+    return Client(addresses, namespace=namespace, timeout=timeout, tls=tls, login=login, observer=observer)
 
 
 class Client(Transport):
@@ -68,6 +72,10 @@ class Client(Transport):
     Every method raises `EtcdUnavailable` where no endpoint answers in time, `EtcdDenied` where etcd refuses the user,
     and `ForkedError` in a child process. `timeout` is in seconds, and the client's own where it is None.
     """
+
+    def __init__(self, addresses: list[str], *, namespace: str, **options: Any) -> None:
+        super().__init__(addresses, **options)
+        self.requests = Requests(namespace.encode())
 
     def __enter__(self) -> Client:
         return self
@@ -91,14 +99,12 @@ class Client(Transport):
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
-        return self.answer(requests.time_to_live(lease_id), timeout)
+        return self.answer(self.requests.time_to_live(lease_id), timeout)
 
     def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
         """The keys that are bound to a lease; none where it is gone."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        call = Call(
-            lambda to: to.lease.LeaseTimeToLive, request, lambda told: [requests.text(key) for key in told.keys]
-        )
+        call = Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self.requests.own(told.keys))
         return self.answer(call, timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
@@ -117,11 +123,11 @@ class Client(Transport):
         `unanswered` is called for each endpoint that was asked and did not answer: it may do it later, and write a key
         that was deleted in the meantime.
         """
-        return self.answer(requests.create(key, value, lease_id), timeout, unanswered)
+        return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
-        return self.answer(requests.replace(kv, value), timeout)
+        return self.answer(self.requests.replace(kv, value), timeout)
 
     def delete(
         self, key: str, create_revision: int | None, *, timeout: float | None = None, unanswered: Unanswered = None
@@ -137,23 +143,23 @@ class Client(Transport):
         self, keys: Sequence[tuple[str, int | None]], *, timeout: float | None = None, unanswered: Unanswered = None
     ) -> list[bool]:
         """What `delete` does to each key, in one transaction; etcd takes up to 127 keys (``--max-txn-ops``)."""
-        return self.answer(requests.delete_several(keys), timeout, unanswered)
+        return self.answer(self.requests.delete_several(keys), timeout, unanswered)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """All keys under `prefix`, by a linearizable read."""
-        return self.answer(requests.get_prefix(prefix), timeout)
+        return self.answer(self.requests.get_prefix(prefix), timeout)
 
     def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
         """Whether any key stands under `prefix`, by a linearizable read."""
-        start, end = requests.bounds(prefix)
+        start, end = self.requests.range(prefix)
         request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
         return self.answer(Call(lambda to: to.kv.Range, request, lambda told: bool(told.count)), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
-        start, end = requests.bounds(prefix)
+        start, end = self.requests.range(prefix)
         create = rpc.WatchCreateRequest(key=start, range_end=end)
-        return self.open(rpc.WatchRequest(create_request=create), requests.decode)
+        return self.open(rpc.WatchRequest(create_request=create), self.requests.decode)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
@@ -161,5 +167,5 @@ class Client(Transport):
         return self.answer(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
 
     def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """The answer to one of `lock.etcd.requests`; for `unanswered` see `create`."""
+        """The answer to one of the client's `requests`; for `unanswered` see `create`."""
         return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)

@@ -5,7 +5,7 @@ Each write is conditional on a key that no other client writes, so it can be rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,106 +29,104 @@ class Created(NamedTuple):
         )
 
 
-def time_to_live(lease_id: int) -> Call[LeaseStatus]:
-    """What is left of a lease."""
-    request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
-    return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
+class Requests:
+    """Builds the requests of one client, for `Client.answer` and `Client.ask`.
 
-
-def create(key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
-    """Write a key unless it exists; the key as it stands now."""
-    return _put_if(created(key, 0).build_message(), KeyValue(key, value, 0, 0, lease_id))
-
-
-def create_alone(prefix: str, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
-    """Write a key if nothing stands under a prefix, in one atomic step; None if something does."""
-    # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
-    start, end = bounds(prefix)
-    empty = rpc.Compare(
-        key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
-    )
-    return _put_if(empty, KeyValue(key, value, 0, 0, lease_id))
-
-
-def replace(kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
-    """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
-
-    A repetition changes nothing, for the first one has changed the mod revision.
+    Args:
+        namespace: stands in front of every key.
     """
-    unchanged = rpc.Compare(
-        key=_encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
-    )
-    return _put_if(unchanged, kv._replace(value=value))
 
+    def __init__(self, namespace: bytes) -> None:
+        self._namespace = namespace
 
-def delete_several(keys: Sequence[tuple[str, int | None]]) -> Call[list[bool]]:
-    """Delete each key if it was created at its revision, by a transaction inside the transaction."""
-    deletions = [_deletion(*key) for key in keys]
-    if len(deletions) == 1:
-        return Call(_txn, deletions[0], lambda response: [_deleted(response)])
-    together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
-    return Call(_txn, together, lambda response: [_deleted(each.response_txn) for each in response.responses])
+    def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
+        """What is left of a lease."""
+        request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
+        return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
 
+    def create(self, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
+        """Write a key unless it exists; the key as it stands now."""
+        return self._put_if(self.created(key, 0).build_message(), KeyValue(key, value, 0, 0, lease_id))
 
-def get_prefix(prefix: str) -> Call[Snapshot]:
-    """List the keys under a prefix."""
-    start, end = bounds(prefix)
-    return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), _read_list)
+    def create_alone(self, prefix: str, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
+        """Write a key if nothing stands under a prefix, in one atomic step; None if something does."""
+        # A comparison over a range has to hold for each key in it, and holds for an empty one (etcd 3.3 and later).
+        start, end = self.range(prefix)
+        empty = rpc.Compare(
+            key=start, range_end=end, target=rpc.Compare.CREATE, result=rpc.Compare.EQUAL, create_revision=0
+        )
+        return self._put_if(empty, KeyValue(key, value, 0, 0, lease_id))
 
+    def replace(self, kv: KeyValue, value: bytes) -> Call[KeyValue | None]:
+        """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone.
 
-def created(key: str, revision: int) -> Created:
-    """The condition that a key is the one created at `revision`; 0: that it does not exist."""
-    return Created(_encode(key), revision)
+        A repetition changes nothing, for the first one has changed the mod revision.
+        """
+        unchanged = rpc.Compare(
+            key=self._encode(kv.key), target=rpc.Compare.MOD, result=rpc.Compare.EQUAL, mod_revision=kv.mod_revision
+        )
+        return self._put_if(unchanged, kv._replace(value=value))
 
+    def delete_several(self, keys: Sequence[tuple[str, int | None]]) -> Call[list[bool]]:
+        """Delete each key if it was created at its revision, by a transaction inside the transaction."""
+        deletions = [self._deletion(*key) for key in keys]
+        if len(deletions) == 1:
+            return Call(_txn, deletions[0], lambda response: [_deleted(response)])
+        together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
+        return Call(_txn, together, lambda response: [_deleted(each.response_txn) for each in response.responses])
 
-# Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
+    def get_prefix(self, prefix: str) -> Call[Snapshot]:
+        """List the keys under a prefix."""
+        start, end = self.range(prefix)
+        return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), self._read_list)
 
+    def created(self, key: str, revision: int) -> Created:
+        """The condition that a key is the one created at `revision`; 0: that it does not exist."""
+        return Created(self._encode(key), revision)
 
-def bounds(prefix: str) -> tuple[bytes, bytes]:
-    """The first key of a prefix, and the first behind it."""
-    start = _encode(prefix)
-    return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
+    # Keys of other clients may not be UTF-8; surrogates carry their bytes through unharmed.
 
+    def range(self, prefix: str) -> tuple[bytes, bytes]:
+        """The first key of a prefix, and the first behind it."""
+        start = self._encode(prefix)
+        return start, start[:-1] + bytes([start[-1] + 1])  # no text ends with 0xff
 
-def decode(kv: Any) -> KeyValue:
-    """A key as a plain value."""
-    return KeyValue(text(kv.key), kv.value, kv.create_revision, kv.mod_revision, kv.lease)
+    def decode(self, kv: Any) -> KeyValue:
+        """A key as a plain value, without the namespace."""
+        return KeyValue(self._name(kv.key), kv.value, kv.create_revision, kv.mod_revision, kv.lease)
 
+    def _name(self, key: bytes) -> str:
+        return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
 
-def text(key: bytes) -> str:
-    """The name of a key."""
-    return key.decode("utf-8", "surrogateescape")
+    def own(self, keys: Iterable[bytes]) -> list[str]:
+        """The names of those keys that stand in the namespace."""
+        return [self._name(key) for key in keys if key.startswith(self._namespace)]
 
+    def _encode(self, key: str) -> bytes:
+        return self._namespace + key.encode("utf-8", "surrogateescape")
 
-def _encode(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")
+    def _deletion(self, key: str, create_revision: int | None) -> Any:
+        condition = [] if create_revision is None else [self.created(key, create_revision).build_message()]
+        delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=self._encode(key)))
+        return rpc.TxnRequest(compare=condition, success=[delete])
 
+    def _put_if(self, condition: Any, wanted: KeyValue) -> Call[KeyValue | None]:
+        name = self._encode(wanted.key)
+        put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
+        get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
+        request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
+        return Call(_txn, request, partial(self._read_put, wanted))
 
-def _deletion(key: str, create_revision: int | None) -> Any:
-    condition = [] if create_revision is None else [created(key, create_revision).build_message()]
-    delete = rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=_encode(key)))
-    return rpc.TxnRequest(compare=condition, success=[delete])
+    def _read_put(self, wanted: KeyValue, response: Any) -> KeyValue | None:
+        if response.succeeded:
+            revision = response.header.revision
+            return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
+        found = response.responses[0].response_range.kvs
+        return self.decode(found[0]) if found else None
 
-
-def _put_if(condition: Any, wanted: KeyValue) -> Call[KeyValue | None]:
-    name = _encode(wanted.key)
-    put = rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=wanted.value, lease=wanted.lease_id))
-    get = rpc.RequestOp(request_range=rpc.RangeRequest(key=name))
-    request = rpc.TxnRequest(compare=[condition], success=[put], failure=[get])
-    return Call(_txn, request, partial(_read_put, wanted))
-
-
-def _read_put(wanted: KeyValue, response: Any) -> KeyValue | None:
-    if response.succeeded:
-        revision = response.header.revision
-        return wanted._replace(create_revision=wanted.create_revision or revision, mod_revision=revision)
-    found = response.responses[0].response_range.kvs
-    return decode(found[0]) if found else None
-
-
-def _read_list(response: Any) -> Snapshot:
-    keys = sorted(map(decode, response.kvs), key=lambda kv: kv.create_revision)
-    return Snapshot(response.header.revision, keys)
+    def _read_list(self, response: Any) -> Snapshot:
+        keys = sorted(map(self.decode, response.kvs), key=lambda kv: kv.create_revision)
+        return Snapshot(response.header.revision, keys)
 
 
 def _txn(endpoint: Endpoint) -> Any:

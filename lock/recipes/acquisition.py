@@ -23,7 +23,6 @@ from lock.errors import (
     LockLost,
     LockTimeout,
 )
-from lock.etcd import requests
 from lock.etcd.transport import Call
 from lock.model import UNDECLARED, Contender, Declaration, KeyValue, identity
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
@@ -118,7 +117,9 @@ class Acquisition(Generic[HoldT_co]):
     async def _attempt_alone(self) -> HoldT_co | None:
         """In one atomic step."""
         key = self._ticket.key
-        kv = await self._write_alone(requests.create_alone(self._prefix, key, self._value, self._session.lease_id))
+        kv = await self._write_alone(
+            self._client.requests.create_alone(self._prefix, key, self._value, self._session.lease_id)
+        )
         if kv is None:
             self._queue.remove(self._ticket)
             if self._ticket.in_doubt:
@@ -146,7 +147,7 @@ class Acquisition(Generic[HoldT_co]):
     async def _attempt_together(self) -> HoldT_co | None:
         """Look before queueing, for a vain attempt should write nothing; and after, for another may be faster."""
         rule, own = self._ticket.rule, KeyValue(self._ticket.key, self._value, 0, 0, self._session.lease_id)
-        keys = (await self._ask(requests.get_prefix(self._prefix))).keys
+        keys = (await self._ask(self._client.requests.get_prefix(self._prefix))).keys
         conflict = rule.conflict(keys[0]) if keys else None
         if conflict is not None:
             raise AdmissionConflict(conflict)
@@ -186,7 +187,7 @@ class Acquisition(Generic[HoldT_co]):
         if self._ticket.turn.is_set():
             return None
         timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
-        creation = requests.create(self._ticket.key, self._value, self._session.lease_id)
+        creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
         return await self._write(creation, timeout)
 
     async def wait(self, deadline: float, since: float | None = None) -> HoldT_co:
@@ -272,7 +273,7 @@ class Acquisition(Generic[HoldT_co]):
         return LockTimeout(message, holder=holder)
 
     async def _ttl_left(self, lease_id: int) -> int | None:
-        call = requests.time_to_live(lease_id)
+        call = self._client.requests.time_to_live(lease_id)
         try:
             return (await self._ask(call, timeout=_FAREWELL_S)).ttl if lease_id else None
         except EtcdError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import sched
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,22 +11,18 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from lock.errors import EtcdError, HoldExpired, LockError, LockLost, NotHeld
-from lock.etcd import requests
 from lock.etcd.requests import Created
 from lock.model import KeyValue
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import deadline, now
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
-from lock.runtime.interrupts import run_uninterrupted
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
 HeldT = TypeVar("HeldT", bound="HeldKey")
 
 logger = logging.getLogger(__name__)
-
-_FOREVER_S = 1e9  # a timer cannot wait much longer
 
 
 class Lockable:
@@ -88,12 +84,8 @@ class HeldKey(Releasable):
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
-        self._timer = None if max_hold is None else threading.Timer(min(max_hold, _FOREVER_S), self._expire)
+        self._timer = None if max_hold is None else session.timers.set(self._expires, self._expire)
         self.released = False
-        if self._timer is not None:
-            self._timer.name, self._timer.daemon = "lock-timer", True
-            run_uninterrupted(self._timer.start)
-            ticket.add_listener(self._timer.cancel)  # so it ends with the session, at the latest
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
@@ -125,7 +117,7 @@ class HeldKey(Releasable):
         """
         self._session.client.check_process()
         self._is_fence = True
-        return requests.created(self.key, self._create_revision)
+        return self._session.client.requests.created(self.key, self._create_revision)
 
     def contended(self) -> bool:
         """Whether there is a waiter, as far as this process knows; asks no server."""
@@ -158,7 +150,7 @@ class HeldKey(Releasable):
         self.released = True
         there = True
         try:
-            _leave(self._queue, self._ticket, self._timer)
+            _leave(self._session, self._queue, self._ticket, self._timer)
             if not self._session.lost.is_set():  # else the key goes with the lease
                 there = await self._delete(execution)
         except EtcdError as error:
@@ -177,7 +169,7 @@ class HeldKey(Releasable):
         wanted = (token, value, self._session.lease_id)
         kv = KeyValue(self.key, b"", token, self._written_at, self._session.lease_id)
         while True:
-            found = await client.ask(execution, requests.replace(kv, value))
+            found = await client.ask(execution, client.requests.replace(kv, value))
             if found is None or found.create_revision != token:
                 raise LockLost(f"key {self.key!r} was deleted from elsewhere: the lock is not ours any more")
             self._written_at = found.mod_revision
@@ -215,7 +207,7 @@ class HeldKey(Releasable):
             self._delete_later()
 
     def _delete_later(self) -> None:
-        leave = partial(_leave, self._queue, self._ticket, self._timer)
+        leave = partial(_leave, self._session, self._queue, self._ticket, self._timer)
         self._session.janitor.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
 
     def __del__(self) -> None:
@@ -242,11 +234,11 @@ class Hold(HeldKey):
 # Not methods, for they would keep a hold alive that has been dropped everywhere else.
 
 
-def _leave(queue: WaitQueue, ticket: Ticket, timer: threading.Timer | None) -> None:
+def _leave(session: Session, queue: WaitQueue, ticket: Ticket, timer: sched.Event | None) -> None:
     """Tell the hold nothing more."""
     queue.remove(ticket)
     if timer is not None:
-        run_uninterrupted(timer.cancel)
+        session.timers.cancel(timer)
 
 
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:

@@ -1,1 +1,1 @@
-"""Clock, callbacks and interrupts: what has nothing to do with locks."""
+"""Clock, timers, callbacks and interrupts: what has nothing to do with locks."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from lock.errors import EtcdError, SessionLost
+from lock.errors import EtcdError, LeaseNotFound, SessionLost
 from lock.etcd.client import Client
 from lock.runtime.clock import now
 from lock.runtime.lost_event import CallbackThread, LostEvent
@@ -26,15 +26,29 @@ _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that i
 class KeptLease(LostEvent):
     """A lease, renewed by its own thread until it is lost or `stop` is called. Thread-safe.
 
+    Args:
+        client: where etcd is.
+        ttl: seconds to ask for.
+        taken_over: a lease to keep alive instead of a new one, or None; raises LeaseNotFound where it is gone.
+        owner: named in the message when it is lost.
+        callbacks: calls the users' callbacks when it is lost.
+
     Attributes:
         id: the lease in etcd.
         ttl: seconds that the server granted.
     """
 
-    def __init__(self, client: Client, ttl: int, *, owner: str, callbacks: CallbackThread) -> None:
+    def __init__(
+        self, client: Client, ttl: int, taken_over: int | None, *, owner: str, callbacks: CallbackThread
+    ) -> None:
         super().__init__(callbacks)
         sent = now()
-        self.id, self.ttl = client.grant(ttl)
+        if taken_over is None:
+            self.id, self.ttl = client.grant(ttl)
+        else:
+            self.id, self.ttl = taken_over, client.keep_alive(taken_over)
+        if self.ttl == 0:
+            raise LeaseNotFound(f"lease {self.id:x} has expired or was revoked: there is nothing to take over")
         self._deadline = sent + self.ttl
         self._client = client
         self._owner = owner
@@ -78,14 +92,14 @@ class KeptLease(LostEvent):
         """etcd does not know it any more."""
         self._lose("has expired or was revoked")
 
-    def stop(self) -> bool:
+    def stop(self, reason: str) -> bool:
         """Renew it no more: from now on it counts as lost; whether it was not stopped before. Does not revoke it."""
         with self._lock:
             if self._stopping.is_set():
                 return False
             self._stopping.set()
         self._wake.set()
-        self.fail(self._failure("was closed"))
+        self.fail(self._failure(reason))
         return True
 
     def revoke(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import threading
 from collections.abc import Callable
 
@@ -26,13 +27,18 @@ _IDLE_QUEUES = 64  # how many such queues are followed at most: each costs two t
 
 
 class SessionQueues:
-    """Every queue with a ticket of the session, by prefix (`followed`), and the idle ones for a while. Thread-safe."""
+    """Every queue with a ticket of the session, by prefix, and the idle ones for a while. Thread-safe.
 
-    def __init__(self, client: Client, lease: KeptLease) -> None:
+    `first` is the number of its first key (the session before it on this lease had others), `followed` the queues.
+    """
+
+    def __init__(self, client: Client, lease: KeptLease, first: int) -> None:
         self.followed: dict[str, WaitQueue] = {}
         self._client = client
         self._lease = lease
-        self._numbers = itertools.count(1)
+        self._first = first
+        self._last: int | None = None
+        self._numbers = itertools.count(first)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lock-queues", daemon=True)
@@ -43,13 +49,17 @@ class SessionQueues:
 
     def new_key(self, prefix: str) -> str:
         """The name of a key that no other acquisition ever uses."""
-        return f"{prefix}{self._lease.id:x}-{next(self._numbers):x}"
+        self._last = number = next(self._numbers)
+        return f"{prefix}{self._lease.id:x}-{number:x}"
 
     def strays(self) -> set[str]:
-        """The keys that this session has named and that belong to no ticket (any more); asks etcd."""
-        named = f"/{self._lease.id:x}-"
-        keys = [key for key in self._client.lease_keys(self._lease.id) if named in key]
-        return {key for key in keys if not any(queue.has_ticket(key) for queue in self._all())}
+        """The keys of the lease that this very session has named and that belong to no ticket (any more); asks etcd.
+
+        Other keys of the lease are none of ours: another session may have left them for this one to keep.
+        """
+        if self._last is None:
+            return set()
+        return {key for key in self._client.lease_keys(self._lease.id) if self._is_stray(key)}
 
     def add(self, prefix: str, ticket: Ticket) -> WaitQueue:
         """The queue under `prefix`, followed from now on, with `ticket` in it."""
@@ -85,6 +95,12 @@ class SessionQueues:
             queue.join(timeout)
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
+
+    def _is_stray(self, key: str) -> bool:
+        number = re.fullmatch(f"{self._lease.id:x}-([0-9a-f]+)", key.rpartition("/")[2])
+        if number is None or self._last is None or not self._first <= int(number[1], 16) <= self._last:
+            return False
+        return not any(key.startswith(queue.prefix) and queue.has_ticket(key) for queue in self._all())
 
     def _all(self) -> list[WaitQueue]:
         with self._lock:

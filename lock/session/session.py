@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import secrets
 import socket
 import threading
 import warnings
@@ -22,6 +23,7 @@ from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import check_number
 from lock.runtime.interrupts import run_detached, uninterrupted
 from lock.runtime.lost_event import CallbackThread
+from lock.runtime.timers import Timers
 from lock.session.janitor import Janitor
 from lock.session.lease import KeptLease
 from lock.session.queues import SessionQueues
@@ -40,6 +42,8 @@ class Session:
         client: made by `connect` in this very process.
         ttl: whole seconds after which etcd frees everything if this process dies; the server may grant more.
         name: shown to others as the owner of a lock; the program's host and process id if None.
+        lease_id: a lease to take over, for example from a session that was orphaned, instead of granting one with
+            `ttl`; from now on this session keeps it alive, and revokes it when it is closed.
 
     Attributes:
         lease_id: the lease in etcd.
@@ -49,20 +53,23 @@ class Session:
 
     Raises:
         ValueError: `ttl` is not a positive whole number; TypeError: it is not a number.
+        LeaseNotFound: the lease to take over has expired or was revoked.
         EtcdUnavailable: no endpoint answered in time.
     """
 
-    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None) -> None:
+    def __init__(self, client: Client, *, ttl: int = 10, name: str | None = None, lease_id: int | None = None) -> None:
         check_number(ttl, _is_ttl, "ttl is a whole number of seconds, 1 or more")
         self.client = client
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.callbacks = CallbackThread()
-        self.lease = KeptLease(client, ttl, owner=self.name, callbacks=self.callbacks)
-        self.queues = SessionQueues(client, self.lease)
+        self.lease = KeptLease(client, ttl, lease_id, owner=self.name, callbacks=self.callbacks)
+        # Keys of the session before this one may still exist, and none may be used twice.
+        self.queues = SessionQueues(client, self.lease, 1 if lease_id is None else secrets.randbits(48) << 16)
         self.lease_id, self.ttl, self.lost = self.lease.id, self.lease.ttl, self.lease.lost
         self.draining = False
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
+        self.timers = Timers()
         self.janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()
         self.queues.start()
@@ -88,7 +95,7 @@ class Session:
         self.lease.ensure()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the session is over, also by `close`; at once if it is already.
+        """Call `callback` once when the session is over, also by `close` or `orphan`; at once if it is already.
 
         It is called after all holds and waits know. One thread of the session makes such calls, one after the other.
         """
@@ -106,8 +113,11 @@ class Session:
 
     def close(self) -> None:
         """Revoke the lease, which frees all that is held and queued; waiters get `SessionLost`. May be called again."""
-        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
-        self._close()
+        self._end("was closed", revokes=True)
+
+    def orphan(self) -> None:
+        """End the session, but leave its lease and keys until the TTL is over or another session takes them over."""
+        self._end("was orphaned", revokes=False)
 
     def new_ticket(self, prefix: str, rule: Admission = EXCLUSIVE) -> Ticket:
         """For the recipes: a ticket with a key that no other acquisition ever uses (unlike Go's: etcd issue 10756)."""
@@ -131,13 +141,19 @@ class Session:
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
         return self.queues.add(prefix, ticket)
 
+    def _end(self, reason: str, *, revokes: bool) -> None:
+        self.client.check_process()  # before a thread is started: a forked child of gRPC may not survive that
+        self._end_once(reason, revokes)
+
     @uninterrupted
-    def _close(self) -> None:
+    def _end_once(self, reason: str, revokes: bool) -> None:
         self._closed = True
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
-            if self.lease.stop():
+            if self.lease.stop(reason):
+                self.timers.close()
                 self.janitor.close()
-                self.lease.revoke()
+                if revokes:
+                    self.lease.revoke()
         self.queues.join(self.client.timeout)
         self.lease.join(self.client.timeout)
         self.callbacks.close(self.client.timeout)

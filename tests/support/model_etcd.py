@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound
+from lock.etcd.requests import Requests
 from lock.etcd.transport import Call, rpc
 from lock.model import Event, KeyValue, LeaseStatus, Snapshot
 from lock.runtime.execution import Execution
@@ -142,6 +143,7 @@ class ModelClient:
         self.owner = threading.get_ident()
         self.idle = threading.Semaphore(0)
         self.closing: list[ModelWatch] = []
+        self.requests = Requests(b"")
         self.current = ModelWatch(self)
 
     def check_process(self) -> None:

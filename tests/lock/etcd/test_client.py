@@ -17,7 +17,6 @@ from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
-from lock.etcd import requests
 from lock.etcd.transport import parse_endpoints
 from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
 from tests.support.waiting import assert_raises, in_thread, wait_until
@@ -82,7 +81,7 @@ def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
     """create_alone() writes into an empty prefix, whatever stands beside it; a repetition finds its own key."""
     client.create("client/alon", b"", NO_LEASE)
     client.create("client/alone0", b"", NO_LEASE)
-    create = requests.create_alone
+    create = client.requests.create_alone
     first = client.answer(create("client/alone/", "client/alone/a", b"", NO_LEASE))
     assert first is not None
     assert client.answer(create("client/alone/", "client/alone/b", b"", NO_LEASE)) is None

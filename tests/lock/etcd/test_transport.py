@@ -17,7 +17,6 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from lock.etcd import requests
 from tests.support.lock import put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -30,7 +29,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "time_to_live": lambda client: client.time_to_live(1, timeout=0.3),
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
-    "create_alone": lambda client: client.answer(requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
+    "create_alone": lambda client: client.answer(client.requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
     "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
@@ -121,7 +120,7 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
         assert unanswered == ["silent"]
         client.delete(kv.key, kv.create_revision)
     with connect(silent, timeout=0.3) as alone:
-        request = requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
+        request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
         assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
     assert unanswered == ["silent", "alone"]
 

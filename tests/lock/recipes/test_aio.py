@@ -110,6 +110,7 @@ async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str
     assert not hold.lost.is_set()
     client.delete(hold.key, None)
     await asyncio.wait_for(waiting, WAIT_S)
+    await hold.lost
     assert hold.lost.is_set()
 
 

@@ -11,8 +11,8 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from tests.support.lock import WAIT_S, keys, lock_threads, queue_up
-from tests.support.waiting import assert_raises, wait_until
+from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from tests.support.waiting import assert_raises
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 
@@ -79,7 +79,7 @@ def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
     """Its thread may be late on a busy machine, or have been frozen with the process: the time is looked at as well."""
     hold = Mutex(session, name, max_hold=SHORT_S).acquire(timeout=WAIT_S)
     assert hold._timer is not None
-    hold._timer.cancel()
+    session.timers.cancel(hold._timer)
     assert not hold.lost.wait(1.1 * SHORT_S)
     assert hold.remaining() == 0.0
     for call in (hold.ensure, hold.release):
@@ -87,24 +87,28 @@ def test_ensure_does_not_rely_on_the_timer(session: Session, name: str) -> None:
 
 
 def test_a_hold_released_in_time_is_not_touched(session: Session, name: str) -> None:
-    """The timer of a hold that was released does nothing to the next hold, and its thread ends."""
-    mutex = Mutex(session, name, max_hold=600.0)
+    """The timer of a hold that was released does nothing to the next hold, and does not stay behind."""
+    mutex = Mutex(session, name, max_hold=WAIT_S)
     for _ in range(20):
         with mutex.acquire(timeout=WAIT_S) as hold:
             hold.ensure()
-    wait_until(lambda: "lock-timer" not in lock_threads())
+    assert session.timers._scheduler.empty()
 
 
-def test_a_timer_ends_with_its_session(client: Client, name: str) -> None:
-    """Also that of a hold that may last very long."""
+def test_many_holds_share_one_thread(client: Client, name: str) -> None:
+    """All give themselves up in time, also beside one that may last very long; the thread ends with the session."""
     with Session(client, ttl=5) as session:
-        holds = [Mutex(session, f"{name}/{s}", max_hold=s).acquire(timeout=WAIT_S) for s in (math.inf, 1e12)]
+        far_away = [Mutex(session, f"{name}/{s}", max_hold=s).acquire(timeout=WAIT_S) for s in (math.inf, 1e12)]
+        holds = [Mutex(session, f"{name}/{number}", max_hold=SHORT_S).acquire(timeout=WAIT_S) for number in range(5)]
+        (timers,) = [thread for thread in threading.enumerate() if thread is session.timers._thread]
         for hold in holds:
-            assert not hold.lost.wait(0.05)
-            assert hold._timer is not None
-            assert hold._timer.is_alive()
-    wait_until(lambda: not lock_threads())
-    for hold in holds:
+            assert hold.lost.wait(WAIT_S)
+            assert_raises(HoldExpired, hold.release)
+        await_keys(client, name, len(far_away))
+        for hold in far_away:
+            hold.ensure()
+    assert not timers.is_alive()
+    for hold in far_away:
         assert_raises(LockLost, hold.release)
 
 

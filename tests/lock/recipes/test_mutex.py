@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
+from loadtest.stack.servers import Etcd
 from lock import (
     CancelToken,
     Client,
@@ -21,9 +21,11 @@ from lock import (
     MultiLock,
     Mutex,
     Session,
+    connect,
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
+from lock.runtime.clock import now
 from lock.session.janitor import Janitor
 from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -103,6 +105,20 @@ def test_waiting_is_patient_while_etcd_restarts(far_session: Session, client: Cl
     assert keys(client, name) == []
 
 
+def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: Mutex, name: str) -> None:
+    """Namespaces do not meet."""
+    with (
+        connect(etcd.endpoint, namespace="elsewhere/") as client,
+        Session(client) as other,
+        mutex.acquire(timeout=WAIT_S),
+        Mutex(other, name).acquire(timeout=WAIT_S) as inner,
+    ):
+        assert inner.key.startswith(name)
+        assert keys(mutex.session.client, f"elsewhere/{name}") == [f"elsewhere/{inner.key}"]
+        assert Mutex(other, name).try_acquire() is None
+        assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
+
+
 # Cancellation and interrupts
 
 
@@ -134,7 +150,7 @@ def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
-    mutex.session.janitor._strays_due = math.inf  # which would find it, too
+    mutex.session.janitor._strays_due = now() + 600.0  # which would find it, too
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

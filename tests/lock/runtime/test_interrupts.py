@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
+import sched
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from heapq import heapify
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +22,9 @@ import pytest
 import lock
 from lock import Client, CohortMutex, Hold, LockCancelled, MultiLock, Mutex, NotHeld, ReentrantMutex, Session, Turn
 from lock.queue import wait_queue
+from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
+from lock.runtime.timers import Timers
 from tests.support.lock import WAIT_S, keys, lock_threads, put
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
@@ -31,10 +36,7 @@ EVENTS = str(threading.__file__)
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
 @pytest.mark.parametrize(
     "make",
-    [
-        lambda session, name: ReentrantMutex(session, name, max_hold=600.0),
-        lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"]),
-    ],
+    [ReentrantMutex, lambda session, name: MultiLock(session, [f"{name}/a", f"{name}/b"])],
     ids=["ReentrantMutex", "MultiLock"],
 )
 def test_an_interrupt_at_any_call_leaves_no_key(
@@ -47,7 +49,6 @@ def test_an_interrupt_at_any_call_leaves_no_key(
         interrupt(partial(lock_and_release, locks[-1]))
     wait_until(lambda: not keys(client, name))
     wait_until(lambda: all(queue.idle_s() > 0 for queue in session.queues.followed.values()))
-    wait_until(lambda: "lock-timer" not in lock_threads())
 
 
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
@@ -60,7 +61,7 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
     for number, interrupt in at_each_call(more_than=10, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
         hold = mutex.acquire(timeout=WAIT_S)
-        threading.Timer(0.01, hold.release).start()
+        session.timers.set(now() + 0.01, hold.release)
         interrupt(partial(lock_and_release, mutex))
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
 
@@ -101,6 +102,32 @@ def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another
         session.close()
         assert client.time_to_live(session.lease_id).ttl == -1
     wait_until(lambda: not lock_threads())
+
+
+def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
+    """However far the first one has come, the second goes off, and the thread ends."""
+    for _, interrupt in at_each_call(more_than=1, inside=(LIBRARY, EVENTS)):
+        timers, rung = Timers(), threading.Event()
+        interrupt(partial(timers.set, math.inf, print))
+        timers.set(now(), rung.set)
+        assert rung.wait(WAIT_S)
+        timers.close()
+
+
+def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_order(monkeypatch: Patch) -> None:
+    """Also between the removal and the reordering: a timer out of order would go off late, or never."""
+
+    def reorder(heap: list[Any]) -> None:
+        heapify(heap)
+
+    monkeypatch.setattr(sched, "heapq", SimpleNamespace(**{**vars(sched.heapq), "heapify": reorder}))  # type: ignore[attr-defined]
+    for _, interrupt in at_each_call(more_than=1, inside=(LIBRARY, __file__)):
+        timers, start = Timers(), now()
+        first, *_ = [timers.set(start + seconds, print) for seconds in (600, math.inf, 700)]
+        interrupt(partial(timers.cancel, first))
+        left = [timer.time for timer in timers._scheduler.queue]
+        timers.close()
+        assert left == sorted(left)
 
 
 def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_keys(

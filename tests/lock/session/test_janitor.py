@@ -17,7 +17,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, ReadWriteLock, Session, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, ReadWriteLock, Session, SessionLost, connect
 from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
@@ -106,24 +106,31 @@ def test_keys_in_doubt_are_looked_for_at_their_time_and_not_for_ever(client: Cli
         assert stopped._pending == left
 
 
-def test_a_restored_key_is_deleted(client: Client, name: str, monkeypatch: Patch) -> None:
-    """Where the session locks and did before, not what it holds and waits with, nor others' keys on its lease."""
+def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str, monkeypatch: Patch) -> None:
+    """Where the session locks and did before; what it holds, what came with its lease, and other clients' keys stay."""
     monkeypatch.setattr(janitor, "_STRAYS_S", 0.1)
-    with Session(client, ttl=60) as session:
+    before = Session(client, ttl=60)
+    left = Mutex(before, f"{name}/left").acquire(timeout=WAIT_S)
+    before.orphan()
+    with Session(client, lease_id=before.lease_id) as session:
         used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
         for hold in used:
             hold.release()
         lock = ReadWriteLock(session, f"{name}/held")
         held, waiting = lock.write.acquire(timeout=WAIT_S), in_thread(lock.read.acquire)
-        foreign = put(client, f"{name}/foreign", lease_id=session.lease_id)
+        foreign = put(client, f"{name}/foreign/{session.lease_id:x}-1", lease_id=session.lease_id)
         session.queues.followed.pop(f"{name}/1/").close()  # as if it had been idle for long
-        await_keys(client, name, 3)
+        await_keys(client, name, 4)
         for hold in used:
-            put(client, hold.key, lease_id=session.lease_id)
-        await_keys(client, name, 3)
-        assert {held.key, foreign.key} < set(keys(client, name))
+            client.create(hold.key, b"", session.lease_id)
+        for hold in used:
+            Mutex(stranger, hold.name).acquire(timeout=WAIT_S).release()
+        there = {kv.key for kv in client.get_prefix(f"{name}/").keys}
+        assert {left.key, held.key, foreign.key} <= there
+        assert len(there) == 4
         held.release()
         waiting.result(WAIT_S).release()
+    assert_raises(SessionLost, left.release)
 
 
 @pytest.mark.parametrize("unanswered", [True, False])

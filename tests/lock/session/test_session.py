@@ -10,7 +10,18 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, LockCancelled, LockError, Mutex, Session, SessionLost, connect
+from lock import (
+    Client,
+    EtcdUnavailable,
+    LeaseNotFound,
+    LockCancelled,
+    LockError,
+    LockTimeout,
+    Mutex,
+    Session,
+    SessionLost,
+    connect,
+)
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease
@@ -24,10 +35,11 @@ def test_a_ttl_is_a_positive_whole_number(client: Client, ttl: Any) -> None:
     assert_raises((TypeError, ValueError), Session, client, ttl=ttl, match="ttl is a whole number of seconds")
 
 
-def test_what_cannot_be_opened_leaves_no_thread() -> None:
-    """EtcdUnavailable without etcd, within the deadline."""
+def test_what_cannot_be_opened_leaves_no_thread(client: Client) -> None:
+    """EtcdUnavailable without etcd, within the deadline; LeaseNotFound for a lease that is gone."""
     with connect("127.0.0.1:9", timeout=0.5) as nowhere:
         assert_raises(EtcdUnavailable, Session, nowhere)
+    assert_raises(LeaseNotFound, Session, client, lease_id=1234567, match="take over")
     assert not lock_threads()
 
 
@@ -109,6 +121,30 @@ def test_closing_wakes_the_thread_that_renews(client: Client, monkeypatch: Patch
         assert {"lock-lease", "lock-janitor"} <= set(lock_threads())
     assert "lock-janitor" not in lock_threads()
     wait_until(lambda: "lock-lease" not in lock_threads())
+
+
+# Leases that are orphaned and taken over
+
+
+def test_a_lease_that_was_taken_over_lives_on(counted: Client, calls: Counter[str], client: Client, name: str) -> None:
+    """orphan leaves it with its keys, and ends all else here; a session after it renews it, and frees all keys."""
+    before = Session(client, ttl=2)
+    held = Mutex(before, name).acquire(timeout=WAIT_S)
+    before.orphan()
+    assert before.lost.is_set()
+    for call in (held.ensure, Mutex(before, name).acquire):
+        assert_raises(SessionLost, call, match="orphaned")
+    assert keys(client, name) == [held.key]
+    assert f"lock-queue {name}/" not in lock_threads()
+    with Session(counted, lease_id=before.lease_id) as after:
+        assert (after.lease_id, after.ttl) == (before.lease_id, before.ttl)
+        wait_until(lambda: calls["LeaseKeepAlive"] >= 2)  # once to take it over, then by itself
+        assert_raises(LockTimeout, Mutex(after, name).acquire, timeout=1.0)
+        wait_until(lambda: keys(client, name) == [held.key])
+        with Mutex(after, f"{name}-other").acquire(timeout=WAIT_S) as hold:
+            hold.ensure()
+    assert keys(client, name) == []
+    assert_raises(SessionLost, held.release)
 
 
 # Processes that end, fork or freeze

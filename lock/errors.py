@@ -16,17 +16,7 @@ LockError
     ├── EtcdDenied        wrong user, password or permission                  (also a PermissionError)
     └── LeaseNotFound     the lease has expired or was revoked
 
-Every message says what happened, to which key, and what to do. A caller that serves others usually needs three cases::
-
-    try:
-        with mutex.acquire(timeout=5) as hold:
-            ...
-    except LockTimeout as busy:       # it is held: busy.holder
-        ...
-    except LockLost:                  # write nothing more: another process may hold the lock by now
-        ...
-    except EtcdUnavailable:           # etcd did not answer: retry later
-        ...
+Every message says what happened, to which key, and what to do.
 """
 
 from __future__ import annotations

@@ -5,28 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
-from lock.runtime.execution import Execution
 
-
-class Held(Protocol):
-    """A hold of `lock`."""
-
-    @property
-    def released(self) -> bool: ...
-
-    def remaining(self) -> float: ...
-    def ensure(self) -> None: ...
-    def on_lost(self, callback: Callable[[], object]) -> None: ...
-    def add_listener(self, listener: Callable[[], object]) -> None: ...
-    def drop(self) -> None: ...
-    async def releasing(self, execution: Execution) -> None: ...
-
-
-HeldT = TypeVar("HeldT", bound=Held)
+HeldT = TypeVar("HeldT", bound="sync.Hold | sync.Permit | sync.MultiHold")
 KeyT = TypeVar("KeyT", bound="sync.Hold | sync.Permit")
 HoldT = TypeVar("HoldT", bound=sync.Hold)
 AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
@@ -35,7 +19,7 @@ AsyncHoldT = TypeVar("AsyncHoldT", bound="AsyncHold[Any]")
 class Lost:
     """That a hold is lost: ``await hold.lost`` or ``await hold.lost.wait()``, and ``hold.lost.is_set()``."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._is_set = False
@@ -140,10 +124,6 @@ class Hold(HeldKey[HoldT]):
 
 class ReadHold(Hold[sync.ReadHold]):
     """A lock held for reading, together with other readers."""
-
-    def upgrade(self) -> None:
-        """See `lock.ReadHold.upgrade`: refused."""
-        self._held.upgrade()
 
 
 class WriteHold(Hold[sync.WriteHold]):

@@ -13,14 +13,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import lock as sync
 from lock.aio.execution import Suspending
-from lock.aio.holds import AsyncHoldT, Held, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
+from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
 from lock.runtime.clock import deadline
 from lock.runtime.execution import Execution
 
 _FAREWELL_S = 0.05  # how long a task that is cancelled waits until its key is deleted
 
-HeldT = TypeVar("HeldT", bound=Held)
-HeldT_co = TypeVar("HeldT_co", bound=Held, covariant=True)
+HeldT_co = TypeVar("HeldT_co", covariant=True)
 
 
 class Recipe(Protocol[HeldT_co]):

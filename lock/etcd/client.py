@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lock.errors import LeaseNotFound
 from lock.etcd.auth import Login
 from lock.etcd.requests import Requests
-from lock.etcd.stream import Observer, Watch
+from lock.etcd.stream import Observer, Watch, first_answer
 from lock.etcd.transport import Call, Tls, Transport, Unanswered, parse_endpoints, rpc
 from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
 from lock.runtime.clock import check_number
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.execution import BLOCKING, run_blocking
 from lock.runtime.interrupts import require_threads
 
 T = TypeVar("T")
@@ -62,19 +62,19 @@ def connect(
     if tls is None and "https://" in endpoints:
         raise ValueError("an https:// endpoint needs tls=Tls(ca_cert=...): it would be spoken to in plain text")
     login = Login(user, password) if user is not None and password is not None else None
-    transport = Transport(parse_endpoints(endpoints), timeout=timeout, tls=tls, login=login, observer=observer)
-    return Client(transport, namespace)
+    addresses = parse_endpoints(endpoints)
+    return Client(addresses, namespace=namespace, timeout=timeout, tls=tls, login=login, observer=observer)
 
 
-class Client:
+class Client(Transport):
     """One etcd cluster, shared by all threads of one process; made by `connect`.
 
     Every method raises `EtcdUnavailable` where no endpoint answers in time, `EtcdDenied` where etcd refuses the user,
     and `ForkedError` in a child process. `timeout` is in seconds, and the client's own where it is None.
     """
 
-    def __init__(self, transport: Transport, namespace: str = "") -> None:
-        self._transport = transport
+    def __init__(self, addresses: list[str], *, namespace: str, **options: Any) -> None:
+        super().__init__(addresses, **options)
         self.requests = Requests(namespace.encode())
 
     def __enter__(self) -> Client:
@@ -83,36 +83,19 @@ class Client:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the connections; close the sessions first, or their leases are left to expire."""
-        self._transport.close()
-
-    def check_process(self) -> None:
-        """Raise `ForkedError` anywhere but in the process that made this client."""
-        self._transport.check_process()
-
-    def closed(self) -> bool:
-        """Whether it was closed, so that no call will ever be answered again."""
-        return self._transport.closed
-
-    def forked(self) -> bool:
-        """Whether this is another process than the one that made this client."""
-        return self._transport.forked()
-
-    @property
-    def timeout(self) -> float:
-        """Seconds one call may take."""
-        return self._transport.timeout
-
     # Leases
 
     def grant(self, ttl: int, *, timeout: float | None = None) -> Lease:
         """A new lease of at least `ttl` seconds."""
-        return self.answer(self.requests.grant(ttl), timeout)
+        request = rpc.LeaseGrantRequest(TTL=ttl)
+        call = Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
+        return self.answer(call, timeout)
 
     def keep_alive(self, lease_id: int, *, timeout: float | None = None) -> int:
         """Renew a lease once: the seconds it lives from when this was sent, or 0 when it is gone."""
-        return self.answer(self.requests.keep_alive(lease_id), timeout)
+        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
+        call = Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
+        return self.answer(call, timeout)
 
     def time_to_live(self, lease_id: int, *, timeout: float | None = None) -> LeaseStatus:
         """What is left of a lease; asking does not renew it."""
@@ -120,12 +103,15 @@ class Client:
 
     def lease_keys(self, lease_id: int, *, timeout: float | None = None) -> list[str]:
         """The keys that are bound to a lease; none where it is gone."""
-        return self.answer(self.requests.lease_keys(lease_id), timeout)
+        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
+        call = Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self.requests.own(told.keys))
+        return self.answer(call, timeout)
 
     def revoke(self, lease_id: int, *, timeout: float | None = None) -> None:
         """End a lease and delete its keys; fine where it is gone already."""
         with contextlib.suppress(LeaseNotFound):
-            self.answer(self.requests.revoke(lease_id), timeout)
+            request = rpc.LeaseRevokeRequest(ID=lease_id)
+            self.answer(Call(lambda to: to.lease.LeaseRevoke, request, lambda told: None), timeout)
 
     # Keys
 
@@ -165,25 +151,21 @@ class Client:
 
     def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
         """Whether any key stands under `prefix`, by a linearizable read."""
-        return self.answer(self.requests.has_keys(prefix), timeout)
+        start, end = self.requests.range(prefix)
+        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
+        return self.answer(Call(lambda to: to.kv.Range, request, lambda told: bool(told.count)), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
         start, end = self.requests.range(prefix)
         create = rpc.WatchCreateRequest(key=start, range_end=end)
-        stream = self._transport.open(lambda to: to.watch.Watch, rpc.WatchRequest(create_request=create))
-        return Watch(stream, self.requests.decode)
+        return self.open(rpc.WatchRequest(create_request=create), self.requests.decode)
 
     def status(self, *, timeout: float | None = None) -> str:
         """The version of the etcd server that answers."""
-        return self.answer(self.requests.status(), timeout)
+        request = rpc.StatusRequest()
+        return self.answer(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
 
     def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
         """The answer to one of the client's `requests`; for `unanswered` see `create`."""
         return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)
-
-    async def ask(
-        self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
-    ) -> T:
-        """The same for the steps of a recipe (see `lock.runtime.execution`)."""
-        return await self._transport.ask(execution, call, timeout, unanswered)

@@ -1,4 +1,4 @@
-"""Requests to etcd as values: what is asked, and how to read the response.
+"""Requests of clients and recipes to etcd, as values: what is asked, and how to read the response.
 
 Each write is conditional on a key that no other client writes, so it can be repeated where the answer was lost.
 """
@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from lock.etcd.stream import first_answer
 from lock.etcd.transport import Call, Endpoint, rpc
-from lock.model import KeyValue, Lease, LeaseStatus, Snapshot
+from lock.model import KeyValue, LeaseStatus, Snapshot
 
 
 class Created(NamedTuple):
@@ -40,33 +39,10 @@ class Requests:
     def __init__(self, namespace: bytes) -> None:
         self._namespace = namespace
 
-    def grant(self, ttl: int) -> Call[Lease]:
-        """A new lease."""
-        request = rpc.LeaseGrantRequest(TTL=ttl)
-        return Call(lambda to: to.lease.LeaseGrant, request, lambda told: Lease(told.ID, told.TTL))
-
-    def keep_alive(self, lease_id: int) -> Call[int]:
-        """Renew a lease once."""
-        request = rpc.LeaseKeepAliveRequest(ID=lease_id)
-        return Call(lambda to: first_answer(to.lease.LeaseKeepAlive), request, lambda told: max(int(told.TTL), 0))
-
-    def revoke(self, lease_id: int) -> Call[None]:
-        """End a lease."""
-        return Call(lambda to: to.lease.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease_id), lambda told: None)
-
-    def status(self) -> Call[str]:
-        """The server's version."""
-        return Call(lambda to: to.maintenance.Status, rpc.StatusRequest(), lambda told: str(told.version))
-
     def time_to_live(self, lease_id: int) -> Call[LeaseStatus]:
         """What is left of a lease."""
         request = rpc.LeaseTimeToLiveRequest(ID=lease_id)
         return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: LeaseStatus(told.TTL, told.grantedTTL))
-
-    def lease_keys(self, lease_id: int) -> Call[list[str]]:
-        """The keys that are bound to a lease."""
-        request = rpc.LeaseTimeToLiveRequest(ID=lease_id, keys=True)
-        return Call(lambda to: to.lease.LeaseTimeToLive, request, lambda told: self._own(told.keys))
 
     def create(self, key: str, value: bytes, lease_id: int) -> Call[KeyValue | None]:
         """Write a key unless it exists; the key as it stands now."""
@@ -104,12 +80,6 @@ class Requests:
         start, end = self.range(prefix)
         return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), self._read_list)
 
-    def has_keys(self, prefix: str) -> Call[bool]:
-        """Whether any key stands under a prefix."""
-        start, end = self.range(prefix)
-        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
-        return Call(lambda to: to.kv.Range, request, lambda response: bool(response.count))
-
     def created(self, key: str, revision: int) -> Created:
         """The condition that a key is the one created at `revision`; 0: that it does not exist."""
         return Created(self._encode(key), revision)
@@ -128,7 +98,8 @@ class Requests:
     def _name(self, key: bytes) -> str:
         return key[len(self._namespace) :].decode("utf-8", "surrogateescape")
 
-    def _own(self, keys: Iterable[bytes]) -> list[str]:
+    def own(self, keys: Iterable[bytes]) -> list[str]:
+        """The names of those keys that stand in the namespace."""
         return [self._name(key) for key in keys if key.startswith(self._namespace)]
 
     def _encode(self, key: str) -> bytes:

@@ -59,33 +59,40 @@ def tell(observer: Observer | None, request: Any, response: Any, seconds: float)
         logger.exception("an observer of etcd's answers failed at %s", call)
 
 
-class Stream:
-    """Answers to one request, read by one thread and closed by any.
+class Watch:
+    """Changes under one prefix, read by one thread and closed by any.
 
-    `start` makes the gRPC call from an iterator of requests. `failed` is called when the stream has failed, before the
-    reader is told, with whether the endpoint is out of reach.
+    `start` makes the gRPC call from an iterator of requests; `decode` reads a key. `failed` is called when the watch
+    has failed, before the reader is told, with whether the endpoint is out of reach.
     """
 
     def __init__(
         self,
         start: Callable[[Iterator[Any]], Any],
         request: Any,
+        decode: Callable[[Any], KeyValue],
         failed: Callable[[bool], object],
-        observer: Observer | None = None,
+        observer: Observer | None,
     ) -> None:
         self._closed = threading.Event()
         self._start = start
         self._failed = failed
         self._request = request
+        self._decode = decode
         self._observer = observer
         self._call: Any = None
         self._failure: EtcdError | None = None
 
-    def __iter__(self) -> Iterator[Any]:
-        """Every answer until `close`. EtcdError: etcd ended it; `EtcdUnavailable` if it was the connection."""
+    def __iter__(self) -> Iterator[list[Event]]:
+        """Each batch of changes, until `close`; a batch never splits a revision.
+
+        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
+        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
+        EtcdError: etcd ended it, `EtcdUnavailable` if it was the connection: list again.
+        """
         try:
             if not self._closed.is_set():
-                yield from self._answers()
+                yield from self._changes()
         except EtcdError:
             self._failed(False)
             raise
@@ -105,7 +112,7 @@ class Stream:
             raise self._failure
 
     def close(self, failure: EtcdError | None = None) -> None:
-        """End the stream; its reader stops, or gets the failure. Never waits."""
+        """End the watch; its reader stops, or gets the failure. Never waits."""
         if not self._closed.is_set():
             self._failure = failure
         self._closed.set()
@@ -113,7 +120,7 @@ class Stream:
         if call is not None:
             call.cancel()
 
-    def _answers(self) -> Iterator[Any]:
+    def _changes(self) -> Iterator[list[Event]]:
         self._call = self._start(_one_request(self._request, self._closed))
         if self._closed.is_set():  # while there was no call to be cancelled
             self._call.cancel()
@@ -122,30 +129,9 @@ class Stream:
             tell(self._observer, self._request, response, now() - sent)
             if response.canceled:
                 raise EtcdError(f"etcd ended the watch: {response.cancel_reason or 'compacted'}")
-            yield response
+            yield [self._event(event) for event in response.events]
         if not self._closed.is_set():
             raise EtcdUnavailable("etcd ended the stream")
-
-
-class Watch:
-    """Changes under one prefix, read by one thread and closed by any."""
-
-    def __init__(self, stream: Stream, decode: Callable[[Any], KeyValue]) -> None:
-        self._stream = stream
-        self._decode = decode
-
-    def __iter__(self) -> Iterator[list[Event]]:
-        """Each batch of changes, until `close`; a batch never splits a revision. EtcdError: it is over, list again.
-
-        The first one is empty and says that the watch stands: what is listed after it misses nothing. (Etcd delivers at
-        once to a watch of the present, but looks only every 100 ms after one that starts at an older revision.)
-        """
-        for response in self._stream:
-            yield [self._event(event) for event in response.events]
-
-    def close(self) -> None:
-        """End the watch; its reader stops."""
-        self._stream.close()
 
     def _event(self, event: Any) -> Event:
         return Event(event.type == event.DELETE, self._decode(event.kv))

@@ -21,7 +21,8 @@ from lock.errors import EtcdUnavailable, ForkedError
 from lock.etcd import protobuf_compat
 from lock.etcd.auth import Login
 from lock.etcd.grpc_errors import CLOSED, anybody_may, out_of_reach, refused, token_expired, translate, words
-from lock.etcd.stream import Observer, Stream, tell
+from lock.etcd.stream import Observer, Watch, tell
+from lock.model import KeyValue
 from lock.runtime.clock import now
 from lock.runtime.execution import Execution
 
@@ -87,7 +88,7 @@ class Tls:
 
 
 class Endpoint:
-    """One address of the cluster, with its channel and stubs, and the streams that were opened there."""
+    """One address of the cluster, with its channel and stubs, and the watches that were opened there."""
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
         self.address = address
@@ -101,7 +102,7 @@ class Endpoint:
         self.watch = rpc.WatchStub(self.channel)
         self.auth = rpc.AuthStub(self.channel)
         self.maintenance = rpc.MaintenanceStub(self.channel)
-        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self.watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,12 @@ class Call(Generic[T]):
 
 
 class Transport:
-    """Calls to one cluster, from all threads of one process."""
+    """Calls to one cluster, from all threads of one process.
+
+    Attributes:
+        timeout: seconds one call may take.
+        closed: whether it was closed, so that no call will ever be answered again.
+    """
 
     def __init__(
         self,
@@ -138,9 +144,9 @@ class Transport:
     async def ask(
         self, execution: Execution, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None
     ) -> T:
-        """Ask one endpoint after the other, each for its share of the time that is left.
+        """For the steps of a recipe: ask one endpoint after the other, each for its share of the time that is left.
 
-        One that does not answer is left by all calls and streams, unless it had very little time.
+        One that does not answer is left by all calls and watches, unless it had very little time.
 
         Whatever is sent here has to be safe to send twice: an endpoint that did not answer may have done it, or may do
         it yet. `unanswered` is called for each.
@@ -149,19 +155,19 @@ class Transport:
         deadline = now() + (self.timeout if timeout is None else timeout)
         return call.read(await execution.run(partial(self._call, execution, call, deadline, unanswered)))
 
-    def open(self, select: Callable[[Endpoint], Callable[..., Any]], request: Any) -> Stream:
-        """A stream of answers to one request; it fails while it is read, not here, also when its endpoint is left."""
+    def open(self, request: Any, decode: Callable[[Any], KeyValue]) -> Watch:
+        """For `Client`: a watch, which fails while it is read, not here, also when its endpoint is left."""
         self.check_process()
 
         def start(requests: Iterator[Any]) -> Any:
-            return select(endpoint)(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
+            return endpoint.watch.Watch(requests, metadata=self._metadata(self._token(endpoint, now() + self.timeout)))
 
         with self._lock:
             position = self._current
             endpoint = self.endpoints[position]
-            stream = Stream(start, request, partial(self._stream_failed, position), self._observer)
-            endpoint.streams.add(stream)
-        return stream
+            watch = Watch(start, request, decode, partial(self._watch_failed, position), self._observer)
+            endpoint.watches.add(watch)
+        return watch
 
     def check_process(self) -> None:
         """Raise `ForkedError` anywhere but in the process that made this client."""
@@ -173,7 +179,7 @@ class Transport:
         return os.getpid() != self._pid
 
     def close(self) -> None:
-        """Close all channels; calls under way end with `EtcdUnavailable`."""
+        """Close the connections; close the sessions first, or their leases are left to expire."""
         self.closed = True
         if not self.forked():  # closing gRPC's objects in a forked child can hang
             for endpoint in self.endpoints:
@@ -234,7 +240,7 @@ class Transport:
     def _metadata(token: str) -> tuple[tuple[str, str], ...]:
         return (_HAS_LEADER, ("token", token)) if token else (_HAS_LEADER,)
 
-    def _stream_failed(self, position: int, elsewhere: bool) -> None:
+    def _watch_failed(self, position: int, elsewhere: bool) -> None:
         if elsewhere:
             self._leave(position)
         if self._login is not None:  # of a watch with a token that has expired etcd says but "permission denied"
@@ -247,9 +253,9 @@ class Transport:
                 return
             self._current = following
             endpoint = self.endpoints[position]
-            streams = list(endpoint.streams)
-        for stream in streams:
-            stream.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
+            watches = list(endpoint.watches)
+        for watch in watches:
+            watch.close(EtcdUnavailable(f"{endpoint.address} did not answer: another endpoint is asked"))
 
 
 def _authenticate(endpoint: Endpoint, login: Login, timeout: float) -> str:

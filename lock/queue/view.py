@@ -106,9 +106,6 @@ class QueueView:
         kv = self._keys.get(key)
         return None if kv is None else kv.create_revision
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def in_order(self) -> list[KeyValue]:
         """Holders first, then the waiters."""
         return list(self._keys.values())

@@ -123,11 +123,6 @@ class WaitQueue:
         with self._lock:
             return self._view.has_waiters(rule)
 
-    def length(self) -> int:
-        """How many hold and wait, as far as this process knows."""
-        with self._lock:
-            return len(self._view)
-
     def audit(self, *, timeout: float) -> None:
         """Check the view against a list, if that was not done lately; called while there are waiters.
 

@@ -24,7 +24,7 @@ from lock.errors import (
     LockTimeout,
 )
 from lock.etcd.transport import Call
-from lock.model import UNDECLARED, Contender, Declaration, KeyValue
+from lock.model import UNDECLARED, Contender, Declaration, KeyValue, identity
 from lock.queue.admission import EXCLUSIVE, Admission, Frontier
 from lock.recipes.cancellation import CancelToken
 from lock.recipes.hold import HeldKey
@@ -73,7 +73,7 @@ class Acquisition(Generic[HoldT_co]):
         execution: Execution = BLOCKING,
     ) -> None:
         self._make = make
-        self._value = session.identity(terms.declared) if value is None else value
+        self._value = identity(session.name, terms.declared) if value is None else value
         self._session = session
         self._client = session.client
         self._execution = execution
@@ -123,7 +123,7 @@ class Acquisition(Generic[HoldT_co]):
         if kv is None:
             self._queue.remove(self._ticket)
             if self._ticket.in_doubt:
-                self._session.delete_later(key)
+                self._session.janitor.delete_later(key)
             return None
         self._queue.written(self._ticket, kv.create_revision)
         self._ticket.grant(kv.create_revision)
@@ -232,7 +232,7 @@ class Acquisition(Generic[HoldT_co]):
             self._queue.remove(ticket)
             if ticket.may_exist:
                 revision = ticket.sure(ticket.created_at)
-                await self._session.delete(self._execution, ticket.key, revision, timeout=_FAREWELL_S)
+                await self._session.janitor.delete(self._execution, ticket.key, revision, timeout=_FAREWELL_S)
         except EtcdError as error:
             logger.debug("lock %s: key %s is left to the janitor: %s", self._name, ticket.key, error)
         except BaseException:  # KeyboardInterrupt, perhaps the second one
@@ -244,7 +244,7 @@ class Acquisition(Generic[HoldT_co]):
         ticket = self._ticket
         if ticket.may_exist:
             remove = partial(self._queue.remove, ticket)
-            self._session.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
+            self._session.janitor.delete_later(ticket.key, ticket.sure(ticket.created_at), first=remove)
 
     def cancel(self) -> None:
         """End the wait with `LockCancelled`; a hold goes on."""

@@ -188,7 +188,7 @@ class CohortMutex(Lockable):
                 self._acquisition = None
                 self._appoint_leader()
         if goes_on:
-            turns.await_end(pause)  # out of the way of the turns that follow
+            turns.given_up.wait(pause)  # out of the way of the turns that follow
             return
         turns.give_up()
 

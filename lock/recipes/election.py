@@ -56,7 +56,6 @@ class Leadership(Hold):
             run_blocking(self.proclaiming, BLOCKING, value)
 
     async def proclaiming(self, execution: Execution, value: str) -> None:
-        """For the recipes: the steps of `proclaim`."""
         self.ensure()
         await self.overwriting(execution, _encode(value))
 
@@ -86,7 +85,6 @@ class Election:
     async def campaigning(
         self, execution: Execution, value: str, until: float, cancel: CancelToken | None = None
     ) -> Leadership:
-        """For `lock.aio`: the steps of `campaign`."""
         acquisition = Acquisition(
             self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
         )
@@ -123,7 +121,7 @@ class Observation:
     def __next__(self) -> Leader:
         self._client.check_process()
         while not self._closed:
-            if self._client.closed():
+            if self._client.closed:
                 raise EtcdUnavailable(CLOSED)
             kv = self._queue.await_holder(self._seen, timeout=_POLL_S)
             if kv == self._seen:

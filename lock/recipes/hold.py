@@ -145,7 +145,6 @@ class HeldKey(Releasable):
         run_blocking(self.releasing, BLOCKING)
 
     async def releasing(self, execution: Execution) -> None:
-        """For the recipes: the steps of `release`."""
         self._session.client.check_process()
         self._check_held()
         self.released = True
@@ -191,11 +190,11 @@ class HeldKey(Releasable):
         key, token = self.key, self._create_revision
         revision = self._ticket.sure(token)
         if self._is_fence:
-            there = await self._session.delete(execution, key, revision)
+            there = await self._session.janitor.delete(execution, key, revision)
             self._queue.hand_over(key, token)
             return there
         next_is_ours = self._queue.hand_over(key, token)
-        return await self._session.delete(execution, key, revision, may_wait=next_is_ours)
+        return await self._session.janitor.delete(execution, key, revision, may_wait=next_is_ours)
 
     def _check_held(self) -> None:
         if self.released:
@@ -209,7 +208,7 @@ class HeldKey(Releasable):
 
     def _delete_later(self) -> None:
         leave = partial(_leave, self._session, self._queue, self._ticket, self._timer)
-        self._session.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
+        self._session.janitor.delete_later(self.key, self._ticket.sure(self._create_revision), first=leave)
 
     def __del__(self) -> None:
         if getattr(self, "released", True) or self._session.client.forked():
@@ -245,4 +244,4 @@ def _leave(session: Session, queue: WaitQueue, ticket: Ticket, timer: sched.Even
 def _expire(session: Session, ticket: Ticket, reason: str) -> None:
     """Give a hold up."""
     if ticket.fail(HoldExpired(f"{reason}: key {ticket.key!r} is given up")):
-        session.delete_later(ticket.key, ticket.sure(ticket.token))
+        session.janitor.delete_later(ticket.key, ticket.sure(ticket.token))

@@ -73,7 +73,6 @@ class MultiLock(Lockable):
     # For the recipes
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> MultiHold:
-        """The steps of `acquire`."""
         waits = CancelToken()
         self._waiting.add(waits)
         try:
@@ -85,7 +84,6 @@ class MultiLock(Lockable):
             self._waiting.discard(waits)
 
     async def attempting(self, execution: Execution) -> MultiHold | None:
-        """The steps of `try_acquire`."""
         return await self._all(execution, lambda mutex: mutex.attempting(execution))
 
     async def _all(
@@ -160,7 +158,6 @@ class MultiHold(Releasable):
         run_blocking(self.releasing, BLOCKING)
 
     async def releasing(self, execution: Execution) -> None:
-        """For the recipes: the steps of `release`."""
         self._client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")

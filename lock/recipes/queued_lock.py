@@ -87,7 +87,7 @@ class QueuedLock(Lockable, Generic[HoldT]):
     # For the recipes
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> HoldT:
-        """The steps of `acquire`; `until` is a time of `lock.runtime.clock`."""
+        """`until` is a time of `lock.runtime.clock`."""
         acquisition = self.new_acquisition(execution)
         self._waiting.add(acquisition)
         try:
@@ -96,7 +96,6 @@ class QueuedLock(Lockable, Generic[HoldT]):
             self._waiting.discard(acquisition)
 
     async def attempting(self, execution: Execution) -> HoldT | None:
-        """The steps of `try_acquire`."""
         return await self.new_acquisition(execution).attempt()
 
     def new_acquisition(self, execution: Execution = BLOCKING) -> Acquisition[HoldT]:

@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from lock.errors import UpgradeRefused
-from lock.model import Contender, Declaration, KeyValue, declaration
+from lock.model import Contender, Declaration, KeyValue, declaration, identity
 from lock.queue.admission import Admission
 from lock.recipes.acquisition import Terms
 from lock.recipes.cancellation import CancelToken
@@ -28,7 +28,6 @@ from lock.session.session import Session
 
 _READ, _WRITE = "read", "write"
 _GO_READER = re.compile(r"/read/\d{19}\Z")  # the key of recipes.RWMutex: nanoseconds since 1970
-_REFUSED = "a reader cannot become a writer: two that try wait for each other. Release, acquire write, and read again"
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,6 @@ class ReadHold(Hold):
         token: a fencing token to be checked by the resource and not to be raised there: see docs/lock.md.
     """
 
-    def upgrade(self) -> None:
-        """Raise `UpgradeRefused`: two readers that wanted to write would wait for each other (kazoo issue 649)."""
-        raise UpgradeRefused(f"lock {self.name!r}: {_REFUSED}")
-
 
 class WriteHold(Hold):
     """A lock held for writing, alone."""
@@ -85,9 +80,8 @@ class WriteHold(Hold):
         return run_blocking(self.downgrading, BLOCKING)
 
     async def downgrading(self, execution: Execution) -> ReadHold:
-        """For the recipes: the steps of `downgrade`."""
         self.ensure()
-        value = self._session.identity(Declaration(_READ))
+        value = identity(self._session.name, Declaration(_READ))
         reader = self._pass_on(ReadHold)  # first: whatever happens to the answer, others may read from now on
         try:
             await reader.overwriting(execution, value)
@@ -105,11 +99,9 @@ class ReadLock(QueuedLock[ReadHold]):
         self._held: WeakKeyDictionary[object, WeakSet[ReadHold]] = WeakKeyDictionary()
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReadHold:
-        """For the recipes: the steps of `acquire`."""
         return self.remember(await super().acquiring(execution, until, cancel), execution.owner)
 
     async def attempting(self, execution: Execution) -> ReadHold | None:
-        """For the recipes: the steps of `try_acquire`."""
         hold = await super().attempting(execution)
         return hold and self.remember(hold, execution.owner)
 
@@ -132,9 +124,11 @@ class WriteLock(QueuedLock[WriteHold]):
         self._readers = readers
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> WriteHold:
-        """For the recipes: the steps of `acquire`."""
         if self._readers.is_held_by(execution.owner):
-            raise UpgradeRefused(f"lock {self.name!r}: {_REFUSED}")
+            raise UpgradeRefused(
+                f"lock {self.name!r}: a reader cannot become a writer: two that try wait for each other. "
+                "Release, acquire write, and read again"
+            )
         return await super().acquiring(execution, until, cancel)
 
 
@@ -142,9 +136,9 @@ class ReadWriteLock(Lockable):
     """One name, locked by many readers or by one writer; costs nothing until used and may be shared.
 
     ``lock.read`` and ``lock.write`` are used as a `Mutex` is: ``with lock.read.acquire(timeout=5) as hold``. A thread
-    that reads and then acquires `write` gets `UpgradeRefused`, for it would wait for itself. A thread that reads should
-    not acquire `read` again: a writer between the two waits for the first, and the second for that writer. Arguments
-    and errors are those of `Mutex`.
+    that reads and then acquires `write` gets `UpgradeRefused`: it would wait for itself, and two such threads for each
+    other (kazoo issue 649). A thread that reads should not acquire `read` again: a writer between the two waits for the
+    first, and the second for that writer. Arguments and errors are those of `Mutex`.
 
     Attributes:
         read: its holds are `ReadHold`.

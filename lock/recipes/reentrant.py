@@ -25,25 +25,15 @@ class ReentrantHold(Hold):
     """
 
     entries = 1
-    _owner: object = None
-
-    def enter(self) -> None:
-        """For the recipes: count another entry of the thread that holds; `LockLost` if it has to leave first."""
-        self.ensure()
-        self.entries += 1
-
-    def belongs_to(self, owner: object) -> None:
-        """For `ReentrantMutex`: the thread or task that alone may release it."""
-        self._owner = owner
+    owner: object = None  # the thread or task that alone may release it
 
     async def releasing(self, execution: Execution) -> None:
         """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`."""
         self._session.client.check_process()
-        owner = execution.owner
-        if owner is not self._owner:
+        if execution.owner is not self.owner:
             raise NotHeld(
-                f"lock {self.name!r} (key {self.key!r}) is held by thread {_name(self._owner)}: "
-                f"{_name(owner)} cannot release it"
+                f"lock {self.name!r} (key {self.key!r}) is held by thread {_name(self.owner)}: "
+                f"{_name(execution.owner)} cannot release it"
             )
         if self.entries > 1:
             self.entries -= 1
@@ -85,11 +75,12 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         hold = self._held.get(owner)
         if hold is None or hold.entries == 0:
             return None
-        hold.enter()
+        hold.ensure()  # if it is lost, the owner has to leave first
+        hold.entries += 1
         return hold
 
     def _remember(self, hold: ReentrantHold, owner: object) -> ReentrantHold:
-        hold.belongs_to(owner)
+        hold.owner = owner
         self._held[owner] = hold
         return hold
 

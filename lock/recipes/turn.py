@@ -90,11 +90,7 @@ class Waiter:
 class Turns:
     """One hold of a process, from its first turn until it is given up.
 
-    Args:
-        hold: the hold.
-        client: the one that holds.
-        end: what ends a turn.
-        batch: as for `CohortMutex`, like `slice`.
+    `end` is what ends a turn, `batch` and `slice` are those of `CohortMutex`.
     """
 
     def __init__(self, hold: Hold, client: Client, end: Callable[[Turn], None], *, batch: int, slice: float) -> None:
@@ -104,7 +100,7 @@ class Turns:
         self._batch = batch
         self._slice_ends = now() + slice
         self._taken = 0
-        self._given_up = threading.Event()
+        self.given_up = threading.Event()
 
     def next(self) -> Turn:
         """The next turn."""
@@ -122,13 +118,9 @@ class Turns:
         """Seconds until another process is due, if one waits."""
         return max(self._slice_ends - now(), 0.0)
 
-    def await_end(self, timeout: float) -> None:
-        """Wait until the hold is given up, or for `timeout` seconds."""
-        self._given_up.wait(timeout)
-
     def give_up(self) -> None:
         """Release the hold; errors as `Hold.release`."""
         try:
             self.hold.release()
         finally:
-            self._given_up.set()
+            self.given_up.set()

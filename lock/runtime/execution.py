@@ -1,7 +1,8 @@
 """How the steps of a recipe wait: by blocking their thread, or by suspending their task.
 
-The steps are coroutines, written once. A thread runs them with `run_blocking`: each step blocks, so nothing is ever
-suspended, and an interrupt goes through their frames as through any others. `lock.aio` awaits them.
+The steps are coroutines, written once (`acquiring` are those of `acquire`, and so on). A thread runs them with
+`run_blocking`: each step blocks, so nothing is ever suspended, and an interrupt goes through their frames as through
+any others. `lock.aio` awaits them.
 """
 
 from __future__ import annotations

@@ -73,7 +73,9 @@ class Janitor:
         self._thread = threading.Thread(target=self._work, name="lock-janitor", daemon=True)
         self._thread.start()
 
-    def delete_later(self, key: str, create_revision: int | None, first: Callable[[], object] | None = None) -> None:
+    def delete_later(
+        self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
+    ) -> None:
         """Have `key` deleted if it was created at `create_revision`; takes no lock, for use in ``__del__``.
 
         None: a write of it whose answer was lost may arrive late, or two, as from an endpoint that was frozen. So it is
@@ -82,23 +84,31 @@ class Janitor:
         self._inbox.put(_PendingDeletion(key, create_revision, first))
 
     async def delete(
-        self, execution: Execution, key: str, create_revision: int | None, *, timeout: float, may_wait: bool
+        self,
+        execution: Execution,
+        key: str,
+        create_revision: int | None,
+        *,
+        timeout: float | None = None,
+        may_wait: bool = False,
     ) -> bool:
         """Delete a key and wait for it, for `timeout` seconds at most: whether the key was there, or may have been.
 
-        `may_wait`: it may take some milliseconds longer, to go with others. Raises EtcdError where etcd refused it, or
-        has not confirmed it when the time is over; the janitor goes on trying.
+        `timeout` is the client's if None. `may_wait`: it may take some milliseconds longer, to go with others. Raises
+        EtcdError where etcd refused it, or has not confirmed it when the time is over; the janitor goes on trying.
         """
+        self._client.check_process()
+        patience = self._client.timeout if timeout is None else timeout
         deletion = _PendingDeletion(key, create_revision, may_wait=may_wait)
         if may_wait:
             deletion.due += _COMPANY_S
         self._inbox.put(deletion)
         if self._closed.is_set():  # perhaps the thread has not seen it
             raise _stopped(key)
-        await execution.wait(deletion.told, timeout)
+        await execution.wait(deletion.told, patience)
         outcome = deletion.outcome
         if outcome is None:
-            raise EtcdUnavailable(f"etcd did not confirm within {timeout:g} s that {key!r} is deleted")
+            raise EtcdUnavailable(f"etcd did not confirm within {patience:g} s that {key!r} is deleted")
         if isinstance(outcome, EtcdError):
             raise outcome
         return outcome

@@ -17,12 +17,10 @@ from collections.abc import Callable
 
 from lock.errors import LockCancelled, LockError
 from lock.etcd.client import Client
-from lock.model import UNDECLARED, Declaration, identity
 from lock.queue.admission import EXCLUSIVE, Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import check_number
-from lock.runtime.execution import Execution
 from lock.runtime.interrupts import run_detached, uninterrupted
 from lock.runtime.lost_event import CallbackThread
 from lock.runtime.timers import Timers
@@ -72,7 +70,7 @@ class Session:
         self._closed = False
         self._ending = threading.RLock()  # the garbage collector may close it in the same thread
         self.timers = Timers()
-        self._janitor = Janitor(client, self.queues.strays)
+        self.janitor = Janitor(client, self.queues.strays)
         self.callbacks.start()
         self.queues.start()
         # None of the threads may know this object: it is closed when the program drops it.
@@ -138,30 +136,6 @@ class Session:
             ticket.cancel(self._cancelled())
         return queue
 
-    def identity(self, declared: Declaration = UNDECLARED) -> bytes:
-        """For the recipes: what stands in a key of this session and thread."""
-        return identity(self.name, declared)
-
-    def delete_later(
-        self, key: str, create_revision: int | None = None, *, first: Callable[[], object] | None = None
-    ) -> None:
-        """For the recipes: have the janitor call `first` and delete a key; returns at once. See `Janitor`."""
-        self._janitor.delete_later(key, create_revision, first)
-
-    async def delete(
-        self,
-        execution: Execution,
-        key: str,
-        create_revision: int | None,
-        *,
-        timeout: float | None = None,
-        may_wait: bool = False,
-    ) -> bool:
-        """Have the janitor delete a key, and wait for it: see `Janitor.delete`; the client's timeout if it is None."""
-        self.client.check_process()
-        patience = self.client.timeout if timeout is None else timeout
-        return await self._janitor.delete(execution, key, create_revision, timeout=patience, may_wait=may_wait)
-
     @uninterrupted
     def _follow(self, prefix: str, ticket: Ticket) -> WaitQueue:
         ticket.add_listener(self.lease.renew_soon)  # a key that is gone may mean that the lease is
@@ -177,7 +151,7 @@ class Session:
         with self._ending:  # a second call, after an interrupt or as the interpreter ends, waits for the first
             if self.lease.stop(reason):
                 self.timers.close()
-                self._janitor.close()
+                self.janitor.close()
                 if revokes:
                     self.lease.revoke()
         self.queues.join(self.client.timeout)

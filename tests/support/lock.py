@@ -13,6 +13,7 @@ from pathlib import Path
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, Mutex
 from lock.model import KeyValue
+from lock.queue.wait_queue import WaitQueue
 from tests.support.waiting import in_thread, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,12 @@ AT_ONCE_S = 4.0  # what "at once" may take on a busy machine: less than an audit
 def keys(client: Client, name: str) -> list[str]:
     """The keys of a name's queue in etcd, holder first."""
     return [kv.key for kv in client.get_prefix(f"{name}/").keys]
+
+
+def length(queue: WaitQueue) -> int:
+    """How many hold and wait, as far as this process knows."""
+    with queue._lock:
+        return len(queue._view.in_order())
 
 
 def await_keys(client: Client, name: str, number: int) -> None:

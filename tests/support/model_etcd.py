@@ -12,11 +12,11 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
-from functools import partial
-from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lock.errors import EtcdError, EtcdUnavailable, LeaseNotFound
+from lock.etcd.requests import Requests
+from lock.etcd.transport import Call, rpc
 from lock.model import Event, KeyValue, LeaseStatus, Snapshot
 from lock.runtime.execution import Execution
 
@@ -143,11 +143,7 @@ class ModelClient:
         self.owner = threading.get_ident()
         self.idle = threading.Semaphore(0)
         self.closing: list[ModelWatch] = []
-        self.requests = SimpleNamespace(
-            create=partial(partial, self.create),
-            replace=partial(partial, self.replace),
-            time_to_live=partial(partial, self.time_to_live),
-        )
+        self.requests = Requests(b"")
         self.current = ModelWatch(self)
 
     def check_process(self) -> None:
@@ -165,11 +161,14 @@ class ModelClient:
             self.meanwhile(key)
         return kv
 
-    async def ask(
-        self, execution: Execution, call: Callable[..., T], *, unanswered: object = None, **options: object
-    ) -> T:
-        # here a call is what is to be called
-        return call(unanswered=unanswered)
+    async def ask(self, execution: Execution, call: Call[Any], *, unanswered: Any = None, **options: object) -> Any:
+        """As `lock.etcd.client.Client.ask`, for the requests of an acquisition and a hold."""
+        if isinstance(call.request, rpc.LeaseTimeToLiveRequest):
+            return self.time_to_live(call.request.ID)
+        put, [condition] = call.request.success[0].request_put, call.request.compare
+        if condition.target == rpc.Compare.CREATE:
+            return self.create(put.key.decode(), put.value, put.lease, unanswered=unanswered)
+        return self.replace(put.key.decode(), put.value, condition.mod_revision)
 
     def delete(
         self, key: str, create_revision: int | None, *, unanswered: Callable[[], object], **options: object
@@ -188,10 +187,10 @@ class ModelClient:
             raise EtcdUnavailable("lost")
         return call()
 
-    def replace(self, kv: KeyValue, value: bytes, **options: object) -> KeyValue | None:
-        if kv.key in self.etcd.keys and self.etcd.keys[kv.key].mod_revision == kv.mod_revision:
-            self.etcd.overwrite(kv.key, value)
-        return self.etcd.keys.get(kv.key)
+    def replace(self, key: str, value: bytes, mod_revision: int) -> KeyValue | None:
+        if key in self.etcd.keys and self.etcd.keys[key].mod_revision == mod_revision:
+            self.etcd.overwrite(key, value)
+        return self.etcd.keys.get(key)
 
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """As `lock.etcd.client.Client.get_prefix`; for an audit, perhaps one that was under way for long."""

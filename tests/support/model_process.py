@@ -11,7 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from lock.errors import EtcdUnavailable, LeaseNotFound, LockError, SessionLost
-from lock.model import Declaration, Event, KeyValue, Snapshot, identity
+from lock.model import Event, KeyValue, Snapshot
 from lock.queue.admission import Admission
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
@@ -50,11 +50,12 @@ class Process:
         self.given_up: set[tuple[str, int]] = set()  # key and token of holds that are over
         self.deaf: set[str] = set()  # keys whose DELETE was never told since the last list
         self.lease = SimpleNamespace(verify=lambda: 1.0, gone=self.lose, check=self.ensure, renew_soon=lambda: None)
+        self.janitor = self
         self._serial = itertools.count(1)
         self.queue = WaitQueue(self.client, PREFIX)  # type: ignore[arg-type]
         self.settle()
 
-    # What `lock.session.session.Session` is for an acquisition and a hold
+    # What `lock.session.session.Session` and its janitor are for an acquisition and a hold
 
     def new_ticket(self, prefix: str, rule: Admission) -> Ticket:
         self.tickets.append(Ticket(f"{prefix}{self.lease_id:x}-{next(self._serial):x}", CallbackThread(), rule))
@@ -71,9 +72,6 @@ class Process:
 
     def remaining(self) -> float:
         return 0.0 if self.failure else 1.0
-
-    def identity(self, declared: Declaration) -> bytes:
-        return identity(self.name, declared)
 
     async def delete(
         self, execution: Execution, key: str, create_revision: int | None, *, may_wait: bool = False, **options: object

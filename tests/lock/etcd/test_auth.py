@@ -19,7 +19,7 @@ from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, put, queue_up
+from tests.support.lock import WAIT_S, keys, length, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
@@ -50,7 +50,7 @@ def root(server: LoginEtcd) -> Iterator[Client]:
 def test_what_is_denied_is_asked_once(shop: Client, monkeypatch: Patch) -> None:
     """The token is good, so the client does not log in again: etcd makes checking a password expensive on purpose."""
     shop.get_prefix("shop/")
-    monkeypatch.setattr(shop._transport.endpoints[0].auth, "Authenticate", out_of_threads)
+    monkeypatch.setattr(shop.endpoints[0].auth, "Authenticate", out_of_threads)
     assert_raises(EtcdDenied, shop.get_prefix, "elsewhere/")
 
 
@@ -67,8 +67,8 @@ def test_what_a_user_may_not_is_denied(shop: Client, attempt: Callable[[Mutex], 
     """EtcdDenied names the lock and says where to look; no key is written, so none is deleted, again and again."""
     with Session(shop, ttl=10) as session:
         swept: list[str] = []
-        monkeypatch.setattr(session, "delete", lambda key, *_, **__: swept.append(key))
-        monkeypatch.setattr(session, "delete_later", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session.janitor, "delete", lambda key, *_, **__: swept.append(key))
+        monkeypatch.setattr(session.janitor, "delete_later", lambda key, *_, **__: swept.append(key))
         assert_raises(EtcdDenied, attempt, Mutex(session, "elsewhere/a"), match="^lock 'elsewhere/a': .*roles")
         assert swept == []
 
@@ -212,7 +212,7 @@ def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> Non
         mutex = Mutex(session, "shop/switched")
         with mutex.acquire(timeout=WAIT_S) as hold:
             waiting = pool.submit(mutex.acquire, timeout=WAIT_S)
-            wait_until(lambda: hold._queue.length() == 2)
+            wait_until(lambda: length(hold._queue) == 2)
             server.require_login()
         with waiting.result(WAIT_S) as hold:
             server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")

@@ -57,7 +57,7 @@ def test_the_call_of_a_watch_goes_with_it(
     far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[Watch, Proxy], None]
 ) -> None:
     """Its deletion takes a lock of gRPC's threads, which hangs where it is left for the end of the interpreter."""
-    endpoint = far._transport.endpoints[0].watch
+    endpoint = far.endpoints[0].watch
     calls = Calls(endpoint.Watch)
     monkeypatch.setattr(endpoint, "Watch", calls)
     watch, stands = far.watch("stream/call/"), threading.Event()
@@ -72,7 +72,7 @@ def test_the_call_of_a_watch_goes_with_it(
 @pytest.mark.usefixtures("no_garbage_collector")
 def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: Patch) -> None:
     """It is a stream as well, and its own error."""
-    endpoint = far._transport.endpoints[0].lease
+    endpoint = far.endpoints[0].lease
     calls = Calls(endpoint.LeaseKeepAlive)
     monkeypatch.setattr(endpoint, "LeaseKeepAlive", calls)
     proxy.stall()
@@ -94,7 +94,7 @@ def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
 
 def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: Patch) -> None:
     """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
-    monkeypatch.setattr(client._transport.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
+    monkeypatch.setattr(client.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
     assert_raises(EtcdUnavailable, list, client.watch("stream/ended/"), match="ended the stream")
 
 
@@ -102,7 +102,7 @@ def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, mo
     """As with any call that an endpoint does not answer; where none does, it is EtcdUnavailable."""
     with connect(f"{etcd.endpoint},{etcd.endpoint}") as client:
         lease = client.grant(30)
-        first, second = client._transport.endpoints
+        first, second = client.endpoints
         monkeypatch.setattr(first.lease, "LeaseKeepAlive", lambda requests, **options: Ended())
         assert client.keep_alive(lease.id) == 30
         monkeypatch.setattr(second.lease, "LeaseKeepAlive", lambda requests, **options: Ended())

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lock import EtcdUnavailable, Mutex, Session, Tls, connect
+from lock import Mutex, Session, Tls, connect
 from lock.__main__ import main
 from tests.support.lock import WAIT_S
 from tests.support.secured import Certificates, TlsEtcd
-from tests.support.waiting import assert_raises
 
 pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openssl command makes the certificates")
 
@@ -22,11 +21,6 @@ pytestmark = pytest.mark.skipif(Certificates.program is None, reason="the openss
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def strangers(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("strangers"))
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +65,3 @@ def test_the_command_shows_its_certificate(
     script = CliRunner().invoke(main, ["trace", "tls/trace"], env=env).stdout
     done = subprocess.run(["sh", "-eu"], input=script, env=etcdctl_env, capture_output=True, text=True, timeout=WAIT_S)
     assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)
-
-
-@pytest.mark.parametrize("client", ["without a certificate", "of another authority", "in plain text"])
-def test_a_client_is_turned_away(
-    server: TlsEtcd, certificates: Certificates, strangers: Certificates, client: str
-) -> None:
-    """The server trusts its own authority alone: a typed error within the deadline, not a hang."""
-    tls = {
-        "without a certificate": Tls(certificates.ca),
-        "of another authority": Tls(certificates.ca, *strangers.sign("client")),
-        "in plain text": None,
-    }[client]
-    assert_raises(EtcdUnavailable, locks, server.endpoint, tls)
-
-
-def test_a_server_of_another_authority(server: TlsEtcd, certificates: Certificates, strangers: Certificates) -> None:
-    """The client does not trust every server that answers; the message says that it is the certificate."""
-    certificate, key = certificates.sign("client")
-    with pytest.raises(EtcdUnavailable, match=r"(?i)certificate|handshake|ssl"):
-        locks(server.endpoint, Tls(strangers.ca, certificate, key))

@@ -181,7 +181,7 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
 
         def others_move() -> None:
             for position in (0, 1):
-                client._transport._leave(position)
+                client._leave(position)
 
         kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
         assert kv is not None
@@ -237,7 +237,7 @@ def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
     """One thread asks for the token of all, with as much time as its own call has; no other has to wait so long."""
     with connect(silent, timeout=0.6, user="shop", password="secret") as client:
         in_thread(client.status, timeout=60.0)
-        login = client._transport._login
+        login = client._login
         assert login is not None
         wait_until(login._lock.locked)
         assert seconds(lambda: client.status(timeout=0.3)) < 30

@@ -116,9 +116,3 @@ def test_a_name_has_a_largest_size_in_bytes(letter: str) -> None:
     with pytest.raises(InvalidName, match="4096 are the most") as refusal:
         queue_prefix(longest + letter)
     assert len(str(refusal.value)) < 200
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1), min_size=1))
-def test_every_name_of_parts_that_are_not_empty_is_good(parts: list[str]) -> None:
-    """Whatever text stands between the slashes, the queue is NAME/ and can be written as UTF-8."""
-    assert queue_prefix("/".join(parts)).encode() == "/".join([*parts, ""]).encode()

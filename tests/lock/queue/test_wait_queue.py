@@ -21,7 +21,7 @@ from lock.queue import wait_queue
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
-from tests.support.lock import WAIT_S, keys, lock_threads, metric, put, queue_up
+from tests.support.lock import WAIT_S, keys, length, lock_threads, metric, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
@@ -83,21 +83,6 @@ def test_a_disturbed_watch_costs_no_place(
     with waiting.result(WAIT_S) as mine:
         assert mine.key == key
         assert mine.token < client.get_prefix(f"{hold.name}/").revision
-
-
-def test_an_unexpected_error_costs_no_place(
-    hold: Hold, client: Client, far: Client, far_session: Session, proxy: Proxy, monkeypatch: Patch
-) -> None:
-    """A machine that has no thread left for a watch opens it later; until then an audit that succeeds will do."""
-    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
-    waiting, queue = wait_behind(hold, client, far_session), queue_of(far_session, hold.name)
-    with monkeypatch.context() as patched:
-        patched.setattr(far, "watch", out_of_threads)
-        proxy.reset()
-        wait_until(lambda: queue.trouble == "can't start new thread")
-        wait_until(lambda: queue.trouble is None)
-    hold.release()
-    waiting.result(WAIT_S).release()
 
 
 def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, proxy: Proxy, monkeypatch: Patch) -> None:
@@ -179,11 +164,12 @@ def test_waiters_share_one_audit(counted: Client, calls: Counter[str], name: str
     """However many of them find that it is due, etcd is asked once."""
     with Session(counted, ttl=600) as session, Mutex(session, name).acquire(timeout=WAIT_S):
         queue = queue_of(session, name)
-        queue._audited_at = -math.inf
+        queue._audited_at, queue.trouble = -math.inf, "an error that is over"
         before = calls["Range"]
         for _ in range(5):
             queue.audit(timeout=WAIT_S)
         assert calls["Range"] == before + 1
+        assert not queue.trouble
 
 
 # Keys that are deleted from elsewhere, or come back
@@ -267,14 +253,14 @@ def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex:
     async def not_yet(*_: object, **__: object) -> bool:
         return True
 
-    monkeypatch.setattr(session, "delete", not_yet)
+    monkeypatch.setattr(session.janitor, "delete", not_yet)
     hold = mutex.acquire(timeout=WAIT_S)
     waiting = queue_up(client, mutex)
-    wait_until(lambda: hold._queue.length() == 2)
+    wait_until(lambda: length(hold._queue) == 2)
     hold.release()
     assert hold.key in keys(client, mutex.name)
     assert not hold._queue._take(client.get_prefix(f"{mutex.name}/"))
-    assert waiting.result(WAIT_S)._queue.length() == 1
+    assert length(waiting.result(WAIT_S)._queue) == 1
 
 
 # What following costs
@@ -307,7 +293,7 @@ def test_waiting_costs_the_same_for_many_names(etcd: Etcd, stranger: Session, na
         MultiLock(stranger, [f"{name}/{number}" for number in range(8)]).acquire(timeout=WAIT_S) as holds,
     ):
         waits = [queue_up(stranger.client, Mutex(session, each)) for each in list(holds.tokens) * 2]
-        wait_until(lambda: all(queue.length() == 3 for queue in session.queues.followed.values()))
+        wait_until(lambda: all(length(queue) == 3 for queue in session.queues.followed.values()))
         askers.clear()
         began = now()
         assert not session.lost.wait(0.5)

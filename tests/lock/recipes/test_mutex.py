@@ -20,33 +20,30 @@ from lock import (
     LockTimeout,
     MultiLock,
     Mutex,
-    ReentrantMutex,
     Session,
     connect,
 )
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
+from lock.session.janitor import Janitor
 from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 
-def test_a_timeout_of_nothing_is_a_try(session: Session, client: Client, name: str) -> None:
-    """A free lock is acquired, followed or not, unless the machine is too slow; else it times out and leaves no key."""
-    fresh = (Mutex(session, f"{name}/{number}") for number in itertools.count())
-    followed = Mutex(session, name)
+def test_a_timeout_of_nothing_is_a_try(client: Client, mutex: Mutex) -> None:
+    """A free lock is acquired, unless the machine is too slow; else it times out and leaves no key."""
 
-    def acquired(mutex: Mutex) -> bool:
+    def acquired() -> bool:
         with contextlib.suppress(LockTimeout, EtcdUnavailable):
             mutex.acquire(timeout=0).release()
             return True
         return False
 
-    wait_until(lambda: acquired(next(fresh)))
-    wait_until(lambda: acquired(followed))
-    with in_thread(followed.acquire).result(WAIT_S) as hold:
-        assert_raises((LockTimeout, EtcdUnavailable), Mutex(session, name).acquire, timeout=0.0)
-        wait_until(lambda: keys(client, name) == [hold.key])
+    wait_until(acquired)
+    with in_thread(mutex.acquire).result(WAIT_S) as hold:
+        assert not acquired()
+        wait_until(lambda: keys(client, mutex.name) == [hold.key])
 
 
 def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: str) -> None:
@@ -55,16 +52,6 @@ def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: st
         with pytest.raises(TypeError, match=r"with mutex\.acquire\(timeout=\.\.\.\)"), mutex:
             pytest.fail("runs unlocked")
     assert keys(client, name) == []
-
-
-def test_whether_it_is_locked(session: Session, theirs: Mutex, name: str) -> None:
-    """`locked()` asks etcd, whichever process holds; `released` of a hold tells of that hold."""
-    for mutex in (make(session, name) for make in (Mutex, ReentrantMutex, CohortMutex)):
-        assert not mutex.locked()
-        hold = theirs.acquire(timeout=WAIT_S)
-        assert (mutex.locked(), hold.released) == (True, False)
-        hold.release()
-        assert (mutex.locked(), hold.released) == (False, True)
 
 
 def test_contenders_within_one_deadline(
@@ -158,12 +145,12 @@ def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mut
     await_keys(client, mutex.name, 0)
 
 
-@pytest.mark.parametrize(("place", "step"), [(Session, "delete"), (WaitQueue, "remove")])
+@pytest.mark.parametrize(("place", "step"), [(Janitor, "delete"), (WaitQueue, "remove")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str
 ) -> None:
     """A wait that is over deletes its key although Ctrl-C comes just then."""
-    mutex.session._janitor._strays_due = now() + 600.0  # which would find it, too
+    mutex.session.janitor._strays_due = now() + 600.0  # which would find it, too
     step_of, calls = getattr(place, step), itertools.count(1)
 
     def interrupted_once(*args: Any, **options: Any) -> Any:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lock import Client, HoldExpired, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
+from lock import Client, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
 from tests.support.lock import WAIT_S, await_keys, keys
 from tests.support.waiting import assert_raises
 
@@ -59,13 +59,3 @@ def test_entering_a_lost_lock_again_is_an_error(client: Client, mutex: Reentrant
         assert_raises(LockLost, call)
     with mutex.acquire(timeout=WAIT_S) as again:
         again.ensure()
-
-
-def test_max_hold_counts_from_the_first_entry(session: Session, name: str) -> None:
-    """Entering again does not extend max_hold."""
-    mutex = ReentrantMutex(session, name, max_hold=0.3)
-    hold = mutex.acquire(timeout=WAIT_S)
-    mutex.acquire()
-    assert hold.lost.wait(WAIT_S)
-    hold.release()
-    assert_raises(HoldExpired, hold.release)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
-from loadtest.stack.servers import Etcd
 from lock import (
     AdmissionConflict,
     Client,
@@ -21,7 +20,6 @@ from lock import (
     Semaphore,
     Session,
     UpgradeRefused,
-    connect,
 )
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
@@ -86,19 +84,11 @@ def test_an_unanswered_downgrade_gives_up(client: Client, far_session: Session, 
 
 
 def test_an_upgrade_is_refused(lock: ReadWriteLock) -> None:
-    """A reader that would write waits for itself, and two of them for each other: it is told so at once."""
-    with lock.read.acquire(timeout=WAIT_S) as hold:
-        for upgrade in (hold.upgrade, lambda: lock.write.acquire(timeout=WAIT_S)):
-            assert_raises(UpgradeRefused, upgrade, match="wait for each other")
-        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=1.0).result, WAIT_S)
-    lock.write.acquire(timeout=WAIT_S).release()
-
-
-def test_an_upgrade_is_refused_however_the_thread_reads(lock: ReadWriteLock) -> None:
-    """Also after another read of the same thread was released, and to a reader that was a writer."""
+    """A reader, also one that was a writer, would wait for itself, and two for each other: they are told at once."""
     with lock.read.acquire(timeout=WAIT_S):
         lock.read.acquire(timeout=WAIT_S).release()
-        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
+        assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S, match="wait for each other")
+        assert_raises(LockTimeout, in_thread(lock.write.acquire, timeout=1.0).result, WAIT_S)
     with lock.write.acquire(timeout=WAIT_S).downgrade():
         assert_raises(UpgradeRefused, lock.write.acquire, timeout=WAIT_S)
     lock.write.acquire(timeout=WAIT_S).release()
@@ -130,14 +120,6 @@ def test_a_lock_below_is_not_a_reader(session: Session, lock: ReadWriteLock) -> 
     """The key of a mutex on NAME/read stands where readers do, and is exclusive all the same."""
     with Mutex(session, f"{lock.read.name}/read").acquire(timeout=WAIT_S):
         assert lock.read.try_acquire() is None
-
-
-def test_keys_of_readers_are_not_taken_for_strays(etcd: Etcd, name: str) -> None:
-    """The session knows its own keys, also those below the name's prefix."""
-    with connect(etcd.endpoint) as client, Session(client) as session:
-        lock = ReadWriteLock(session, name)
-        with lock.read.acquire(timeout=WAIT_S), lock.read.acquire(timeout=WAIT_S):
-            assert session.queues.strays() == set()
 
 
 def test_another_limit_is_an_error(client: Client, session: Session, stranger: Session, name: str) -> None:

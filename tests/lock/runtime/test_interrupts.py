@@ -9,7 +9,7 @@ import sched
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from heapq import heapify
@@ -44,13 +44,11 @@ def test_an_interrupt_at_any_call_leaves_no_key(
 ) -> None:
     """However far acquire, `with` and release have come: in the end the name is free, and its queue empty."""
     locks = []  # they live on, and with them what they know of their holds
-    for number in itertools.count(1):
+    for number, interrupt in at_each_call(more_than=50):
         locks.append(make(session, f"{name}/{number}"))
-        if not interrupted(partial(lock_and_release, locks[-1]), at=number):
-            break
+        interrupt(partial(lock_and_release, locks[-1]))
     wait_until(lambda: not keys(client, name))
     wait_until(lambda: all(queue.idle_s() > 0 for queue in session.queues.followed.values()))
-    assert number > 50
 
 
 @pytest.mark.filterwarnings("ignore:.*dropped without a release:ResourceWarning")
@@ -60,15 +58,12 @@ def test_an_interrupt_at_any_call_of_a_wait_is_just_that(
 ) -> None:
     """Also where the wait is Python's own and the turn comes: no other error, and the next one gets the lock."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
-    for number in itertools.count(1):
+    for number, interrupt in at_each_call(more_than=10, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
         hold = mutex.acquire(timeout=WAIT_S)
         session.timers.set(now() + 0.01, hold.release)
-        more = interrupted(partial(lock_and_release, mutex), at=number, inside=(LIBRARY, EVENTS))
+        interrupt(partial(lock_and_release, mutex))
         in_thread(mutex.acquire, timeout=WAIT_S).result(WAIT_S).release()
-        if not more:
-            break
-    assert number > 10
 
 
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
@@ -77,15 +72,12 @@ def test_an_interrupt_at_any_call_of_a_release_keeps_no_thread_waiting(
 ) -> None:
     """However far it has come, the thread of this process that waits behind holds, and needs no audit for that."""
     monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
-    for number in itertools.count(1):
+    for number, interrupt in at_each_call(more_than=5, inside=(LIBRARY, EVENTS)):
         hold, waiting = held_and_wanted(make(session, f"{name}/{number}"))
-        more = interrupted(hold.release, at=number, inside=(LIBRARY, EVENTS))
+        interrupt(hold.release)
         with contextlib.suppress(NotHeld):  # it had not begun: a caller that is interrupted there calls it again
             hold.release()
         waiting.result(WAIT_S).release()
-        if not more:
-            break
-    assert number > 5
 
 
 @pytest.mark.parametrize("make", [Mutex, CohortMutex])
@@ -93,42 +85,33 @@ def test_an_interrupt_at_any_call_of_a_cancel_is_made_up_for_by_another(
     session: Session, name: str, make: Callable[[Session, str], Mutex | CohortMutex]
 ) -> None:
     """A thread that was not woken by the first is woken by the second."""
-    for number in itertools.count(1):
+    for number, interrupt in at_each_call(more_than=5, inside=(LIBRARY, EVENTS)):
         mutex = make(session, f"{name}/{number}")
         hold, waiting = held_and_wanted(mutex)
-        more = interrupted(mutex.cancel, at=number, inside=(LIBRARY, EVENTS))
+        interrupt(mutex.cancel)
         mutex.cancel()
         assert_raises(LockCancelled, waiting.result, WAIT_S)
         hold.release()
-        if not more:
-            break
-    assert number > 5
 
 
 def test_an_interrupt_at_any_call_of_closing_a_session_is_made_up_for_by_another(client: Client) -> None:
     """However far the first has come, after the second, as at the interpreter's end, no lease and no thread is left."""
-    for number in itertools.count(1):
+    for _, interrupt in at_each_call(more_than=2, inside=(LIBRARY, EVENTS)):
         session = Session(client, ttl=60)
-        more = interrupted(session.close, at=number, inside=(LIBRARY, EVENTS))
+        interrupt(session.close)
         session.close()
         assert client.time_to_live(session.lease_id).ttl == -1
-        if not more:
-            break
     wait_until(lambda: not lock_threads())
-    assert number > 2
 
 
 def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
     """However far the first one has come, the second goes off, and the thread ends."""
-    for number in itertools.count(1):
+    for _, interrupt in at_each_call(more_than=1, inside=(LIBRARY, EVENTS)):
         timers, rung = Timers(), threading.Event()
-        more = interrupted(partial(timers.set, math.inf, print), at=number, inside=(LIBRARY, EVENTS))
+        interrupt(partial(timers.set, math.inf, print))
         timers.set(now(), rung.set)
         assert rung.wait(WAIT_S)
         timers.close()
-        if not more:
-            break
-    assert number > 1
 
 
 def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_order(monkeypatch: Patch) -> None:
@@ -138,16 +121,13 @@ def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_orde
         heapify(heap)
 
     monkeypatch.setattr(sched, "heapq", SimpleNamespace(**{**vars(sched.heapq), "heapify": reorder}))  # type: ignore[attr-defined]
-    for number in itertools.count(1):
+    for _, interrupt in at_each_call(more_than=1, inside=(LIBRARY, __file__)):
         timers, start = Timers(), now()
         first, *_ = [timers.set(start + seconds, print) for seconds in (600, math.inf, 700)]
-        more = interrupted(partial(timers.cancel, first), at=number, inside=(LIBRARY, __file__))
+        interrupt(partial(timers.cancel, first))
         left = [timer.time for timer in timers._scheduler.queue]
         timers.close()
         assert left == sorted(left)
-        if not more:
-            break
-    assert number > 1
 
 
 def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_keys(
@@ -157,15 +137,12 @@ def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_ke
     queue = wait_queue.WaitQueue(client, f"{name}/")
     queue.close()
     queue.join(WAIT_S)
-    for number in itertools.count(1):
+    for number, interrupt in at_each_call(more_than=5):
         kv = put(client, f"{name}/{number}", lease_id=session.lease_id)
-        more = interrupted(partial(queue.refresh, WAIT_S), at=number)
+        interrupt(partial(queue.refresh, WAIT_S))
         with queue._lock:
             assert (queue._view.revision >= kv.create_revision) == (kv in queue._view.in_order())
         client.delete(kv.key, None)
-        if not more:
-            break
-    assert number > 5
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:
@@ -181,7 +158,19 @@ def held_and_wanted(mutex: Mutex | CohortMutex) -> tuple[Hold | Turn, Future[Any
     return hold, waiting
 
 
-def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...] = (LIBRARY,)) -> bool:
+def at_each_call(
+    *, more_than: int, inside: tuple[str, ...] = (LIBRARY,)
+) -> Iterator[tuple[int, Callable[[Callable[[], object]], None]]]:
+    """A number, and what interrupts a call at that place; until it has no such place, after more than so many."""
+    for number in itertools.count(1):
+        has_place: list[bool] = []
+        yield number, lambda call: has_place.append(interrupted(call, at=number, inside=inside))  # noqa: B023
+        if not has_place.pop():
+            assert number > more_than
+            return
+
+
+def interrupted(call: Callable[[], object], *, at: int, inside: tuple[str, ...]) -> bool:
     """Call it, interrupted where this thread enters the `at`-th function in these files; whether it has as many."""
     entered = itertools.count(1)
 

@@ -37,17 +37,6 @@ def test_a_slow_callback_delays_no_other_loss(client: Client, name: str, gate: t
         gate.set()
 
 
-def test_a_slow_callback_delays_no_holder(client: Client, mutex: Mutex, theirs: Mutex, gate: threading.Event) -> None:
-    """It does not run in the thread that learns whose turn it is."""
-    hold, told = mutex.acquire(timeout=WAIT_S), threading.Event()
-    hold.on_lost(in_turn(told.set, partial(gate.wait, 3 * WAIT_S)))
-    next_one, ours = queue_up(client, theirs), queue_up(client, mutex)
-    client.delete(hold.key, None)
-    assert told.wait(WAIT_S)
-    next_one.result(WAIT_S).release()
-    ours.result(WAIT_S).release()
-
-
 def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.Event, monkeypatch: Patch) -> None:
     """It may be logging in: the holds of all names know before it is closed."""
     with Session(client, ttl=60) as session:

@@ -17,7 +17,7 @@ import pytest
 
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, Session, SessionLost, connect
+from lock import Client, EtcdUnavailable, Hold, Mutex, NotHeld, ReadWriteLock, Session, SessionLost, connect
 from lock.etcd.transport import Call
 from lock.model import KeyValue
 from lock.queue.names import LONGEST
@@ -25,7 +25,7 @@ from lock.runtime import clock
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
 from lock.session import janitor
 from lock.session.janitor import Janitor, _PendingDeletion
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, put, queue_up
+from tests.support.lock import WAIT_S, await_keys, keys, put
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
@@ -72,15 +72,6 @@ def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> b
     return bool(keys(client, name))
 
 
-def test_a_very_late_write_is_soon_deleted(client: Client, session: Session, name: str, quick: None) -> None:
-    """The pauses between two looks for such a key do not grow: the sixth write is found as soon as the first."""
-    key = session.new_ticket(f"{name}/").key
-    session.delete_later(key)
-    for _ in range(6):
-        put(client, key, lease_id=session.lease_id)
-        wait_until(lambda: not keys(client, name), timeout=0.2 + AT_ONCE_S)
-
-
 def test_keys_in_doubt_go_together(
     session: Session, client: Client, name: str, monkeypatch: Patch, quick: None
 ) -> None:
@@ -94,7 +85,7 @@ def test_keys_in_doubt_go_together(
 
     monkeypatch.setattr(client, "delete_several", counted)
     for number in range(5):
-        session.delete_later(f"{name}/{number}")
+        session.janitor.delete_later(f"{name}/{number}")
         wait_until(partial(lambda number: len(groups) > number, number))
     wait_until(lambda: groups[-3:] == [5, 5, 5])
 
@@ -125,10 +116,11 @@ def test_a_restored_key_is_deleted(client: Client, stranger: Session, name: str,
         used = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
         for hold in used:
             hold.release()
-        held = Mutex(session, f"{name}/held").acquire(timeout=WAIT_S)
-        waiting = queue_up(client, Mutex(session, f"{name}/held"))
+        lock = ReadWriteLock(session, f"{name}/held")
+        held, waiting = lock.write.acquire(timeout=WAIT_S), in_thread(lock.read.acquire)
         foreign = put(client, f"{name}/foreign/{session.lease_id:x}-1", lease_id=session.lease_id)
         session.queues.followed.pop(f"{name}/1/").close()  # as if it had been idle for long
+        await_keys(client, name, 4)
         for hold in used:
             client.create(hold.key, b"", session.lease_id)
         for hold in used:
@@ -197,19 +189,6 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     await_keys(client, name, 0)
 
 
-def test_a_wait_that_ends_in_an_outage(
-    client: Client, stranger: Session, far_session: Session, proxy: Proxy, name: str
-) -> None:
-    """A wait that ends while etcd is away leaves its key to the janitor."""
-    hold = Mutex(stranger, name).acquire(timeout=WAIT_S)
-    waiting = queue_up(client, Mutex(far_session, name), timeout=1.0)
-    proxy.stall()
-    assert_raises(TimeoutError, waiting.result, WAIT_S, match=name)
-    assert len(keys(client, name)) == 2
-    proxy.resume()
-    wait_until(lambda: keys(client, name) == [hold.key])
-
-
 def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:
     """It is called again, and keeps no other key from its deletion."""
     for number in range(2):
@@ -220,8 +199,8 @@ def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session,
         if failures:
             raise failures.pop()
 
-    session.delete_later(f"{name}/0", first=fail_twice)
-    session.delete_later(f"{name}/1")
+    session.janitor.delete_later(f"{name}/0", first=fail_twice)
+    session.janitor.delete_later(f"{name}/1")
     await_keys(client, name, 0)
     assert not failures
 
@@ -285,7 +264,7 @@ def test_a_hold_may_be_collected_inside_our_own_locks(client: Client, session: S
 def busy(session: Session) -> Iterator[None]:
     """Its janitor is held up: what it is asked for meanwhile goes together."""
     begun, go_on = threading.Event(), threading.Event()
-    session.delete_later("janitor/none", 1, first=in_turn(begun.set, partial(go_on.wait, WAIT_S)))
+    session.janitor.delete_later("janitor/none", 1, first=in_turn(begun.set, partial(go_on.wait, WAIT_S)))
     assert begun.wait(WAIT_S)
     try:
         yield
@@ -299,10 +278,9 @@ def make_keys(client: Client, session: Session, name: str, count: int) -> list[K
 
 def delete_all(session: Session, kvs: list[KeyValue], *, timeout: float = 60.0) -> list[Future[bool]]:
     """Deletions that a busy janitor has been asked for."""
-    deletions = [
-        in_thread(run_blocking, session.delete, BLOCKING, kv.key, kv.create_revision, timeout=timeout) for kv in kvs
-    ]
-    wait_until(lambda: session._janitor._inbox.qsize() == len(kvs))
+    delete = session.janitor.delete
+    deletions = [in_thread(run_blocking, delete, BLOCKING, kv.key, kv.create_revision, timeout=timeout) for kv in kvs]
+    wait_until(lambda: session.janitor._inbox.qsize() == len(kvs))
     return deletions
 
 
@@ -330,7 +308,7 @@ def test_a_group_fits_into_a_request(
     with Session(counted) as several:
         with busy(several):
             for kv in kvs:
-                several.delete_later(kv.key, kv.create_revision)
+                several.janitor.delete_later(kv.key, kv.create_revision)
         await_keys(client, name, 0)
     assert calls["Txn"] <= 6
 
@@ -341,13 +319,13 @@ def test_a_deletion_ends_with_its_session(client: Client, name: str, monkeypatch
     session = Session(client)
     (kv,) = make_keys(client, session, name, 1)
     waiting = in_thread(
-        lambda: run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, may_wait=True)
+        lambda: run_blocking(session.janitor.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0, may_wait=True)
     )
-    wait_until(lambda: session._janitor._pending)
+    wait_until(lambda: session.janitor._pending)
     session.close()
     assert_raises(EtcdUnavailable, waiting.result, WAIT_S, match="was closed")
     with pytest.raises(EtcdUnavailable, match="was closed"):
-        run_blocking(session.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
+        run_blocking(session.janitor.delete, BLOCKING, kv.key, kv.create_revision, timeout=60.0)
 
 
 class StrictEtcd(Etcd):

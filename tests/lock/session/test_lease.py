@@ -19,7 +19,7 @@ from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, c
 from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
-from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, length, lock_threads, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
 
@@ -184,8 +184,6 @@ def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
 FAULTS: dict[str, Callable[[Proxy, Client], object]] = {
     "stall": lambda proxy, _: proxy.stall(),
     "refuse": lambda proxy, _: proxy.refuse(),
-    "forget": lambda proxy, _: proxy.forget(),
-    "no answers": lambda proxy, _: proxy.stall(ANSWERS),
     "an error that was not expected": lambda _, client: setattr(client, "keep_alive", out_of_threads),
 }
 
@@ -214,7 +212,7 @@ def test_it_is_lost_at_the_deadline(etcd: Etcd, name: str, caplog: pytest.LogCap
             assert hold.remaining() == 0.0
             assert session.lost.is_set()
             assert isinstance(waiting.exception(WAIT_S), SessionLost)
-            session.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
+            session.janitor.delete = lambda *_, **__: pytest.fail("the key goes with the lease")  # type: ignore[method-assign]
             for call in (hold.ensure, mutex.acquire, hold.release):
                 assert_raises(SessionLost, call, match="kept alive")
             heal(proxy)
@@ -263,7 +261,7 @@ def test_a_turn_after_the_deadline_is_not_a_hold(
     async def answer_late(*args: Any, **options: Any) -> object:
         written = await ask(*args, **options)
         if isinstance(written, KeyValue):
-            wait_until(lambda: lasting.queues.followed[f"{name}/"].length() == 1)
+            wait_until(lambda: length(lasting.queues.followed[f"{name}/"]) == 1)
             lasting.lease._deadline = 0.0
         return written
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadtest.bench.limits import limits_table
 from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import grids
 
@@ -36,23 +34,8 @@ def blocks(result: BenchResult) -> Iterator[tuple[str, str]]:
     yield "machine", f"Measured {result.started} on {machine}; {versions}."
     for grid in grids(result):
         yield grid.name, markdown(grid.headings, grid.rows)
-    rush = result.part("rush")
-    if rush and result.bounds:
-        yield "bounds", _bounds(result)
-        yield "limits", markdown(*limits_table(result))
     rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
     yield "memory", markdown(["part", "one instance", "etcd", "Redis"], rows)
-
-
-def _bounds(result: BenchResult) -> str:
-    bounds = result.bounds
-    ours = statistics.median(row.cpu_ms["buyers"] for row in result.part("rush"))
-    rates = {f"{name}/s": f"{bounds[key]:.0f}" for name, key in _RATES}
-    cells = {**rates, "Locust CPU ms/click": f"{bounds['locust_ms']:.2f}", "bench CPU ms/click": f"{ours:.2f}"}
-    return markdown(list(cells), [list(cells.values())])
-
-
-_RATES = (("HTTP answers", "http"), ("Redis trips", "trips"), ("etcd commits", "commits"))
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -160,8 +160,7 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, measured in the same run, see `loadtest.bench.limits`; and the costs of
-            `loadtest.bench.costs` if they were measured.
+        bounds: the costs of `loadtest.bench.costs`, if they were measured.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 

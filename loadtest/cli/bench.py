@@ -14,9 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
+from loadtest.bench.costs import CostUnknown, measure_costs
 from loadtest.bench.document import filled
-from loadtest.bench.limits import measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
@@ -85,12 +84,9 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if not result.bounds:
-                status.update("what no guard can beat")
-                result.bounds = measure_bounds(stack)
-            if part.name in ("costs", "scale") and not result.bounds.keys() >= SETTINGS.keys():
+            if part.name in ("costs", "scale") and not result.bounds:
                 status.update("what each step costs")
-                result.bounds |= measure_costs(stack, bench.meter)
+                result.bounds = measure_costs(stack, bench.meter)
         result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
@@ -116,10 +112,7 @@ def draw(grid: Grid) -> Table:
 @click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
-    """Replace the tables of docs/performance.md by new ones.
-
-    Bounds are those of the first result.
-    """
+    """Replace the tables of docs/performance.md by new ones."""
     try:
         first, *others = map(BenchResult.read, results)
         for other in others:

@@ -27,7 +27,6 @@ from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.document import filled
-from loadtest.bench.limits import _locust_ms, limits_table
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, SHOWN, Part, parts
@@ -182,7 +181,7 @@ def result() -> BenchResult:
     made = BenchResult(
         "2026-01-01T00:00:00+00:00",
         {"python": "3.12"},
-        bounds={"http": 4000.0, "commits": 1000.0, "trips": 9000.0, "locust_ms": 0.6},
+        bounds={"trip_ms": 0.1},
         machine={"system": "Linux", "machine": "riscv64", "cpus": 2},
     )
     for part in PARTS:
@@ -295,22 +294,20 @@ def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:
 
 
 def test_steps_are_measured_for_a_simulation_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds come with the first part; what a step costs, with a part that a simulation reads."""
-    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
+    """What a step costs comes with a part that a simulation reads."""
     monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
     for part, expected in (("rush", set()), ("costs", SETTINGS.keys())):
         cases = [Case(part, "redis-lua", 20, 10)]
         command.measure(Part(part, cases, rounds=1, warm_up=False), made, Console(quiet=True))
-        assert made.bounds.keys() == {"http", *expected}
+        assert made.bounds.keys() == expected
 
 
 def test_settings_of_another_sale_are_not_those_of_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token, its file and the name of a sale, exported for other commands, reach neither instances nor Locust."""
+    """A token, its file and the name of a sale, exported for other commands, do not reach the instances."""
     exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}
     for name, value in exported.items():
         monkeypatch.setenv(f"FLASHSALE_{name}", value)
-    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"locust_ms": _locust_ms(stack, 20)})
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
     rush = Part("rush", [Case("rush", "redis-lua", 20, 10)], rounds=1, warm_up=False)
     command.measure(rush, made, Console(quiet=True))
@@ -337,32 +334,14 @@ def test_items_that_do_not_add_up_are_summed() -> None:
     assert total_verdict([good, {**good, "orders": 102, "stock": 0}], 142) == "OVERSOLD by 2"
 
 
-@pytest.mark.parametrize(
-    ("bounds", "guard", "limits"),
-    [
-        ({}, "none", ["4000", "-", "1600", "the CPUs", "1 %"]),
-        ({}, "etcd", ["4000", "4500", "1600", "the CPUs", "0 %"]),
-        ({"trips": 20.0}, "etcd", ["4000", "10", "1600", "two trips to Redis in turn", "25 %"]),
-        ({"http": 10.0}, "none", ["10", "-", "1600", "HTTP alone", "100 %"]),
-    ],
-)
-def test_the_lowest_limit_is_what_a_guard_is_held_against(
-    bounds: dict[str, float], guard: str, limits: list[str]
-) -> None:
-    """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
-    made = result()
-    made.bounds |= bounds
-    assert {row[0]: list(row[2:]) for row in limits_table(made)[1]}[guard] == limits
-
-
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     """Parts measured one after the other are joined; without one of them the document is left as it is."""
     files = [tmp_path / f"{name}.json" for name in SHOWN]
     for name, file in zip(SHOWN, files, strict=True):
         replace(result(), rows=result().part(name)).write(file)
     first = BenchResult.read(files[0])
-    first.join(replace(result(), bounds={"http": 1.0, "trip_ms": 0.2}))
-    assert (first.bounds["http"], first.bounds["trip_ms"]) == (4000.0, 0.2), "what the first one lacks is added"
+    first.join(replace(result(), bounds={"trip_ms": 0.2, "rpc_ms": 0.3}))
+    assert first.bounds == {"trip_ms": 0.1, "rpc_ms": 0.3}, "what the first one lacks is added"
     document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
     document.write_text(before, encoding="utf-8")
     assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output
@@ -372,8 +351,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     assert text == filled(before, result())
     around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
     assert around == around_before
-    for row in ("redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00", "4000 | 9000 | 1000 | 0.60 | 0.25"):
-        assert f"\n| {row} |" in text
+    assert "\n| redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00 |" in text
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])

@@ -26,7 +26,6 @@ class Case:
     Attributes:
         part: of the benchmark.
         buyers: clicks in one run.
-        stock: pieces of each item.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
         queue: clicks that an instance has room for; see FLASHSALE_QUEUE.
@@ -37,8 +36,6 @@ class Case:
     buyers: int
     stock: int
     instances: int = 2
-    hold_ms: int = 0
-    items: int = 1
     rate: float = 0.0
     redis_nodes: int = 1
     queue: int = QUEUE

@@ -28,10 +28,6 @@ def _times(guard: str) -> Callable[[BenchResult, Row], str]:
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
     shown = {
-        "instances": counted(case.instances, "instance"),
-        "hold": f"{case.hold_ms} ms",
-        "items": counted(case.items, "item"),
-        "costs": f"{case.stock} for sale",
         "shards": f"{counted(case.redis_nodes, 'node')}, {counted(case.stock, 'item')}",
         "flood": f"room for {case.queue:,}",
         "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
@@ -74,10 +70,6 @@ COLUMNS = {
     "rush": [GUARD, WALL, SPREAD, TO_NONE, TO_LUA, CALLS, EVENTS, TRIPS, *CPU, VERDICT],
     "crowd": [GUARD, WALL, SPREAD, TO_NONE, TO_LUA, RATE, TRIPS, *CPU, VERDICT],
     "open": [GUARD, P50, P99, SERVED, CALLS, TRIPS, *CPU, VERDICT],
-    "instances": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
-    "hold": [GUARD, SETTING, WALL, SPREAD, TO_NONE, RATE, VERDICT],
-    "items": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, *CPU, VERDICT],
-    "costs": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],
     "shards": [GUARD, SETTING, RATE, PUTS, TRIPS, NODE_TRIPS, *CPU, VERDICT],
     "flood": [GUARD, SETTING, WALL, SPREAD, BUSY, P50, P99, VERDICT],
     "scale": [GUARD, SETTING, WALL, SPREAD, RATE, CALLS, TRIPS, *CPU],

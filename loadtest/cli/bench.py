@@ -44,7 +44,7 @@ _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which 
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
-    """Measure guards against each other. Takes about fifteen minutes; --part rush --rounds 3 takes one."""
+    """Measure guards against each other. Takes about ten minutes; --part rush --rounds 3 takes one."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_NARROWEST)
@@ -69,12 +69,12 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    sizes = {"ITEMS": part.items, "SHARDS": part.shards, "QUEUE": part.queue}
-    env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
+    setting = part.cases[0]  # of the stack
+    env = {**STACK_SETTINGS, "FLASHSALE_SHARDS": str(part.shards), "FLASHSALE_QUEUE": str(setting.queue)}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=part.instances, env=env, redis_shards=part.redis_nodes) as stack,
+        Stack(directory, ports="free", instances=setting.instances, env=env, redis_shards=setting.redis_nodes) as stack,
         Bench.on(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
@@ -84,18 +84,17 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if part.name in ("costs", "scale") and not result.bounds:
+            if part.name == "scale" and not result.bounds:
                 status.update("what each step costs")
                 result.bounds = measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
+        result.peak_mib[f"{part.name}, {counted(setting.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
 
 
 def _shown(case: Case) -> str:
-    sizes = f"{case.buyers} buyers, {counted(case.instances, 'instance')}, {case.hold_ms} ms"
-    return f"{case.guard}, {sizes}, {counted(case.items, 'item')}"
+    return f"{case.guard}, {case.buyers} buyers, {counted(case.instances, 'instance')}"
 
 
 def draw(grid: Grid) -> Table:

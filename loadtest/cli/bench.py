@@ -16,7 +16,7 @@ from rich.table import Table
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.costs import CostUnknown, measure_costs
 from loadtest.bench.document import filled
-from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
+from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
@@ -101,7 +101,7 @@ def draw(grid: Grid) -> Table:
     """A table for the terminal."""
     table = Table(title=f"{grid.name}: {grid.about}", title_justify="left")
     for heading in grid.headings:
-        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict") else "right")
+        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict", "lock") else "right")
     for row in grid.rows:
         table.add_row(*row)
     return table
@@ -130,7 +130,7 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
+    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
     console = Console(width=max(Console().width, 110))
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
@@ -143,7 +143,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                     console.print(f"{results[-1].per_s:.0f} per s", style="dim")
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
-    console.print(lock_table(results))
+    console.print(draw(lock_table(results)))
     write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 
@@ -151,12 +151,10 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
     programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
-    of_go = [candidate for candidate in OF_GO if candidate in programs]
-    if of_go:
+    if GO in programs:
         try:
-            program = str(compiled(directory))
-            programs.update({candidate: [program] for candidate in of_go})
+            programs[GO] = [str(compiled(directory))]
         except GoMissing as error:
-            console.print(f"{of_go[0]}: skipped, for {error}", soft_wrap=True)
-            return {candidate: program for candidate, program in programs.items() if candidate not in OF_GO}
+            console.print(f"{GO}: skipped, for {error}", soft_wrap=True)
+            del programs[GO]
     return programs

@@ -40,19 +40,6 @@ func (c *contest) compete(session *concurrency.Session, name string) {
 	}
 }
 
-// takeOne takes one turn, when all begin.
-func (c *contest) takeOne(session *concurrency.Session, name string, start chan struct{}, turns *sync.WaitGroup) {
-	mutex := concurrency.NewMutex(session, name)
-	<-start
-	began := time.Now()
-	for mutex.Lock(context.Background()) != nil {
-	}
-	c.note(time.Since(began))
-	for mutex.Unlock(context.Background()) != nil {
-	}
-	turns.Done()
-}
-
 func (c *contest) note(waited time.Duration) {
 	c.Lock()
 	defer c.Unlock()
@@ -70,10 +57,6 @@ func (c *contest) count(length time.Duration) map[string]float64 {
 	c.setCounting(true)
 	time.Sleep(length)
 	c.setCounting(false)
-	return c.counted(began, cpu)
-}
-
-func (c *contest) counted(began time.Time, cpu float64) map[string]float64 {
 	return map[string]float64{
 		"turns":          float64(c.turns),
 		"seconds":        time.Since(began).Seconds(),
@@ -104,35 +87,19 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	contest, start, turns := &contest{}, make(chan struct{}), &sync.WaitGroup{}
-	burst := os.Args[1] == "go-burst"
+	contest := &contest{}
 	for i := 0; i < goroutines; i++ {
 		session, err := concurrency.NewSession(client, concurrency.WithTTL(ttl))
 		if err != nil {
 			log.Fatal(err)
 		}
-		if burst {
-			turns.Add(1)
-			go contest.takeOne(session, name, start, turns)
-		} else {
-			go contest.compete(session, name)
-		}
+		go contest.compete(session, name)
 	}
 	fmt.Println("queued")
 	input := bufio.NewReader(os.Stdin)
 	if _, err := input.ReadString('\n'); err != nil {
 		log.Fatal(err)
 	}
-	var counted map[string]float64
-	if burst {
-		began, cpu := time.Now(), cpuSeconds()
-		contest.setCounting(true)
-		close(start)
-		turns.Wait()
-		counted = contest.counted(began, cpu)
-	} else {
-		counted = contest.count(time.Duration(seconds * float64(time.Second)))
-	}
-	answer, _ := json.Marshal(counted)
+	answer, _ := json.Marshal(contest.count(time.Duration(seconds * float64(time.Second))))
 	fmt.Println(string(answer))
 }

@@ -3,14 +3,12 @@
     python -m loadtest.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
 
 Every thread takes the lock, gives it back, and queues again. Says "queued" once all of them have begun; after a line
-on its standard input it counts for SECONDS, prints what it counted as JSON, and ends. In a burst every thread takes the
-lock once, after that line.
+on its standard input it counts for SECONDS, prints what it counted as JSON, and ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import sys
 import threading
@@ -22,7 +20,7 @@ from typing import Any
 import redis
 
 from loadtest.bench.locks.rpc import LockRpc
-from lock import CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
+from lock import CohortMutex, LockError, Mutex, Session, aio, connect
 
 _PATIENCE_S = 120.0
 Enter = Callable[[], AbstractContextManager[Any]]
@@ -65,31 +63,13 @@ def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter
     return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
 
 
-def semaphore(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our Semaphore with five permits."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    permits = Semaphore(session, name, 5)
-    return lambda: permits.acquire(timeout=_PATIENCE_S)
-
-
-def read_write(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our ReadWriteLock: nine of ten read."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    lock, number = ReadWriteLock(session, name), itertools.count()
-    return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
-
-
 CANDIDATES = {
     "strict": strict,
-    "history": strict,  # on a prefix with 200,000 deleted keys
     "cohort": cohort,
-    "semaphore": semaphore,
-    "read-write": read_write,
     "lock-rpc": lock_rpc,
     "redis-lock": redis_lock,
 }
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
-BURST = "burst"  # one turn each
 
 
 class Contest:
@@ -100,7 +80,6 @@ class Contest:
         self._counting = threading.Event()
         self._over = threading.Event()
         self._turns = 0
-        self._gate = threading.Lock()  # several may hold at once
         self._longest_s = 0.0
 
     def compete(self) -> None:
@@ -110,27 +89,6 @@ class Contest:
                 began = time.monotonic()
                 with self._enter():
                     self._note(began)
-
-    def burst(self, threads: int) -> dict[str, float]:
-        """Have each thread take one turn, all at one moment; counted until the last one has released."""
-        start = threading.Event()
-        turns = [threading.Thread(target=self._take_one, args=(start,), daemon=True) for _ in range(threads)]
-        for turn in turns:
-            turn.start()
-        print("queued", flush=True)
-        sys.stdin.readline()
-        began, cpu = time.monotonic(), time.process_time()
-        self._counting.set()
-        start.set()
-        for turn in turns:
-            turn.join()
-        return self._counted(began, cpu)
-
-    def _take_one(self, start: threading.Event) -> None:
-        start.wait()
-        began = time.monotonic()
-        with self._enter():
-            self._note(began)
 
     async def compete_in_tasks(self, etcd: str, name: str, number: int) -> None:
         """Take turns in so many tasks until it is over."""
@@ -145,11 +103,10 @@ class Contest:
                 async with mutex.acquire(timeout=_PATIENCE_S):
                     self._note(began)
 
-    def _note(self, began: float) -> None:
+    def _note(self, began: float) -> None:  # called by the holder
         if self._counting.is_set():
-            with self._gate:
-                self._turns += 1
-                self._longest_s = max(self._longest_s, time.monotonic() - began)
+            self._turns += 1
+            self._longest_s = max(self._longest_s, time.monotonic() - began)
 
     def count(self, seconds: float) -> dict[str, float]:
         """Turns, seconds, and CPU seconds of this process."""
@@ -158,9 +115,6 @@ class Contest:
         self._over.wait(seconds)
         self._counting.clear()
         self._over.set()
-        return self._counted(began, cpu)
-
-    def _counted(self, began: float, cpu: float) -> dict[str, float]:
         return {
             "turns": self._turns,
             "seconds": time.monotonic() - began,
@@ -174,9 +128,6 @@ def main() -> None:
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
         contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
-        if candidate == BURST:
-            print(json.dumps(contest.burst(int(threads))), flush=True)
-            return
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
             threading.Thread(target=asyncio.run, args=(tasks,), daemon=True).start()

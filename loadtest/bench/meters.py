@@ -1,4 +1,4 @@
-"""What a run has cost: CPU and memory of each process, calls to etcd, trips to Redis; as the servers count them."""
+"""What a run has cost: CPU of each process, calls to etcd, trips to Redis; as the servers count them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
@@ -17,7 +16,6 @@ from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 
-_MIB = 1024 * 1024
 T = TypeVar("T")
 
 
@@ -59,13 +57,6 @@ class Meter:
         }
         return Count(cpu, calls, events, trips, puts)
 
-    def peak_mib(self) -> dict[str, float]:
-        """The most memory that one instance, etcd and Redis have had since they began, in MiB."""
-        return {
-            name: round(max(sum(map(_peak_bytes, family)) for family in families) / _MIB, 1)
-            for name, families in self._processes.items()
-        }
-
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     """Calls that etcd was asked since its start, messages that it sent to watches, and keys that it wrote."""
@@ -80,12 +71,3 @@ def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
 def _family(process: Process) -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]
-
-
-def _peak_bytes(process: psutil.Process) -> int:
-    status = Path(f"/proc/{process.pid}/status")
-    if status.exists():
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
-        if found:
-            return int(found[1]) * 1024
-    return int(process.memory_info().rss)

@@ -158,14 +158,12 @@ class BenchResult:
         machine: where it ran.
         versions: of what took part.
         bounds: the costs of `loadtest.bench.costs`, if they were measured.
-        peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 
     started: str
     versions: dict[str, str]
     machine: dict[str, Any] = field(default_factory=about_machine)
     bounds: dict[str, float] = field(default_factory=dict)
-    peak_mib: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def part(self, name: str) -> list[Row]:
@@ -182,7 +180,6 @@ class BenchResult:
     def join(self, other: BenchResult) -> None:
         """Add the parts of another run on the same machine."""
         self.rows += other.rows
-        self.peak_mib |= other.peak_mib
         self.bounds = other.bounds | self.bounds
 
     def write(self, path: Path) -> None:

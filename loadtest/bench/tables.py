@@ -1,13 +1,16 @@
-"""What `make bench` found out, as tables."""
+"""What `make bench` found out, as tables; the marked blocks of a document show them, its text is written by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from loadtest.bench.result import BenchResult, Case, Row
 from loadtest.bench.suite import about
 from loadtest.results.text import counted
+
+_BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 
 class Column(NamedTuple):
@@ -91,3 +94,23 @@ def grids(result: BenchResult) -> Iterator[Grid]:
         rows = [[column.cell(result, row) for column in columns] for row in result.part(name)]
         if rows:
             yield Grid(name, about(name), [column.heading for column in columns], rows)
+
+
+def filled(text: str, result: BenchResult, foreseen: Iterable[Grid] = ()) -> str:
+    """`text` with these tables and the result's in its marked blocks; raises ValueError for one that was not made."""
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
+    made = {"machine": f"Measured {result.started} on {machine}; {versions}."}
+    made |= {grid.name: _markdown(grid) for grid in (*grids(result), *foreseen)}
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] not in made:
+            raise ValueError(f"the document shows {found[2]}, which was not measured")
+        return f"{found[1]}{made[found[2]]}\n{found[3]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def _markdown(grid: Grid) -> str:
+    lines = [grid.headings, ["---"] * len(grid.headings), *grid.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

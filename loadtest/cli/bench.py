@@ -15,7 +15,6 @@ from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.costs import CostUnknown, measure_costs
-from loadtest.bench.document import filled
 from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
@@ -23,7 +22,7 @@ from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import Grid, grids
+from loadtest.bench.tables import Grid, filled, grids
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
@@ -87,7 +86,6 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
             if part.name == "scale" and not result.bounds:
                 status.update("what each step costs")
                 result.bounds = measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {counted(setting.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from loadtest.bench.document import blocks, fill, markdown
 from loadtest.bench.result import BenchResult
 from loadtest.bench.suite import SLOW
+from loadtest.bench.tables import filled
 from loadtest.cli.bench import draw
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
@@ -67,8 +67,7 @@ def simulate(
         for grid in grids:
             console.print(draw(grid))
         if document:
-            filling = dict(blocks(result)) | {grid.name: markdown(grid.headings, grid.rows) for grid in grids}
-            document.write_text(fill(document.read_text(encoding="utf-8"), filling), encoding="utf-8")
+            document.write_text(filled(document.read_text(encoding="utf-8"), result, grids), encoding="utf-8")
         if chart and (drawn := picture(made)):
             chart.write_text(drawn, encoding="utf-8")
     except (OSError, ValueError) as error:

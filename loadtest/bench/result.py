@@ -177,18 +177,21 @@ class BenchResult:
                 return row.wall_s / other.wall_s
         return None
 
-    def join(self, other: BenchResult) -> None:
-        """Add the parts of another run on the same machine."""
-        self.rows += other.rows
-        self.bounds = other.bounds | self.bounds
-
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
         write(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
-    def read(cls, path: Path) -> BenchResult:
-        """What `write` wrote; raises KeptError."""
+    def read(cls, *paths: Path) -> BenchResult:
+        """What `write` wrote, with the parts of several runs on one machine joined; raises KeptError."""
+        first, *others = map(cls._read, paths)
+        for other in others:
+            first.rows += other.rows
+            first.bounds = other.bounds | first.bounds
+        return first
+
+    @classmethod
+    def _read(cls, path: Path) -> BenchResult:
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, 1):
             raise KeptError(f"{path} is not a {FORMAT} of version 1")

@@ -111,10 +111,8 @@ def draw(grid: Grid) -> Table:
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
     """Replace the tables of docs/performance.md by new ones."""
     try:
-        first, *others = map(BenchResult.read, results)
-        for other in others:
-            first.join(other)
-        document.write_text(filled(document.read_text(encoding="utf-8"), first), encoding="utf-8")
+        text = filled(document.read_text(encoding="utf-8"), BenchResult.read(*results))
+        document.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"written to {document}")

@@ -10,17 +10,16 @@ import click
 from rich.console import Console
 
 from loadtest.bench.result import BenchResult
-from loadtest.bench.suite import SLOW
 from loadtest.bench.tables import filled
 from loadtest.cli.bench import draw
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
+from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import Setting
 from loadtest.simulate.tables import apart, ceilings, foreseen, steps
 
-# What oversells need not be fast; `etcd-unfenced` is as fast as `etcd`; buyers who poll make too many steps.
-_LEFT_OUT = ("none", "thread", "etcd-unfenced", *SLOW)
+_LEFT_OUT = ("none", "thread", "etcd-unfenced")  # they may oversell; the last one is as fast as `etcd`
 
 
 @click.command()
@@ -28,7 +27,7 @@ _LEFT_OUT = ("none", "thread", "etcd-unfenced", *SLOW)
 @click.option("--buyers", type=click.IntRange(1), default=1_000_000, show_default=True)
 @click.option("--stock", type=click.IntRange(0), default=10_000, show_default=True)
 @click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
-@click.option("--guard", "guards", multiple=True, help="Repeatable; default: all that are exact and do not poll.")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help="Default: the exact ones.")
 @click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
 @click.option("--horizon", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
@@ -51,11 +50,9 @@ def simulate(
     """
     console = Console(highlight=False)
     try:
-        result, *others = map(BenchResult.read, results)
-        for other in others:
-            result.join(other)
+        result = BenchResult.read(*results)
         costs = Costs.of(result)
-        asked = guards or [guard for guard in costs.told if guard not in _LEFT_OUT]
+        asked = guards or [guard for guard in GUARDS if guard in costs.told and guard not in _LEFT_OUT]
         if unknown := set(asked) - costs.told.keys():
             raise ValueError(f"the clicks under {min(unknown)!r} were not measured")
         settings = [

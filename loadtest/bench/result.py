@@ -141,13 +141,9 @@ class Row:
         """Clicks answered per second, by the median."""
         return self.case.buyers / self.wall_s
 
-    @property
-    def exact(self) -> bool:
-        return set(self.verdicts) == {"EXACT"}
-
-    def served(self) -> float:
-        """The share of clicks that were sold something or truly told that nothing was left."""
-        return (self.outcomes.get("sold", 0) + self.outcomes.get("sold_out", 0)) / sum(self.outcomes.values())
+    def share(self, *outcomes: str) -> float:
+        """Of the clicks, those that had one of these outcomes."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in outcomes) / sum(self.outcomes.values())
 
 
 @dataclass

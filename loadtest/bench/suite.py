@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from loadtest.bench.result import QUEUE, Case
 from loadtest.results.comparison import GUARDS
 
-# They poll or begin again instead of queueing, so they take many times longer than all others together.
-SLOW = ("redis-lock", "redis-watch")
 EVERY_GUARD = tuple(GUARDS)
 
 
@@ -33,12 +31,10 @@ class Part:
         return self.cases[0].part
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
-        """Every round of every case, round by round; outside the rush, slow cases have one round only."""
+        """Every round of every case, round by round; number 0 warms up."""
         for number in range(0 if self.warm_up else 1, self.rounds + 1):
             for case in self.cases:
-                once = case.guard in SLOW and self.name != "rush"
-                if not once or number == 1:
-                    yield number, case
+                yield number, case
 
 
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
@@ -58,7 +54,7 @@ def _open(guards: Sequence[str]) -> Iterator[Part]:
 
 def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
-    foreseen = [guard for guard in guards if guard not in SLOW]
+    foreseen = [guard for guard in guards if guard not in ("redis-lock", "redis-watch")]  # polling is not
     for count in (1, 2, 4):
         cases = [Case("scale", guard, buyers, 300, instances=count) for guard in foreseen for buyers in (500, 5000)]
         if count == 2:

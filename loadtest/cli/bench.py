@@ -44,9 +44,7 @@ _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which 
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
     """Measure guards against each other. Takes about ten minutes; --part rush --rounds 3 takes one."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_NARROWEST)
+    console = wide_console()
     chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
@@ -88,11 +86,17 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                 result.bounds = measure_costs(stack, bench.meter)
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
-        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
+        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")
 
 
 def _shown(case: Case) -> str:
     return f"{case.guard}, {case.buyers} buyers, {counted(case.instances, 'instance')}"
+
+
+def wide_console() -> Console:
+    """With room for all columns of a table where the output goes to a file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_NARROWEST)
 
 
 def draw(grid: Grid) -> Table:
@@ -127,7 +131,7 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
     """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
-    console = Console(width=max(Console().width, 110))
+    console = wide_console()
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs(candidates, directory, console)

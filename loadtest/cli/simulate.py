@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import filled
-from loadtest.cli.bench import draw
+from loadtest.cli.bench import draw, wide_console
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
@@ -48,7 +47,7 @@ def simulate(
     `bench --part scale` measures them. First the rushes that were measured; then one with a machine for
     each instance, for etcd and for Redis.
     """
-    console = Console(highlight=False)
+    console = wide_console()
     try:
         result = BenchResult.read(*results)
         costs = Costs.of(result)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
@@ -24,19 +23,12 @@ STACK_SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
 class Bench:
-    """A running stack and what is needed to measure it."""
+    """A running stack and what is needed to measure it; its sale has so many shards, None: FLASHSALE_SHARDS."""
 
-    stack: Stack
-    meter: Meter
-    sale: Sale
-
-    @classmethod
-    def on(cls, stack: Stack, *, shards: int | None = None) -> Bench:
-        """For a stack that is up, whose sale has so many shards; None: FLASHSALE_SHARDS."""
-        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
-        return cls(stack, Meter(stack), sale)
+    def __init__(self, stack: Stack, *, shards: int | None = None) -> None:
+        self.stack, self.meter = stack, Meter(stack)
+        self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
 
     def __enter__(self) -> Bench:
         return self

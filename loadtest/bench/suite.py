@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loadtest.bench.result import QUEUE, Case
-from loadtest.results.comparison import GUARDS
-
-EVERY_GUARD = tuple(GUARDS)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
-from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
+from loadtest.bench.suite import FOR_SCALING, PARTS, SHOWN, Part, parts
 from loadtest.bench.tables import Grid, filled, grids
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
+from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
 from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
@@ -39,13 +40,13 @@ _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which 
 
 @click.command()
 @click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help=_PART_HELP)
-@click.option("--guard", "guards", multiple=True, type=click.Choice(EVERY_GUARD), help="Repeatable; default: all.")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help="Repeatable; default: all.")
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
     """Measure guards against each other. Takes about ten minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
-    chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
+    chosen = parts(names or SHOWN, guards or tuple(GUARDS), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
@@ -72,7 +73,7 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
     with (
         scratch_directory() as directory,
         Stack(directory, ports="free", instances=setting.instances, env=env, redis_shards=setting.redis_nodes) as stack,
-        Bench.on(stack, shards=part.shards) as bench,
+        Bench(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:

@@ -335,7 +335,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A small stack to measure."""
     env = {"FLASHSALE_SECTION_LOG": "", "FLASHSALE_THREADS": "16"}
     with Stack(tmp_path_factory.mktemp("bench"), ports="free", env=env) as stack:
-        yield Bench.on(stack)
+        yield Bench(stack)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psutil
@@ -28,9 +28,9 @@ class Meter:
         for node in self._nodes:
             node.ping()
         self._processes = {
-            "instances": [_family(instance) for instance in stack.instances],
-            "etcd": [_family(stack.etcd)],
-            "redis": [_family(node) for node in stack.redis.members],
+            "instances": _families(stack.instances),
+            "etcd": _families([stack.etcd]),
+            "redis": _families(stack.redis.members),
         }
 
     def close(self) -> None:
@@ -51,11 +51,11 @@ class Meter:
         calls, events, puts = etcd_served(self._stack.etcd)
         stats: list[Any] = [node.info("stats") for node in self._nodes]
         trips = [each["total_reads_processed"] for each in stats]
-        cpu = {
-            name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
-            for name, families in self._processes.items()
+        cpu_s = {
+            name: float(sum(sum(process.cpu_times()[:2]) for process in processes))
+            for name, processes in self._processes.items()
         }
-        return Count(cpu, calls, events, trips, puts)
+        return Count(cpu_s, calls, events, trips, puts)
 
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
@@ -68,6 +68,6 @@ def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     return sum(map(float, calls)), sum(map(float, events)), sum(map(float, puts))
 
 
-def _family(process: Process) -> list[psutil.Process]:
-    parent = psutil.Process(process.pid)
-    return [parent, *parent.children(recursive=True)]
+def _families(started: Sequence[Process]) -> list[psutil.Process]:
+    parents = [psutil.Process(each.pid) for each in started]
+    return parents + [child for parent in parents for child in parent.children(recursive=True)]

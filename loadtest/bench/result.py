@@ -6,7 +6,7 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +168,8 @@ class BenchResult:
 
     def ratio(self, row: Row, guard: str) -> float | None:
         """The row's median wall time as a multiple of that of `guard` in the same setting."""
-        for other in self.rows:
-            if {**asdict(other.case), "guard": ""} == {**asdict(row.case), "guard": ""} and other.case.guard == guard:
-                return row.wall_s / other.wall_s
-        return None
+        same = replace(row.case, guard=guard)
+        return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""

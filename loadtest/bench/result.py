@@ -82,7 +82,7 @@ class MeasuredRush:
 
 @dataclass(frozen=True)
 class Row:
-    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds.
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `Count`.
 
     Attributes:
         walls_s: seconds from the first click to the last answer, for each round.
@@ -90,10 +90,7 @@ class Row:
         verdicts: how often each occurred.
         purchase_ms: from click to answer, over all rounds.
         cpu_ms: CPU milliseconds by process.
-        etcd_calls, etcd_events: RPCs to etcd and its messages to watches.
-        redis_trips: requests to Redis.
-        node_trips: requests to the node of Redis that has most of them.
-        etcd_puts: keys that etcd wrote; an acquisition of a lock is one.
+        redis_trips, node_trips: requests to all nodes of Redis, and to the node that has most of them.
     """
 
     case: Case

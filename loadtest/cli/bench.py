@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -27,7 +25,6 @@ from loadtest.cli.options import Seconds
 from loadtest.report.build import write
 from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
-from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
@@ -126,11 +123,8 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.command("bench-lock")
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
-@click.option(
-    "--seconds", default=4.0, type=Seconds(), show_default=True, help="Seconds to count, for each line of the table."
-)
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
-def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
+@click.option("--seconds", default=4.0, type=Seconds(), show_default=True, help="To count, for each line.")
+def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float) -> None:
     """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
     console = wide_console()
     results: list[LockResult] = []
@@ -145,8 +139,6 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(draw(lock_table(results)))
-    write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
-    console.print(f"written to {output}")
 
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:

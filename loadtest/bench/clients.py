@@ -33,10 +33,11 @@ class Click(NamedTuple):
 
     buyer: str
     path: str
+    method: str = "POST"
 
     def encode(self, host: str) -> bytes:
         """As an HTTP request."""
-        return f"POST {self.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode()
+        return f"{self.method} {self.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 class Unanswered(Exception):

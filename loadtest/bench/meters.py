@@ -1,11 +1,12 @@
-"""What a run has cost: CPU of each process, calls to etcd, trips to Redis; as the servers count them."""
+"""What a run has cost: CPU and memory of each process, calls to etcd, trips to Redis; as the servers count them."""
 
 from __future__ import annotations
 
 import re
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
@@ -16,6 +17,7 @@ from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 
+_MIB = 1024 * 1024
 T = TypeVar("T")
 
 
@@ -28,9 +30,9 @@ class Meter:
         for node in self._nodes:
             node.ping()
         self._processes = {
-            "instances": _families(stack.instances),
-            "etcd": _families([stack.etcd]),
-            "redis": _families(stack.redis.members),
+            "instances": [_family(instance) for instance in stack.instances],
+            "etcd": [_family(stack.etcd)],
+            "redis": [_family(node) for node in stack.redis.members],
         }
 
     def close(self) -> None:
@@ -52,10 +54,17 @@ class Meter:
         stats: list[Any] = [node.info("stats") for node in self._nodes]
         trips = [each["total_reads_processed"] for each in stats]
         cpu_s = {
-            name: float(sum(sum(process.cpu_times()[:2]) for process in processes))
-            for name, processes in self._processes.items()
+            name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
+            for name, families in self._processes.items()
         }
         return Count(cpu_s, calls, events, trips, puts)
+
+    def peak_mib(self) -> dict[str, float]:
+        """The most memory that one instance, etcd and Redis have had since they began, in MiB."""
+        return {
+            name: round(max(sum(map(_peak_bytes, family)) for family in families) / _MIB, 1)
+            for name, families in self._processes.items()
+        }
 
 
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
@@ -68,6 +77,15 @@ def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     return sum(map(float, calls)), sum(map(float, events)), sum(map(float, puts))
 
 
-def _families(started: Sequence[Process]) -> list[psutil.Process]:
-    parents = [psutil.Process(each.pid) for each in started]
-    return parents + [child for parent in parents for child in parent.children(recursive=True)]
+def _family(process: Process) -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def _peak_bytes(process: psutil.Process) -> int:
+    status = Path(f"/proc/{process.pid}/status")
+    if status.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        if found:
+            return int(found[1]) * 1024
+    return int(process.memory_info().rss)

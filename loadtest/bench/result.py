@@ -26,6 +26,7 @@ class Case:
     Attributes:
         part: of the benchmark.
         buyers: clicks in one run.
+        stock: pieces of each item.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
         queue: clicks that an instance has room for; see FLASHSALE_QUEUE.
@@ -36,6 +37,8 @@ class Case:
     buyers: int
     stock: int
     instances: int = 2
+    hold_ms: int = 0
+    items: int = 1
     rate: float = 0.0
     redis_nodes: int = 1
     queue: int = QUEUE
@@ -150,13 +153,16 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: the costs of `loadtest.bench.costs`, if they were measured.
+        bounds: what no guard can beat here, measured in the same run, see `loadtest.bench.limits`; and the costs of
+            `loadtest.bench.costs` if they were measured.
+        peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 
     started: str
     versions: dict[str, str]
     machine: dict[str, Any] = field(default_factory=about_machine)
     bounds: dict[str, float] = field(default_factory=dict)
+    peak_mib: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def part(self, name: str) -> list[Row]:
@@ -178,6 +184,7 @@ class BenchResult:
         first, *others = map(cls._read, paths)
         for other in others:
             first.rows += other.rows
+            first.peak_mib |= other.peak_mib
             first.bounds = other.bounds | first.bounds
         return first
 

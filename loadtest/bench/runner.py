@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
 from loadtest.bench.meters import Meter
 from loadtest.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer
-from loadtest.results.verdict import judge
+from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
 
@@ -44,9 +46,7 @@ class Bench:
         is_crowd = case.buyers > CROWD and not case.rate
         answers, count = self._crowd(clicks) if is_crowd else self._clicks(clicks, case.rate)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
-        ledger, left = self.sale.ledger()
-        verdict = judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers)
-        return MeasuredRush(wall_s, answers, verdict.sentence, count)
+        return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
     def _clicks(self, clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
         with without_garbage_collection(), ClientPool(self.stack.urls) as clients:
@@ -59,8 +59,38 @@ class Bench:
         count.cpu_s["buyers"] = buyers_s
         return answers, count
 
+    def _verdict(self, case: Case, answers: Sequence[Answer]) -> str:
+        """In the words of the rush for one item; for several, the sum of what does not add up."""
+        if case.items == 1:
+            ledger, left = self.sale.ledger()
+            return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
+        counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
+        return total_verdict(counts, len(answers))
+
+
+def total_verdict(counts: Sequence[Mapping[str, int]], buyers: int) -> str:
+    """The sentence on many items, from what ``GET /stock`` says of each; there has to be stock for all buyers."""
+    balance = [count["orders"] + count["stock"] - count["initial"] for count in counts]
+    sold = sum(count["orders"] for count in counts)
+    return Verdict(
+        sold=sold,
+        oversold=sum(max(0, count["orders"] - count["initial"]) for count in counts),
+        undersold=max(buyers - sold, -sum(min(0, each) for each in balance)),
+        lost_updates=sum(max(0, each) for each in balance),
+        duplicates=0,
+        missing=0,
+        contradicted=0,
+        in_doubt=0,
+    ).sentence
+
+
+def _stock(url: str, item: int) -> dict[str, int]:
+    with urllib.request.urlopen(f"{url}/stock?item={item}", timeout=10) as response:
+        counts: dict[str, int] = json.load(response)
+        return counts
+
 
 def click(case: Case, number: int) -> Click:
-    """What buyer `number` does."""
-    buyer = f"buyer-{number}"
-    return Click(buyer, f"/stock/reduce?{urlencode({'guard': case.guard, 'buyer': buyer})}")
+    """What buyer `number` does; the buyers take the items in turn."""
+    asked = {"guard": case.guard, "hold_ms": case.hold_ms, "buyer": f"buyer-{number}", "item": number % case.items + 1}
+    return Click(f"buyer-{number}", f"/stock/reduce?{urlencode(asked)}")

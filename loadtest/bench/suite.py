@@ -49,6 +49,23 @@ def _open(guards: Sequence[str]) -> Iterator[Part]:
     yield Part([Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
 
 
+def _instances(guards: Sequence[str]) -> Iterator[Part]:
+    """The rush with one instance, two and four."""
+    for count in (1, 2, 4):
+        yield Part([Case("instances", guard, 500, 300, instances=count) for guard in guards], rounds=3)
+
+
+def _hold(guards: Sequence[str]) -> Iterator[Part]:
+    """The rush with 0, 1 and 5 ms of think time inside the critical section."""
+    yield Part([Case("hold", guard, 500, 300, hold_ms=ms) for guard in guards for ms in (0, 1, 5)], rounds=3)
+
+
+def _items(guards: Sequence[str]) -> Iterator[Part]:
+    """500 buyers of one item, of five and of twenty, with stock for all: how throughput grows with the locks."""
+    wanted = [guard for guard in guards if guard in ("none", "etcd", "etcd-cohort", "etcd-batch")]
+    yield Part([Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)], rounds=5)
+
+
 def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
     foreseen = [guard for guard in guards if guard not in ("redis-lock", "redis-watch")]  # polling is not
@@ -82,6 +99,9 @@ PARTS = {
     "rush": _rush,
     "crowd": _crowd,
     "open": _open,
+    "instances": _instances,
+    "hold": _hold,
+    "items": _items,
     "shards": _shards,
     "scale": _scale,
     "flood": _flood,

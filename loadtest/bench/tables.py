@@ -17,6 +17,9 @@ COLUMNS = {
     "rush": ("guard", *_TIMES, "etcd RPCs", "etcd events", "Redis trips", *_CPU, "verdict"),
     "crowd": ("guard", *_TIMES, "clicks/s", "Redis trips", *_CPU, "verdict"),
     "open": ("guard", "p50 ms", "p99 ms", "served", "etcd RPCs", "Redis trips", *_CPU, "verdict"),
+    "instances": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
+    "hold": ("guard", "setting", "wall s", "min-max", "x none", "clicks/s", "verdict"),
+    "items": ("guard", "setting", "wall s", "min-max", "clicks/s", "etcd RPCs", *_CPU, "verdict"),
     "shards": ("guard", "setting", "clicks/s", "locks", "Redis trips", "busiest node", *_CPU, "verdict"),
     "flood": ("guard", "setting", "wall s", "min-max", "busy", "p50 ms", "p99 ms", "verdict"),
     "scale": ("guard", "setting", "wall s", "min-max", "clicks/s", "etcd RPCs", "Redis trips", *_CPU),
@@ -26,6 +29,9 @@ COLUMNS = {
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
     shown = {
+        "instances": counted(case.instances, "instance"),
+        "hold": f"{case.hold_ms} ms",
+        "items": counted(case.items, "item"),
         "shards": f"{counted(case.redis_nodes, 'node')}, {counted(case.stock, 'item')}",
         "flood": f"room for {case.queue:,}",
         "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
@@ -79,12 +85,18 @@ def grids(result: BenchResult) -> Iterator[Grid]:
             yield Grid(name, about(name), headings, [[each[heading] for heading in headings] for each in cells])
 
 
-def filled(text: str, result: BenchResult, foreseen: Iterable[Grid] = ()) -> str:
+def memory(result: BenchResult) -> Grid:
+    """Peak memory, MiB."""
+    rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
+    return Grid("memory", str(memory.__doc__), ["part", "one instance", "etcd", "Redis"], rows)
+
+
+def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:
     """`text` with these tables and the result's in its marked blocks; raises ValueError for one that was not made."""
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
     made = {"machine": f"Measured {result.started} on {machine}; {versions}."}
-    made |= {grid.name: _markdown(grid) for grid in (*grids(result), *foreseen)}
+    made |= {grid.name: _markdown(grid) for grid in (*grids(result), *others)}
 
     def block(found: re.Match[str]) -> str:
         if found[2] not in made:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import CostUnknown, measure_costs
+from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
+from loadtest.bench.limits import bounds, limits, measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
@@ -20,11 +23,12 @@ from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.bench.suite import FOR_SCALING, PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import Grid, filled, grids
+from loadtest.bench.tables import Grid, filled, grids, memory, setting
 from loadtest.cli.options import Seconds
 from loadtest.report.build import write
 from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
+from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
@@ -41,7 +45,7 @@ _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which 
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
-    """Measure guards against each other. Takes about ten minutes; --part rush --rounds 3 takes one."""
+    """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
     chosen = parts(names or SHOWN, guards or tuple(GUARDS), rounds)
     if not chosen:
@@ -64,12 +68,13 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    setting = part.cases[0]  # of the stack
-    env = {**STACK_SETTINGS, "FLASHSALE_SHARDS": str(part.shards), "FLASHSALE_QUEUE": str(setting.queue)}
+    first = part.cases[0]  # all are for the same stack
+    sizes = {"ITEMS": max(case.items for case in part.cases), "SHARDS": part.shards, "QUEUE": first.queue}
+    env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=setting.instances, env=env, redis_shards=setting.redis_nodes) as stack,
+        Stack(directory, ports="free", instances=first.instances, env=env, redis_shards=first.redis_nodes) as stack,
         Bench(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
@@ -79,16 +84,20 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
                 run = bench.run(case)
                 if number:
                     runs[case].append(run)
-            if part.name == "scale" and not result.bounds:
+            if not result.bounds:
+                status.update("what no guard can beat")
+                result.bounds = measure_bounds(stack)
+            if part.name == "scale" and not result.bounds.keys() >= SETTINGS.keys():
                 status.update("what each step costs")
-                result.bounds = measure_costs(stack, bench.meter)
+                result.bounds |= measure_costs(stack, bench.meter)
+        result.peak_mib[f"{part.name}, {counted(first.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")
 
 
 def _shown(case: Case) -> str:
-    return f"{case.guard}, {case.buyers} buyers, {counted(case.instances, 'instance')}"
+    return ", ".join(filter(None, (case.guard, setting(case))))
 
 
 def wide_console() -> Console:
@@ -113,7 +122,8 @@ def draw(grid: Grid) -> Table:
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
     """Replace the tables of docs/performance.md by new ones."""
     try:
-        text = filled(document.read_text(encoding="utf-8"), BenchResult.read(*results))
+        result = BenchResult.read(*results)
+        text = filled(document.read_text(encoding="utf-8"), result, [bounds(result), limits(result), memory(result)])
         document.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -124,8 +134,9 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
 @click.option("--seconds", default=4.0, type=Seconds(), show_default=True, help="To count, for each line.")
-def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float) -> None:
-    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about two minutes."""
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
+def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
+    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about three minutes."""
     console = wide_console()
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
@@ -139,6 +150,8 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
     console.print(draw(lock_table(results)))
+    write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    console.print(f"written to {output}")
 
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:

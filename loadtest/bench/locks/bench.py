@@ -20,13 +20,17 @@ from loadtest.bench.tables import Grid
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
+import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
+
 PROCESSES = 2
 _WARM_UP_S = 2.0
 _COMMITTING_S = 1.0
 _PATIENCE_S = 60.0
 GO = "go"
-_QUEUE_IN_ETCD = ("strict", GO, "asyncio", "lock-rpc")
+_QUEUE_IN_ETCD = ("strict", GO, "history", "asyncio", "semaphore", "read-write", "lock-rpc")
 CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock")
+_DELETED_KEYS = 200_000
+_KEYS_AT_ONCE = 100
 PYTHON = (sys.executable, "-m", "loadtest.bench.locks.worker")
 
 
@@ -56,7 +60,7 @@ class LockResult:
     longest_wait_s: float
 
 
-def _serial_commits(endpoint: str) -> float:
+def serial_commits(endpoint: str) -> float:
     """Writes per second by one thread that waits for each."""
     with connect(endpoint) as client:
         lease, began, count = client.grant(60), time.monotonic(), 0
@@ -72,8 +76,10 @@ def measure(
     candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float, *, program: Sequence[str]
 ) -> LockResult:
     """Let two processes of the program compete, and count once all of them queue."""
-    before = _serial_commits(etcd.endpoint)
     name = f"bench/{candidate}/{waiters}"
+    if candidate == "history":
+        _delete_many_keys(etcd, f"{name}/")
+    before = serial_commits(etcd.endpoint)
     words = [*program, candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
     with _workers(words, name, etcd) as workers:
         for worker in workers:
@@ -90,7 +96,7 @@ def measure(
         calls_then, events_then, _ = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
-    commits = (before + _serial_commits(etcd.endpoint)) / 2
+    commits = (before + serial_commits(etcd.endpoint)) / 2
     return LockResult(
         candidate,
         waiters,
@@ -101,6 +107,17 @@ def measure(
         1000 * sum(each["cpu_seconds"] for each in counted) / max(turns, 1),
         max(each["longest_wait_s"] for each in counted),
     )
+
+
+def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
+    """Leave a history under a prefix, as a lock of a busy day does until etcd is compacted."""
+    host, _, port = etcd.endpoint.rpartition(":")
+    client = etcd3.client(host=host, port=int(port), timeout=_PATIENCE_S)
+    put = client.transactions.put
+    for first in range(0, _DELETED_KEYS, _KEYS_AT_ONCE):
+        client.transaction([], [put(f"{prefix}{first + place:x}", "") for place in range(_KEYS_AT_ONCE)], [])
+    client.delete_prefix(prefix)
+    client.close()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ on its standard input it counts for SECONDS, prints what it counted as JSON, and
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 import threading
@@ -20,23 +21,25 @@ from typing import Any
 import redis
 
 from loadtest.bench.locks.rpc import LockRpc
-from lock import CohortMutex, LockError, Mutex, Session, aio, connect
+from lock import CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
 _PATIENCE_S = 120.0
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
+def _session(etcd: str, stack: ExitStack) -> Session:
+    return stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+
+
 def strict(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our Mutex."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    mutex = Mutex(session, name)
+    mutex = Mutex(_session(etcd, stack), name)
     return lambda: mutex.acquire(timeout=_PATIENCE_S)
 
 
 def cohort(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our CohortMutex, with its defaults."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    mutex = CohortMutex(session, name)
+    mutex = CohortMutex(_session(etcd, stack), name)
     return lambda: mutex.acquire(timeout=_PATIENCE_S)
 
 
@@ -63,9 +66,24 @@ def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter
     return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
 
 
+def semaphore(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our Semaphore with five permits."""
+    permits = Semaphore(_session(etcd, stack), name, 5)
+    return lambda: permits.acquire(timeout=_PATIENCE_S)
+
+
+def read_write(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+    """Our ReadWriteLock: nine of ten read."""
+    lock, number = ReadWriteLock(_session(etcd, stack), name), itertools.count()
+    return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
+
+
 CANDIDATES = {
     "strict": strict,
+    "history": strict,  # on a prefix with 200,000 deleted keys
     "cohort": cohort,
+    "semaphore": semaphore,
+    "read-write": read_write,
     "lock-rpc": lock_rpc,
     "redis-lock": redis_lock,
 }
@@ -80,6 +98,7 @@ class Contest:
         self._counting = threading.Event()
         self._over = threading.Event()
         self._turns = 0
+        self._gate = threading.Lock()  # several may hold at once
         self._longest_s = 0.0
 
     def compete(self) -> None:
@@ -103,10 +122,11 @@ class Contest:
                 async with mutex.acquire(timeout=_PATIENCE_S):
                     self._note(began)
 
-    def _note(self, began: float) -> None:  # called by the holder
+    def _note(self, began: float) -> None:
         if self._counting.is_set():
-            self._turns += 1
-            self._longest_s = max(self._longest_s, time.monotonic() - began)
+            with self._gate:
+                self._turns += 1
+                self._longest_s = max(self._longest_s, time.monotonic() - began)
 
     def count(self, seconds: float) -> dict[str, float]:
         """Turns, seconds, and CPU seconds of this process."""

@@ -26,10 +26,11 @@ from loadtest.bench import meters as meters_module
 from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
+from loadtest.bench.limits import bounds, limits
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
-from loadtest.bench.runner import Bench
+from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import COLUMNS, filled, grids
+from loadtest.bench.tables import COLUMNS, filled, grids, memory
 from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
@@ -180,7 +181,7 @@ def result() -> BenchResult:
     made = BenchResult(
         "2026-01-01T00:00:00+00:00",
         {"python": "3.12"},
-        bounds={"trip_ms": 0.1},
+        bounds={"http": 4000.0, "commits": 1000.0, "trips": 9000.0},
         machine={"system": "Linux", "machine": "riscv64", "cpus": 2},
     )
     for part in PARTS:
@@ -188,6 +189,7 @@ def result() -> BenchResult:
             made.rows.append(Row.of(Case(part, guard, 4, 4), [run(wall_s * n) for n in (1, 2, 3)]))
     for row in made.rows:
         row.cpu_ms.update({"etcd": 0.0, "redis": 0.0})
+    made.peak_mib["rush, 2 instances"] = {"instances": 50.0, "etcd": 40.0, "redis": 10.0}
     return made
 
 
@@ -221,10 +223,10 @@ def test_rounds_are_interleaved() -> None:
 
 
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
-    """By default no guard is left out of a part, except where shards or queues are compared."""
+    """By default no guard is left out of a part, except where locks of several items, or shards, are compared."""
     for name in PARTS:
         guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
-        assert guards == set(GUARDS) or name in ("shards", "flood")
+        assert guards == set(GUARDS) or name in ("items", "shards", "flood")
     assert COLUMNS.keys() == PARTS.keys()
 
 
@@ -257,7 +259,9 @@ def test_an_interrupted_benchmark_is_the_latest_only_with_a_result(
     assert (latest().resolve() == before.resolve()) is (parts_done == 0)
     assert len([each for each in REPORTS.iterdir() if each.is_dir() and not each.is_symlink()]) == 2 - (parts_done == 0)
     assert (latest() / "bench.json").exists() is (parts_done != 0)
-    assert parts_done is not None or list(dict.fromkeys(measured)) == ["rush", "crowd", "open", "shards"]
+    assert parts_done is not None or list(dict.fromkeys(measured)) == [
+        name for name in PARTS if name not in ("scale", "flood")
+    ]
 
 
 def test_a_part_without_a_case_for_a_guard_is_left_out(tmp_path: Path) -> None:
@@ -275,12 +279,13 @@ def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch)
     exported = {"SALE": "other", "ADMIN_TOKEN": "secret", "ADMIN_TOKEN_FILE": "/nowhere/token"}
     for name, value in exported.items():
         monkeypatch.setenv(f"FLASHSALE_{name}", value)
+    monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
     monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
     for name, expected in (("rush", {}), ("scale", SETTINGS)):
         part = Part([Case(name, "redis-lua", 20, 10)], rounds=1, warm_up=False)
         command.measure(part, made, Console(quiet=True))
-        assert made.bounds == expected
+        assert made.bounds == {"http": 1.0, **expected}
     assert [row.verdicts for row in made.rows] == [{"EXACT": 1}] * 2
 
 
@@ -292,23 +297,53 @@ def test_one_round_has_no_spread() -> None:
     assert (spreads["none"], spreads["redis-lock"]) == ("0.20-0.60", "one round")
 
 
+def test_items_that_do_not_add_up_are_summed() -> None:
+    """The verdict on many items is one, and what one item has too much does not make up for what another lacks."""
+    good = {"initial": 100, "stock": 60, "orders": 40}
+    assert total_verdict([good, good], 80) == "EXACT"
+    assert total_verdict([good, good], 82) == "UNDERSOLD by 2", "two buyers got nothing"
+    assert total_verdict([good, {**good, "stock": 63}, {**good, "stock": 64}], 120) == "7 lost updates"
+    assert total_verdict([{**good, "stock": 63}, {**good, "stock": 57}], 80) == "UNDERSOLD by 3, 3 lost updates"
+    assert total_verdict([good, {**good, "orders": 102, "stock": 0}], 142) == "OVERSOLD by 2"
+
+
+@pytest.mark.parametrize(
+    ("measured", "guard", "found"),
+    [
+        ({}, "none", ["4000", "-", "1600", "the CPUs", "1 %"]),
+        ({}, "etcd", ["4000", "4500", "1600", "the CPUs", "0 %"]),
+        ({"trips": 20.0}, "etcd", ["4000", "10", "1600", "two trips to Redis in turn", "25 %"]),
+        ({"http": 10.0}, "none", ["10", "-", "1600", "HTTP alone", "100 %"]),
+    ],
+)
+def test_the_lowest_limit_is_what_a_guard_is_held_against(
+    measured: dict[str, float], guard: str, found: list[str]
+) -> None:
+    """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
+    made = result()
+    made.bounds |= measured
+    assert {row[0]: list(row[2:]) for row in limits(made).rows}[guard] == found
+
+
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     """Parts measured one after the other are joined; without one of them the document is left as it is."""
     files = [tmp_path / f"{name}.json" for name in SHOWN]
     for name, file in zip(SHOWN, files, strict=True):
-        replace(result(), rows=result().part(name), bounds={name: 0.1, "trip_ms": len(name)}).write(file)
-    bounds = BenchResult.read(*files).bounds
-    assert bounds == {**dict.fromkeys(SHOWN, 0.1), "trip_ms": len(SHOWN[0])}, "what the first one lacks is added"
+        replace(result(), rows=result().part(name)).write(file)
+    replace(BenchResult.read(files[-1]), bounds={"http": 1.0, "rpc_ms": 0.3}).write(files[-1])
+    joined = BenchResult.read(*files)
+    assert (joined.bounds["http"], joined.bounds["rpc_ms"]) == (4000.0, 0.3), "what the first one lacks is added"
     document, before = tmp_path / "performance.md", DOCUMENT.read_text(encoding="utf-8")
     document.write_text(before, encoding="utf-8")
     assert "the document shows shards, which was not measured" in fill(document, *files[:-1]).output
     assert document.read_text(encoding="utf-8") == before
     assert fill(document, *files).exit_code == 0
     text = document.read_text(encoding="utf-8")
-    assert text == filled(before, result())
+    assert text == filled(before, result(), [bounds(result()), limits(result()), memory(result())])
     around, around_before = (re.split(r"<!-- bench:.*?/bench -->", each, flags=re.DOTALL) for each in (text, before))
     assert around == around_before
-    assert "\n| redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00 |" in text
+    for row in ("redis-lua | 0.200 | 0.10-0.30 | 0.50 | 1.00", "4000 | 9000 | 1000"):
+        assert f"\n| {row} |" in text
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])
@@ -323,7 +358,7 @@ def test_no_time_and_all_the_time_are_refused(command: list[str], seconds: str) 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A small stack to measure."""
-    env = {"FLASHSALE_SECTION_LOG": "", "FLASHSALE_THREADS": "16"}
+    env = {"FLASHSALE_ITEMS": "3", "FLASHSALE_SECTION_LOG": "", "FLASHSALE_THREADS": "16"}
     with Stack(tmp_path_factory.mktemp("bench"), ports="free", env=env) as stack:
         yield Bench(stack)
 
@@ -332,6 +367,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     "case",
     [
         *(Case("rush", guard, 40, 30) for guard in ("etcd", "etcd-cohort", "etcd-batch", "redis-lua")),
+        Case("items", "etcd-batch", 30, 30, items=3),  # taken in turn, and every item has to add up
         Case("open", "etcd-batch", 40, 100, rate=200.0),
     ],
     ids=lambda case: f"{case.part} {case.guard}",
@@ -366,6 +402,13 @@ def test_buyers_pay_for_their_clicks_alone(bench: Bench, monkeypatch: pytest.Mon
     monkeypatch.setattr(meters_module, "etcd_served", costly(meters_module.etcd_served))
     done = bench.run(Case("rush", "redis-lua", 2, 2))
     assert 0 < done.count.cpu_s["buyers"] < 0.3
+
+
+def test_memory_is_read_from_every_process(bench: Bench) -> None:
+    """An instance with Python in it has had more than 20 MiB at its peak."""
+    peaks = bench.meter.peak_mib()
+    assert peaks["instances"] > 20
+    assert min(peaks.values()) > 1
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from loadtest.bench import clients as clients_module
 from loadtest.bench import costs as costs_module
 from loadtest.bench import meters as meters_module
 from loadtest.bench import runner as runner_module
-from loadtest.bench.clients import Click, ClientPool, Unanswered, crowd_burst
+from loadtest.bench.clients import Click, ClientPool, Connection, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.limits import bounds, limits
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
@@ -63,6 +63,10 @@ def clicks(count: int) -> list[Click]:
     return [Click(str(number), "/stock/reduce") for number in range(count)]
 
 
+def sell(connection: socket.socket) -> None:
+    connection.sendall(http(SOLD))
+
+
 def greeting(buyers: int, then: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:
     """Answers the greetings of so many buyers, and does `then` with their clicks."""
     greeted = threading.Semaphore(buyers)
@@ -79,16 +83,11 @@ def greeting(buyers: int, then: Callable[[socket.socket], None]) -> Callable[[so
 def test_a_crowd_clicks_from_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """All have connected, in whichever process, before the first of them clicks; and each has an answer."""
     monkeypatch.setattr(clients_module, "CROWD", 4)
-    with server(greeting(10, lambda connection: connection.sendall(http(SOLD)))) as url:
+    with server(greeting(10, sell)) as url:
         answers, cpu_s = crowd_burst([url], clicks(10))
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
     assert {answer.outcome for answer in answers} == {Outcome.SOLD}
     assert cpu_s > 0
-
-
-def in_pieces(connection: socket.socket) -> None:
-    for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
-        connection.sendall(piece)
 
 
 def hang_up(connection: socket.socket) -> None:
@@ -96,18 +95,33 @@ def hang_up(connection: socket.socket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("respond", "told"), [(in_pieces, (Outcome.SOLD, 2, False)), (hang_up, (Outcome.ERROR, None, True))]
+    ("respond", "told"), [(sell, (Outcome.SOLD, 2, False)), (hang_up, (Outcome.ERROR, None, True))]
 )
 def test_every_buyer_clicks_once_and_has_an_answer(
     respond: Callable[[socket.socket], None], told: tuple[Outcome, int | None, bool]
 ) -> None:
-    """As many answers as buyers, whatever pieces they come in; a connection that breaks leaves a purchase in doubt."""
+    """As many answers as buyers, and each purchase whose connection breaks is in doubt."""
     with server(greeting(10, respond)) as url, ClientPool([url]) as clients:
         clients.connect(10)
         answers = clients.burst(clicks(10))
     assert Counter(answer.buyer for answer in answers) == Counter(map(str, range(10)))
     assert {(answer.outcome, answer.held_ms, answer.in_doubt) for answer in answers} == {told}
     assert all(answer.received >= answer.sent for answer in answers)
+
+
+def test_an_answer_may_come_in_pieces() -> None:
+    """The wait ends with the last byte of the body, and not with the head."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    ends = []
+    with ours, theirs:
+        connection = Connection("http://shop", ours)
+        connection.send(b"click", "buyer", at=0.0)
+        for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
+            theirs.sendall(piece)
+            ends.append(connection.read())
+    assert ends == [False, False, True]
+    assert connection.answer(1.0).held_ms == 2
 
 
 def test_a_connection_that_closes_after_its_answer_is_not_a_second_answer() -> None:

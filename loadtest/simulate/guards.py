@@ -1,6 +1,7 @@
 """What stands around a purchase, as `app/guards/` has it: a generator for each guard, which returns the outcome.
 
-Guards that poll are not here: attempts in vain cost time, so more of them are in vain, and no cost is measured so well.
+Guards that poll are not foreseen: an attempt in vain costs CPU time, so more attempts are in vain, and a small error in
+a cost grows.
 """
 
 from __future__ import annotations

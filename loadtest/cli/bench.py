@@ -16,7 +16,7 @@ from rich.table import Table
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
 from loadtest.bench.limits import bounds, limits, measure_bounds
-from loadtest.bench.locks.bench import CANDIDATES, GO, PYTHON, LockResult, TurnsMissing
+from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
@@ -136,7 +136,7 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.option("--seconds", default=4.0, type=Seconds(), show_default=True, help="To count, for each line.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
-    """Measure the locks: hand-overs per second, RPCs, CPU. Takes about three minutes."""
+    """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
     console = wide_console()
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
@@ -157,10 +157,12 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
     programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
-    if GO in programs:
+    of_go = [candidate for candidate in programs if candidate in OF_GO]
+    if of_go:
         try:
-            programs[GO] = [str(compiled(directory))]
+            program = str(compiled(directory))
+            programs |= {candidate: [program] for candidate in of_go}
         except GoMissing as error:
-            console.print(f"{GO}: skipped, for {error}", soft_wrap=True)
-            del programs[GO]
+            console.print(f"{', '.join(of_go)}: skipped, for {error}", soft_wrap=True)
+            return {candidate: PYTHON for candidate in candidates if candidate not in OF_GO}
     return programs

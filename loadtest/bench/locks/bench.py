@@ -26,9 +26,10 @@ PROCESSES = 2
 _WARM_UP_S = 2.0
 _COMMITTING_S = 1.0
 _PATIENCE_S = 60.0
-GO = "go"
-_QUEUE_IN_ETCD = ("strict", GO, "history", "asyncio", "semaphore", "read-write", "lock-rpc")
-CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock")
+OF_GO = ("go", "go-burst")
+_BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
+_QUEUE_IN_ETCD = ("strict", "go", "history", "asyncio", "semaphore", "read-write", "lock-rpc")
+CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock", *_BURSTS)
 _DELETED_KEYS = 200_000
 _KEYS_AT_ONCE = 100
 PYTHON = (sys.executable, "-m", "loadtest.bench.locks.worker")
@@ -86,7 +87,7 @@ def measure(
             _read_line(worker)
         if candidate in _QUEUE_IN_ETCD:
             _await_turns(name, waiters, etcd)
-        else:
+        elif candidate not in _BURSTS:
             time.sleep(_WARM_UP_S)
         calls, events, _ = etcd_served(etcd)
         for worker in workers:
@@ -172,7 +173,7 @@ def table(results: Sequence[LockResult]) -> Grid:
     headings += ["RPCs", "events", "CPU ms", "longest wait"]
     rows = []
     for result in results:
-        others = [rates.get((other, result.waiters)) for other in ("lock-rpc", GO)]
+        others = [rates.get((other, result.waiters)) for other in ("lock-rpc", _BURSTS.get(result.candidate, "go"))]
         row = [result.candidate, str(result.waiters), f"{result.per_s:.0f}", f"{result.to_commits:.2f}"]
         row += [f"{result.per_s / other:.1f}" if other else "-" for other in others]
         row += [f"{result.rpcs:.1f}", f"{result.watch_messages:.1f}", f"{result.cpu_ms:.2f}"]

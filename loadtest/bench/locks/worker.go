@@ -40,6 +40,19 @@ func (c *contest) compete(session *concurrency.Session, name string) {
 	}
 }
 
+// takeOne takes one turn, when all begin.
+func (c *contest) takeOne(session *concurrency.Session, name string, start chan struct{}, turns *sync.WaitGroup) {
+	mutex := concurrency.NewMutex(session, name)
+	<-start
+	began := time.Now()
+	for mutex.Lock(context.Background()) != nil {
+	}
+	c.note(time.Since(began))
+	for mutex.Unlock(context.Background()) != nil {
+	}
+	turns.Done()
+}
+
 func (c *contest) note(waited time.Duration) {
 	c.Lock()
 	defer c.Unlock()
@@ -51,11 +64,11 @@ func (c *contest) note(waited time.Duration) {
 	}
 }
 
-// count returns the turns of some time, as the worker in Python does.
-func (c *contest) count(length time.Duration) map[string]float64 {
+// count returns the turns until wait returns, as the worker in Python does.
+func (c *contest) count(wait func()) map[string]float64 {
 	began, cpu := time.Now(), cpuSeconds()
 	c.setCounting(true)
-	time.Sleep(length)
+	wait()
 	c.setCounting(false)
 	return map[string]float64{
 		"turns":          float64(c.turns),
@@ -87,19 +100,29 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	contest := &contest{}
+	contest, start, turns := &contest{}, make(chan struct{}), &sync.WaitGroup{}
+	burst := os.Args[1] == "go-burst"
 	for i := 0; i < goroutines; i++ {
 		session, err := concurrency.NewSession(client, concurrency.WithTTL(ttl))
 		if err != nil {
 			log.Fatal(err)
 		}
-		go contest.compete(session, name)
+		if burst {
+			turns.Add(1)
+			go contest.takeOne(session, name, start, turns)
+		} else {
+			go contest.compete(session, name)
+		}
 	}
 	fmt.Println("queued")
 	input := bufio.NewReader(os.Stdin)
 	if _, err := input.ReadString('\n'); err != nil {
 		log.Fatal(err)
 	}
-	answer, _ := json.Marshal(contest.count(time.Duration(seconds * float64(time.Second))))
+	wait := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
+	if burst {
+		wait = func() { close(start); turns.Wait() }
+	}
+	answer, _ := json.Marshal(contest.count(wait))
 	fmt.Println(string(answer))
 }

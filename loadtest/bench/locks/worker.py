@@ -3,7 +3,8 @@
     python -m loadtest.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
 
 Every thread takes the lock, gives it back, and queues again. Says "queued" once all of them have begun; after a line
-on its standard input it counts for SECONDS, prints what it counted as JSON, and ends.
+on its standard input it counts for SECONDS, prints what it counted as JSON, and ends. In a burst every thread takes the
+lock once, after that line.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import redis
@@ -88,6 +90,7 @@ CANDIDATES = {
     "redis-lock": redis_lock,
 }
 TASKS = "asyncio"  # a candidate without threads: aio.Mutex
+BURST = "burst"  # one turn each
 
 
 class Contest:
@@ -109,6 +112,13 @@ class Contest:
                 with self._enter():
                     self._note(began)
 
+    def take_one(self) -> None:
+        """Take one turn, when counting begins."""
+        self._counting.wait()
+        began = time.monotonic()
+        with self._enter():
+            self._note(began)
+
     async def compete_in_tasks(self, etcd: str, name: str, number: int) -> None:
         """Take turns in so many tasks until it is over."""
         with connect(etcd) as client, Session(client, ttl=30) as session:
@@ -128,11 +138,11 @@ class Contest:
                 self._turns += 1
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
-    def count(self, seconds: float) -> dict[str, float]:
-        """Turns, seconds, and CPU seconds of this process."""
+    def count(self, wait: Callable[[], None]) -> dict[str, float]:
+        """Turns until `wait` returns, its seconds, and CPU seconds of this process."""
         began, cpu = time.monotonic(), time.process_time()
         self._counting.set()
-        self._over.wait(seconds)
+        wait()
         self._counting.clear()
         self._over.set()
         return {
@@ -143,6 +153,11 @@ class Contest:
         }
 
 
+def _join(contestants: Sequence[threading.Thread]) -> None:
+    for contestant in contestants:
+        contestant.join()
+
+
 def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
@@ -150,13 +165,16 @@ def main() -> None:
         contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
-            threading.Thread(target=asyncio.run, args=(tasks,), daemon=True).start()
+            contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
         else:
-            for _ in range(int(threads)):
-                threading.Thread(target=contest.compete, daemon=True).start()
+            turns = contest.take_one if candidate == BURST else contest.compete
+            contestants = [threading.Thread(target=turns, daemon=True) for _ in range(int(threads))]
+        for contestant in contestants:
+            contestant.start()
         print("queued", flush=True)
         sys.stdin.readline()
-        print(json.dumps(contest.count(float(seconds))), flush=True)
+        wait = partial(_join, contestants) if candidate == BURST else partial(time.sleep, float(seconds))
+        print(json.dumps(contest.count(wait)), flush=True)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ SETTINGS = {
     "group": 128.0,
     "shards": 4.0,
     "shard_poll_s": 0.1,
+    "poll_s": 0.1,
+    "watch_pause_s": 0.004,
+    "watch_longest_s": 0.8,
 }
 
 

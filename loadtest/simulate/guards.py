@@ -1,13 +1,10 @@
-"""What stands around a purchase, as `app/guards/` has it: a generator for each guard, which returns the outcome.
-
-Guards that poll are not foreseen: an attempt in vain costs CPU time, so more attempts are in vain, and a small error in
-a cost grows.
-"""
+"""What stands around a purchase, as `app/guards/` has it: a generator for each guard, which returns the outcome."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from math import ceil
 
 from loadtest.simulate.locks import Cohort, Mutex, cohort_of
@@ -35,6 +32,39 @@ def thread(instance: SimulatedInstance, began: float) -> Steps:
 def redis_lua(instance: SimulatedInstance, began: float) -> Steps:
     """One script."""
     return (yield from instance.trip(instance.rush.sell))
+
+
+def redis_lock(instance: SimulatedInstance, began: float) -> Steps:
+    """A try every tenth of a second."""
+    rush, settings = instance.rush, instance.rush.costs.settings
+    while (yield from instance.trip(rush.take_lock)):
+        if rush.env.now + settings["poll_s"] > began + settings["lock_timeout_s"]:
+            return LOCK_TIMEOUT
+        yield rush.env.timeout(settings["poll_s"])
+    outcome = yield from none(instance, began)
+    yield from instance.trip(partial(setattr, rush, "locked", False))
+    return outcome
+
+
+def redis_watch(instance: SimulatedInstance, began: float) -> Steps:
+    """Write if nothing has changed since the read, or pause and begin again."""
+    rush, settings, outcome = instance.rush, instance.rush.costs.settings, ""
+    instance.trying += 1
+    while not outcome:
+        version = yield from instance.trip(lambda: rush.version)
+        if (yield from instance.trip(lambda: rush.stock)) <= 0:
+            outcome = yield from instance.trip(lambda: SOLD_OUT)  # UNWATCH
+        elif (yield from instance.trip(partial(rush.sell_if, version))):
+            outcome = SOLD
+        else:
+            longest = min(instance.trying * settings["watch_pause_s"], settings["watch_longest_s"])
+            pause = rush.random.uniform(0, longest)
+            if rush.env.now + pause > began + settings["lock_timeout_s"]:
+                outcome = LOCK_TIMEOUT
+            else:
+                yield rush.env.timeout(pause)
+    instance.trying -= 1
+    return outcome
 
 
 def etcd(instance: SimulatedInstance, began: float) -> Steps:
@@ -186,5 +216,5 @@ def _trips(instance: SimulatedInstance, shards: Iterable[SimulatedShard]) -> Ste
         yield from instance.trip(node=node)
 
 
-_ALL: list[Buy] = [none, thread, etcd, etcd_cohort, etcd_batch, etcd_sharded, redis_lua]
+_ALL: list[Buy] = [none, thread, etcd, etcd_cohort, etcd_batch, etcd_sharded, redis_lock, redis_watch, redis_lua]
 GUARDS = {guard.__name__.replace("_", "-"): guard for guard in _ALL} | {"etcd-unfenced": etcd}

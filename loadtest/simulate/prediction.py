@@ -12,7 +12,7 @@ from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.rush import SOLD, Setting, SimulatedRush
 
 _FULL = 0.9
-_WITHOUT_TURNS = ("none", "redis-lua", "etcd-sharded")
+_WAITS_FOR = {"redis-lock": "pauses", "redis-watch": "pauses", "none": "", "redis-lua": "", "etcd-sharded": ""}
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,5 @@ def _limit(rush: SimulatedRush) -> str:
         others = sum(each.busy_s for each in (*rush.redis, rush.etcd, rush.buyers))
         used["the CPUs"] = (sum(instances) + others) / rush.costs.cpus
     most, name = max((seconds, name) for name, seconds in used.items())
-    share = most / rush.env.now
-    waits_for = "" if share >= _FULL or rush.setting.guard in _WITHOUT_TURNS else "turns, "
-    return f"{waits_for}{name} {100 * share:.0f} %"
+    share, waits_for = most / rush.env.now, _WAITS_FOR.get(rush.setting.guard, "turns")
+    return f"{waits_for}, {name} {100 * share:.0f} %" if waits_for and share < _FULL else f"{name} {100 * share:.0f} %"

@@ -72,13 +72,13 @@ class SimulatedInstance:
         arrived: clicks that the main thread has not read yet; clicks: those that wait for another thread;
             in_hand: these and the ones that have a thread.
         known: when the look was sent that has found, under the lock, that all is sold.
-        lock, shards, filling, entries, cohort: what the guards keep here.
+        trying, lock, shards, filling, entries, cohort: what the guards keep here.
     """
 
     def __init__(self, rush: SimulatedRush, number: int) -> None:
         self.rush, self.number = rush, number
         self.process = Program(rush.env, rush.cpus)
-        self.arrived = self.clicks = self.in_hand = 0
+        self.arrived = self.clicks = self.in_hand = self.trying = 0
         self.awake = rush.env.event()
         self.idle: list[simpy.Event] = []
         self.known: float | None = None
@@ -183,7 +183,7 @@ class SimulatedRush:
         self.costs, self.setting = costs, setting
         self.env = env = simpy.Environment()
         self.random = random.Random(1)
-        self.stock = setting.stock
+        self.stock, self.version, self.locked = setting.stock, 0, False
         self.trips = self.rpcs = 0
         self.answers: list[tuple[float, int, str]] = []
         self.cpus = None if setting.apart else simpy.Resource(env, costs.cpus)
@@ -224,9 +224,18 @@ class SimulatedRush:
         self.write(self.stock)
         return SOLD
 
+    def take_lock(self) -> bool:
+        """Lock; whether it was locked before."""
+        before, self.locked = self.locked, True
+        return before
+
+    def sell_if(self, version: int) -> bool:
+        """Sell unless the stock was touched since that version."""
+        return self.version == version and self.sell() == SOLD
+
     def write(self, read: int) -> None:
         """Take a piece of what was read."""
-        self.stock = read - 1
+        self.stock, self.version = read - 1, self.version + 1
 
     def _tell(self, ticket: Ticket) -> Steps:
         yield from self.travel()

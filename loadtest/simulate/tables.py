@@ -8,7 +8,6 @@ from math import inf
 from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import Grid
 from loadtest.simulate.costs import Costs
-from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import SOLD, SOLD_OUT, Setting
 
@@ -52,8 +51,6 @@ def foreseen(costs: Costs, result: BenchResult) -> Grid:
     rows = []
     for row in result.part("scale"):
         case = row.case
-        if case.guard not in GUARDS:
-            continue
         made = Prediction.of(costs, Setting(case.guard, case.buyers, case.stock, case.instances))
         ratio = made.wall_s / row.wall_s
         bold = "" if 1 / _GOOD <= ratio <= _GOOD else "**"

@@ -11,6 +11,7 @@ import click
 from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import filled
 from loadtest.cli.bench import draw, wide_console
+from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
@@ -31,6 +32,7 @@ _GUARD_HELP = "Repeatable; default: all that are exact and do not poll."
 @click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
 @click.option("--horizon", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
+@click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the last table as SVG.")
 def simulate(
     results: tuple[Path, ...],
     buyers: int,
@@ -40,6 +42,7 @@ def simulate(
     rtt_ms: float,
     horizon: float,
     document: Path | None,
+    chart: Path | None,
 ) -> None:
     """Foresee rushes from measured costs.
 
@@ -63,5 +66,7 @@ def simulate(
             console.print(draw(grid))
         if document:
             document.write_text(filled(document.read_text(encoding="utf-8"), result, grids), encoding="utf-8")
+        if chart and (drawn := picture(made)):
+            chart.write_text(drawn, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error

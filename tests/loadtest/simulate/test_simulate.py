@@ -152,10 +152,10 @@ def test_a_part_that_was_not_measured_is_named() -> None:
 
 
 def test_the_command_fills_a_document(tmp_path: Path) -> None:
-    """Tables go into the marked blocks of docs/scaling.md."""
-    document = tmp_path / "scaling.md"
+    """Tables go into the marked blocks of docs/scaling.md, and the picture into its file."""
+    document, chart = tmp_path / "scaling.md", tmp_path / "scaling.svg"
     document.write_text(DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
-    done = CliRunner().invoke(cli, ["simulate", str(FILE), *SMALL, "--document", str(document)])
+    done = CliRunner().invoke(cli, ["simulate", str(FILE), *SMALL, "--document", str(document), "--chart", str(chart)])
     assert done.exit_code == 0, done.output
     machine, steps, foreseen, ceilings, flood, apart = re.findall(
         r"<!-- bench:(\w+ -->\n.*?)\n<!-- /bench", document.read_text(), re.DOTALL
@@ -166,6 +166,7 @@ def test_the_command_fills_a_document(tmp_path: Path) -> None:
     assert foreseen.count("\n| etcd") == sum(row.case.guard.startswith("etcd") for row in KEPT.part("scale"))
     assert re.findall(r"^\| (\S+) \| 4 \|", apart, re.MULTILINE) == ["etcd", "etcd-cohort", "redis-lua"]
     assert flood.count("| room for ") == 3
+    assert chart.read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize("guard", ["redis-lock", "redis-watch", "etcd-unfenced"])

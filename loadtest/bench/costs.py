@@ -142,7 +142,7 @@ def _busy_ms() -> float:
     with (
         scratch_directory() as directory,
         Stack(directory, ports="free", instances=1, env=env) as stack,
-        Bench.on(stack) as bench,
+        Bench(stack) as bench,
     ):
         rounds = [bench.run(Case("costs", "redis-lua", _CLICKS, 1)) for _ in range(_ROUNDS)]
     return statistics.median(_ms(each.count, "instances", _CLICKS) for each in rounds)

@@ -53,11 +53,11 @@ class Meter:
         calls, events, puts = etcd_served(self._stack.etcd)
         stats: list[Any] = [node.info("stats") for node in self._nodes]
         trips = [each["total_reads_processed"] for each in stats]
-        cpu = {
+        cpu_s = {
             name: float(sum(sum(process.cpu_times()[:2]) for family in families for process in family))
             for name, families in self._processes.items()
         }
-        return Count(cpu, calls, events, trips, puts)
+        return Count(cpu_s, calls, events, trips, puts)
 
     def peak_mib(self) -> dict[str, float]:
         """The most memory that one instance, etcd and Redis have had since they began, in MiB."""

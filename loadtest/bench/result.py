@@ -6,7 +6,7 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class MeasuredRush:
 
 @dataclass(frozen=True)
 class Row:
-    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds.
+    """All rounds of a case. Everything from `cpu_ms` on is per click, averaged over the rounds; see `Count`.
 
     Attributes:
         walls_s: seconds from the first click to the last answer, for each round.
@@ -93,10 +93,7 @@ class Row:
         verdicts: how often each occurred.
         purchase_ms: from click to answer, over all rounds.
         cpu_ms: CPU milliseconds by process.
-        etcd_calls, etcd_events: RPCs to etcd and its messages to watches.
-        redis_trips: requests to Redis.
-        node_trips: requests to the node of Redis that has most of them.
-        etcd_puts: keys that etcd wrote; an acquisition of a lock is one.
+        redis_trips, node_trips: requests to all nodes of Redis, and to the node that has most of them.
     """
 
     case: Case
@@ -144,13 +141,9 @@ class Row:
         """Clicks answered per second, by the median."""
         return self.case.buyers / self.wall_s
 
-    @property
-    def exact(self) -> bool:
-        return set(self.verdicts) == {"EXACT"}
-
-    def served(self) -> float:
-        """The share of clicks that were sold something or truly told that nothing was left."""
-        return (self.outcomes.get("sold", 0) + self.outcomes.get("sold_out", 0)) / sum(self.outcomes.values())
+    def share(self, *outcomes: str) -> float:
+        """Of the clicks, those that had one of these outcomes."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in outcomes) / sum(self.outcomes.values())
 
 
 @dataclass
@@ -178,24 +171,25 @@ class BenchResult:
 
     def ratio(self, row: Row, guard: str) -> float | None:
         """The row's median wall time as a multiple of that of `guard` in the same setting."""
-        for other in self.rows:
-            if {**asdict(other.case), "guard": ""} == {**asdict(row.case), "guard": ""} and other.case.guard == guard:
-                return row.wall_s / other.wall_s
-        return None
-
-    def join(self, other: BenchResult) -> None:
-        """Add the parts of another run on the same machine."""
-        self.rows += other.rows
-        self.peak_mib |= other.peak_mib
-        self.bounds = other.bounds | self.bounds
+        same = replace(row.case, guard=guard)
+        return next((row.wall_s / other.wall_s for other in self.rows if other.case == same), None)
 
     def write(self, path: Path) -> None:
         """Write the JSON file, and the directory for it."""
         write(path, json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
-    def read(cls, path: Path) -> BenchResult:
-        """What `write` wrote; raises KeptError."""
+    def read(cls, *paths: Path) -> BenchResult:
+        """What `write` wrote, with the parts of several runs on one machine joined; raises KeptError."""
+        first, *others = map(cls._read, paths)
+        for other in others:
+            first.rows += other.rows
+            first.peak_mib |= other.peak_mib
+            first.bounds = other.bounds | first.bounds
+        return first
+
+    @classmethod
+    def _read(cls, path: Path) -> BenchResult:
         data = read_object(path)
         if (data.get("format"), data.get("version")) != (FORMAT, 1):
             raise KeptError(f"{path} is not a {FORMAT} of version 1")

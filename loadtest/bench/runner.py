@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
@@ -26,19 +25,12 @@ STACK_SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
 class Bench:
-    """A running stack and what is needed to measure it."""
+    """A running stack and what is needed to measure it; its sale has so many shards, None: FLASHSALE_SHARDS."""
 
-    stack: Stack
-    meter: Meter
-    sale: Sale
-
-    @classmethod
-    def on(cls, stack: Stack, *, shards: int | None = None) -> Bench:
-        """For a stack that is up, whose sale has so many shards; None: FLASHSALE_SHARDS."""
-        sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
-        return cls(stack, Meter(stack), sale)
+    def __init__(self, stack: Stack, *, shards: int | None = None) -> None:
+        self.stack, self.meter = stack, Meter(stack)
+        self.sale = Sale(stack.urls, redis_url=stack.redis.url, etcd=stack.etcd.endpoint, name=_SALE, shards=shards)
 
     def __enter__(self) -> Bench:
         return self
@@ -50,21 +42,19 @@ class Bench:
     def run(self, case: Case) -> MeasuredRush:
         """One round; raises Unanswered and SaleError."""
         self.sale.reset(case.stock)
-        answers, count = self._crowd(case) if case.buyers > CROWD and not case.rate else self._clicks(case)
+        clicks = [click(case, number) for number in range(case.buyers)]
+        is_crowd = case.buyers > CROWD and not case.rate
+        answers, count = self._crowd(clicks) if is_crowd else self._clicks(clicks, case.rate)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
         return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
-    def _clicks(self, case: Case) -> tuple[list[Answer], Count]:
-        clicks = [click(case, number) for number in range(case.buyers)]
+    def _clicks(self, clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
         with without_garbage_collection(), ClientPool(self.stack.urls) as clients:
-            clients.connect(int(case.rate / 5) if case.rate else case.buyers)
-            return self.meter.spent(
-                lambda: clients.stream(clicks, rate=case.rate) if case.rate else clients.burst(clicks)
-            )
+            clients.connect(int(rate / 5) if rate else len(clicks))
+            return self.meter.spent(lambda: clients.stream(clicks, rate=rate) if rate else clients.burst(clicks))
 
-    def _crowd(self, case: Case) -> tuple[list[Answer], Count]:
+    def _crowd(self, clicks: Sequence[Click]) -> tuple[list[Answer], Count]:
         """From several processes; what it costs the instances that they connect is counted, too."""
-        clicks = [click(case, number) for number in range(case.buyers)]
         (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(self.stack.urls, clicks))
         count.cpu_s["buyers"] = buyers_s
         return answers, count

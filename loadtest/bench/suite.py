@@ -6,96 +6,82 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loadtest.bench.result import QUEUE, Case
-from loadtest.results.comparison import GUARDS
-
-# They poll or begin again instead of queueing, so they take many times longer than all others together.
-SLOW = ("redis-lock", "redis-watch")
-EVERY_GUARD = tuple(GUARDS)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Cases that are compared with each other, so their rounds are interleaved on one stack.
+    """Cases that are compared with each other, so their rounds are interleaved on one stack, which is the same for all.
 
     Attributes:
-        instances, items, redis_nodes, shards, queue: of the stack and its sale.
         rounds: of each case.
+        shards: of the sale.
         warm_up: whether there is one more round before them, which is not counted.
     """
 
-    name: str
     cases: Sequence[Case]
     rounds: int
-    instances: int = 2
-    items: int = 1
-    redis_nodes: int = 1
     shards: int = 4
-    queue: int = QUEUE
     warm_up: bool = True
 
+    @property
+    def name(self) -> str:
+        return self.cases[0].part
+
     def schedule(self) -> Iterator[tuple[int, Case]]:
-        """Every round of every case, round by round; outside the rush, slow cases have one round only."""
+        """Every round of every case, round by round; number 0 warms up."""
         for number in range(0 if self.warm_up else 1, self.rounds + 1):
             for case in self.cases:
-                once = case.guard in SLOW and self.name != "rush"
-                if not once or number == 1:
-                    yield number, case
+                yield number, case
 
 
 def _rush(guards: Sequence[str]) -> Iterator[Part]:
     """The rush itself: 500 buyers at once for 300 pieces."""
-    yield Part("rush", [Case("rush", guard, 500, 300) for guard in guards], rounds=7)
+    yield Part([Case("rush", guard, 500, 300) for guard in guards], rounds=7)
 
 
 def _crowd(guards: Sequence[str]) -> Iterator[Part]:
     """5,000 buyers at once for 300 pieces: nearly every buyer has to be told that all is sold."""
-    yield Part("crowd", [Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
+    yield Part([Case("crowd", guard, 5000, 300) for guard in guards], rounds=3)
 
 
 def _open(guards: Sequence[str]) -> Iterator[Part]:
     """100 clicks per second for 20 seconds, whether or not the earlier ones are answered; stock for all."""
-    yield Part("open", [Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
+    yield Part([Case("open", guard, 2000, 2000, rate=100.0) for guard in guards], rounds=1, warm_up=False)
 
 
 def _instances(guards: Sequence[str]) -> Iterator[Part]:
     """The rush with one instance, two and four."""
     for count in (1, 2, 4):
-        cases = [Case("instances", guard, 500, 300, instances=count) for guard in guards]
-        yield Part("instances", cases, rounds=3, instances=count)
+        yield Part([Case("instances", guard, 500, 300, instances=count) for guard in guards], rounds=3)
 
 
 def _hold(guards: Sequence[str]) -> Iterator[Part]:
     """The rush with 0, 1 and 5 ms of think time inside the critical section."""
-    cases = [Case("hold", guard, 500, 300, hold_ms=hold) for guard in guards for hold in (0, 1, 5)]
-    yield Part("hold", cases, rounds=3)
+    yield Part([Case("hold", guard, 500, 300, hold_ms=ms) for guard in guards for ms in (0, 1, 5)], rounds=3)
 
 
 def _items(guards: Sequence[str]) -> Iterator[Part]:
     """500 buyers of one item, of five and of twenty, with stock for all: how throughput grows with the locks."""
     wanted = [guard for guard in guards if guard in ("none", "etcd", "etcd-cohort", "etcd-batch")]
-    cases = [Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)]
-    yield Part("items", cases, rounds=5, items=20)
-
-
-def _costs(guards: Sequence[str]) -> Iterator[Part]:
-    """500 buyers for 500 pieces, and for one: what a click costs that buys, and one that is told that all is sold."""
-    yield Part("costs", [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)], rounds=3)
+    yield Part([Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)], rounds=5)
 
 
 def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
     for count in (1, 2, 4):
         cases = [Case("scale", guard, buyers, 300, instances=count) for guard in guards for buyers in (500, 5000)]
-        # Its input in turn with these, as machines are faster one minute and slower the next. It is short, so twice.
-        cases += 2 * [case for part in _costs(guards) for case in part.cases if case.instances == count]
-        yield Part("scale", cases, rounds=2, instances=count)
+        if count == 2:
+            # Its input: clicks that all buy, and clicks of which one buys. In turn with these, as machines are faster
+            # one minute and slower the next. It is short, so twice.
+            cases += 2 * [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)]
+        yield Part(cases, rounds=2)
 
 
 def _flood(guards: Sequence[str]) -> Iterator[Part]:
     """20,000 buyers at once for 300 pieces, where each instance has room for so many clicks."""
     for queue in (300, 1000, QUEUE):
         cases = [Case("flood", guard, 20_000, 300, queue=queue) for guard in guards if guard == "etcd"]
-        yield Part("flood", cases, rounds=3, queue=queue)
+        yield Part(cases, rounds=3)
 
 
 def _shards(guards: Sequence[str]) -> Iterator[Part]:
@@ -103,9 +89,9 @@ def _shards(guards: Sequence[str]) -> Iterator[Part]:
     wanted = [guard for guard in guards if guard in ("etcd-sharded", "redis-lua")]
     for nodes in (1, 2, 3):
         cases = [Case("shards", guard, 3000, 30_000, redis_nodes=nodes) for guard in wanted]
-        yield Part("shards", cases, rounds=2, redis_nodes=nodes, shards=64)
+        yield Part(cases, rounds=2, shards=64)
     sizes = [Case("shards", guard, size, size, rate=600.0) for size in (300, 3000, 30_000) for guard in wanted[:1]]
-    yield Part("shards", sizes, rounds=1, warm_up=False)
+    yield Part(sizes, rounds=1, warm_up=False)
 
 
 PARTS = {
@@ -115,12 +101,11 @@ PARTS = {
     "instances": _instances,
     "hold": _hold,
     "items": _items,
-    "costs": _costs,
+    "shards": _shards,
     "scale": _scale,
     "flood": _flood,
-    "shards": _shards,
 }
-FOR_SCALING = ("costs", "scale", "flood")  # what docs/scaling.md shows, or is computed from
+FOR_SCALING = ("scale", "flood")  # what docs/scaling.md shows, or is computed from
 SHOWN = tuple(name for name in PARTS if name not in FOR_SCALING)  # in docs/performance.md
 
 

@@ -15,18 +15,18 @@ from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
 from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
-from loadtest.bench.document import filled
-from loadtest.bench.limits import measure_bounds
+from loadtest.bench.limits import bounds, limits, measure_bounds
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
-from loadtest.bench.suite import EVERY_GUARD, FOR_SCALING, PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import Grid, grids
+from loadtest.bench.suite import FOR_SCALING, PARTS, SHOWN, Part, parts
+from loadtest.bench.tables import Grid, filled, grids, memory, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
+from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
 from loadtest.results.kept import write as write_file
 from loadtest.results.text import counted
@@ -41,15 +41,13 @@ _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which 
 
 @click.command()
 @click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help=_PART_HELP)
-@click.option("--guard", "guards", multiple=True, type=click.Choice(EVERY_GUARD), help="Repeatable; default: all.")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help="Repeatable; default: all.")
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
-    """Measure guards against each other. Takes about fifteen minutes; --part rush --rounds 3 takes one."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_NARROWEST)
-    chosen = parts(names or SHOWN, guards or EVERY_GUARD, rounds)
+    """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
+    console = wide_console()
+    chosen = parts(names or SHOWN, guards or tuple(GUARDS), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
@@ -70,13 +68,14 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    sizes = {"ITEMS": part.items, "SHARDS": part.shards, "QUEUE": part.queue}
+    first = part.cases[0]  # all are for the same stack
+    sizes = {"ITEMS": max(case.items for case in part.cases), "SHARDS": part.shards, "QUEUE": first.queue}
     env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=part.instances, env=env, redis_shards=part.redis_nodes) as stack,
-        Bench.on(stack, shards=part.shards) as bench,
+        Stack(directory, ports="free", instances=first.instances, env=env, redis_shards=first.redis_nodes) as stack,
+        Bench(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
         with console.status(f"{part.name}: warming up") as status:
@@ -88,25 +87,30 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
             if not result.bounds:
                 status.update("what no guard can beat")
                 result.bounds = measure_bounds(stack)
-            if part.name in ("costs", "scale") and not result.bounds.keys() >= SETTINGS.keys():
+            if part.name == "scale" and not result.bounds.keys() >= SETTINGS.keys():
                 status.update("what each step costs")
                 result.bounds |= measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {counted(part.instances, 'instance')}"] = bench.meter.peak_mib()
+        result.peak_mib[f"{part.name}, {counted(first.instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
-        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s", highlight=False)
+        console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")
 
 
 def _shown(case: Case) -> str:
-    sizes = f"{case.buyers} buyers, {counted(case.instances, 'instance')}, {case.hold_ms} ms"
-    return f"{case.guard}, {sizes}, {counted(case.items, 'item')}"
+    return ", ".join(filter(None, (case.guard, setting(case))))
+
+
+def wide_console() -> Console:
+    """With room for all columns of a table where the output goes to a file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_NARROWEST)
 
 
 def draw(grid: Grid) -> Table:
     """A table for the terminal."""
     table = Table(title=f"{grid.name}: {grid.about}", title_justify="left")
     for heading in grid.headings:
-        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict") else "right")
+        table.add_column(heading, justify="left" if heading in ("guard", "setting", "verdict", "lock") else "right")
     for row in grid.rows:
         table.add_row(*row)
     return table
@@ -116,15 +120,11 @@ def draw(grid: Grid) -> Table:
 @click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
-    """Replace the tables of docs/performance.md by new ones.
-
-    Bounds are those of the first result.
-    """
+    """Replace the tables of docs/performance.md by new ones."""
     try:
-        first, *others = map(BenchResult.read, results)
-        for other in others:
-            first.join(other)
-        document.write_text(filled(document.read_text(encoding="utf-8"), first), encoding="utf-8")
+        result = BenchResult.read(*results)
+        text = filled(document.read_text(encoding="utf-8"), result, [bounds(result), limits(result), memory(result)])
+        document.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"written to {document}")
@@ -133,13 +133,11 @@ def write_performance(results: tuple[Path, ...], document: Path) -> None:
 @click.command("bench-lock")
 @click.option("--waiters", multiple=True, type=click.IntRange(2), default=(50, 500, 2000), show_default=True)
 @click.option("--candidate", "candidates", multiple=True, type=click.Choice(CANDIDATES), default=CANDIDATES)
-@click.option(
-    "--seconds", default=4.0, type=SECONDS, show_default=True, help="Seconds to count, for each line of the table."
-)
+@click.option("--seconds", default=4.0, type=SECONDS, show_default=True, help="To count, for each line.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("reports/bench-lock.json"))
 def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: float, output: Path) -> None:
     """Measure the locks: hand-overs per second, bursts, RPCs, CPU. Takes about three minutes."""
-    console = Console(width=max(Console().width, 110))
+    console = wide_console()
     results: list[LockResult] = []
     with scratch_directory() as directory, Etcd(directory) as etcd, Redis(directory) as redis:
         programs = _programs(candidates, directory, console)
@@ -151,7 +149,7 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
                     console.print(f"{results[-1].per_s:.0f} per s", style="dim")
                 except TurnsMissing as error:
                     console.print(f"left out: {error}")
-    console.print(lock_table(results))
+    console.print(draw(lock_table(results)))
     write_file(output, json.dumps([asdict(result) for result in results], indent=2) + "\n")
     console.print(f"written to {output}")
 
@@ -159,12 +157,12 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
     programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
-    of_go = [candidate for candidate in OF_GO if candidate in programs]
+    of_go = [candidate for candidate in programs if candidate in OF_GO]
     if of_go:
         try:
             program = str(compiled(directory))
-            programs.update({candidate: [program] for candidate in of_go})
+            programs |= {candidate: [program] for candidate in of_go}
         except GoMissing as error:
-            console.print(f"{of_go[0]}: skipped, for {error}", soft_wrap=True)
-            return {candidate: program for candidate, program in programs.items() if candidate not in OF_GO}
+            console.print(f"{', '.join(of_go)}: skipped, for {error}", soft_wrap=True)
+            return {candidate: PYTHON for candidate in candidates if candidate not in OF_GO}
     return programs

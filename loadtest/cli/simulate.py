@@ -7,20 +7,20 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from loadtest.bench.document import blocks, fill, markdown
 from loadtest.bench.result import BenchResult
-from loadtest.bench.suite import SLOW
-from loadtest.cli.bench import draw
+from loadtest.bench.tables import filled
+from loadtest.cli.bench import draw, wide_console
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
+from loadtest.simulate.guards import GUARDS
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import Setting
 from loadtest.simulate.tables import apart, ceilings, foreseen, steps
 
 # What oversells need not be fast; `etcd-unfenced` is as fast as `etcd`; buyers who poll make too many steps.
-_LEFT_OUT = ("none", "thread", "etcd-unfenced", *SLOW)
+_LEFT_OUT = ("none", "thread", "etcd-unfenced", "redis-lock", "redis-watch")
+_GUARD_HELP = "Repeatable; default: all that are exact and do not poll."
 
 
 @click.command()
@@ -28,11 +28,11 @@ _LEFT_OUT = ("none", "thread", "etcd-unfenced", *SLOW)
 @click.option("--buyers", type=click.IntRange(1), default=1_000_000, show_default=True)
 @click.option("--stock", type=click.IntRange(0), default=10_000, show_default=True)
 @click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
-@click.option("--guard", "guards", multiple=True, help="Repeatable; default: all that are exact and do not poll.")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help=_GUARD_HELP)
 @click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
 @click.option("--horizon", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
-@click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the second table as SVG.")
+@click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the last table as SVG.")
 def simulate(
     results: tuple[Path, ...],
     buyers: int,
@@ -49,11 +49,9 @@ def simulate(
     `bench --part scale` measures them. First the rushes that were measured; then one with a machine for
     each instance, for etcd and for Redis.
     """
-    console = Console(highlight=False)
+    console = wide_console()
     try:
-        result, *others = map(BenchResult.read, results)
-        for other in others:
-            result.join(other)
+        result = BenchResult.read(*results)
         costs = Costs.of(result)
         asked = guards or [guard for guard in costs.told if guard not in _LEFT_OUT]
         if unknown := set(asked) - costs.told.keys():
@@ -67,8 +65,7 @@ def simulate(
         for grid in grids:
             console.print(draw(grid))
         if document:
-            filling = dict(blocks(result)) | {grid.name: markdown(grid.headings, grid.rows) for grid in grids}
-            document.write_text(fill(document.read_text(encoding="utf-8"), filling), encoding="utf-8")
+            document.write_text(filled(document.read_text(encoding="utf-8"), result, grids), encoding="utf-8")
         if chart and (drawn := picture(made)):
             chart.write_text(drawn, encoding="utf-8")
     except (OSError, ValueError) as error:

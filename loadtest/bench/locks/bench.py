@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 from loadtest.bench.meters import etcd_served
+from loadtest.bench.tables import Grid
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -25,6 +24,7 @@ import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 
 PROCESSES = 2
 _WARM_UP_S = 2.0
+_COMMITTING_S = 1.0
 _PATIENCE_S = 60.0
 OF_GO = ("go", "go-burst")
 _BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
@@ -61,11 +61,11 @@ class LockResult:
     longest_wait_s: float
 
 
-def serial_commits(endpoint: str, seconds: float = 1.0) -> float:
+def serial_commits(endpoint: str) -> float:
     """Writes per second by one thread that waits for each."""
     with connect(endpoint) as client:
         lease, began, count = client.grant(60), time.monotonic(), 0
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < _COMMITTING_S:
             client.create(f"bench/commit/{count}", b"", lease.id)
             count += 1
         rate = count / (time.monotonic() - began)
@@ -77,18 +77,23 @@ def measure(
     candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float, *, program: Sequence[str]
 ) -> LockResult:
     """Let two processes of the program compete, and count once all of them queue."""
+    name = f"bench/{candidate}/{waiters}"
     if candidate == "history":
-        _delete_many_keys(etcd, f"{_name(candidate, waiters)}/")
+        _delete_many_keys(etcd, f"{name}/")
     before = serial_commits(etcd.endpoint)
-    with _workers(program, candidate, waiters, etcd, redis, seconds) as workers:
+    words = [*program, candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
+    with _workers(words, name, etcd) as workers:
         for worker in workers:
-            _read_line(worker, candidate)
-        _await_queue(candidate, waiters, etcd)
+            _read_line(worker)
+        if candidate in _QUEUE_IN_ETCD:
+            _await_turns(name, waiters, etcd)
+        elif candidate not in _BURSTS:
+            time.sleep(_WARM_UP_S)
         calls, events, _ = etcd_served(etcd)
         for worker in workers:
             worker.stdin.write("count\n")  # type: ignore[union-attr]
             worker.stdin.flush()  # type: ignore[union-attr]
-        counted = [json.loads(_read_line(worker, candidate)) for worker in workers]
+        counted = [json.loads(_read_line(worker)) for worker in workers]
         calls_then, events_then, _ = etcd_served(etcd)
     turns = sum(each["turns"] for each in counted)
     per_s = sum(each["turns"] / each["seconds"] for each in counted)
@@ -117,13 +122,9 @@ def _delete_many_keys(etcd: Etcd, prefix: str) -> None:
 
 
 @contextmanager
-def _workers(
-    program: Sequence[str], candidate: str, waiters: int, etcd: Etcd, redis: Redis, seconds: float
-) -> Iterator[list[subprocess.Popen[str]]]:
-    name = _name(candidate, waiters)
-    arguments = [candidate, etcd.endpoint, redis.url, name, str(waiters // PROCESSES), str(seconds)]
+def _workers(words: Sequence[str], name: str, etcd: Etcd) -> Iterator[list[subprocess.Popen[str]]]:
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = [subprocess.Popen([*program, *arguments], **pipes) for _ in range(PROCESSES)]
+    workers = [subprocess.Popen(words, **pipes) for _ in range(PROCESSES)]
     try:
         yield workers
     finally:
@@ -133,28 +134,21 @@ def _workers(
         _forget(etcd, name)
 
 
-def _read_line(worker: subprocess.Popen[str], candidate: str) -> str:
+def _read_line(worker: subprocess.Popen[str]) -> str:
     assert worker.stdout is not None
     line = worker.stdout.readline()
     if not line:
-        raise TurnsMissing(f"{candidate}: a worker ended early")
+        raise TurnsMissing("a worker ended early")
     return line
 
 
-def _name(candidate: str, waiters: int) -> str:
-    return f"bench/{candidate}/{waiters}"
-
-
-def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
+def _await_turns(name: str, waiters: int, etcd: Etcd) -> None:
     """Wait until nearly all waiters are in etcd's queue (the last holder is about to come back), and it moves."""
-    if candidate not in _QUEUE_IN_ETCD:
-        time.sleep(0 if candidate in _BURSTS else _WARM_UP_S)
-        return
     deadline, first = time.monotonic() + _PATIENCE_S, None
     with connect(etcd.endpoint, timeout=10) as client:
         while time.monotonic() < deadline:
             try:
-                keys = client.get_prefix(f"{_name(candidate, waiters)}/").keys
+                keys = client.get_prefix(f"{name}/").keys
             except EtcdUnavailable:  # thousands of waiting lock RPCs leave etcd time for little else
                 continue
             if len(keys) >= 0.9 * waiters:
@@ -162,7 +156,7 @@ def _await_queue(candidate: str, waiters: int, etcd: Etcd) -> None:
                 if first != keys[0]:
                     return
             time.sleep(0.2)
-    raise TurnsMissing(f"{candidate}: {waiters} waiters did not take turns within {_PATIENCE_S:g} s")
+    raise TurnsMissing(f"they did not take turns within {_PATIENCE_S:g} s")
 
 
 def _forget(etcd: Etcd, name: str) -> None:
@@ -172,29 +166,16 @@ def _forget(etcd: Etcd, name: str) -> None:
             client.revoke(lease)
 
 
-def table(results: list[LockResult]) -> Table:
-    """The results as people read them; events are watch messages, all figures from "RPCs" on are per hand-over."""
+def table(results: Sequence[LockResult]) -> Grid:
+    """Hand-overs of one lock between waiters of two processes. RPCs, events (watch messages) and CPU are for each."""
     rates = {(result.candidate, result.waiters): result.per_s for result in results}
-    rows = Table(title=f"Hand-overs of one lock between waiters of {PROCESSES} processes")
-    headings = (
-        "lock",
-        "waiters",
-        "per s",
-        "x commits",
-        "x lock RPC",
-        "x Go",
-        "RPCs",
-        "events",
-        "CPU ms",
-        "longest wait",
-    )
-    for heading in headings:
-        rows.add_column(heading, justify="left" if heading == "lock" else "right", no_wrap=True)
-    for r in results:
-        others = (rates.get((other, r.waiters)) for other in ("lock-rpc", _BURSTS.get(r.candidate, "go")))
-        to_rpc, to_go = (f"{r.per_s / other:.1f}" if other else "-" for other in others)
-        rows.add_row(
-            r.candidate, str(r.waiters), f"{r.per_s:.0f}", f"{r.to_commits:.2f}", to_rpc, to_go,
-            f"{r.rpcs:.1f}", f"{r.watch_messages:.1f}", f"{r.cpu_ms:.2f}", f"{r.longest_wait_s:.1f} s",
-        )  # fmt: skip
-    return rows
+    headings = ["lock", "waiters", "per s", "x commits", "x lock RPC", "x Go"]
+    headings += ["RPCs", "events", "CPU ms", "longest wait"]
+    rows = []
+    for result in results:
+        others = [rates.get((other, result.waiters)) for other in ("lock-rpc", _BURSTS.get(result.candidate, "go"))]
+        row = [result.candidate, str(result.waiters), f"{result.per_s:.0f}", f"{result.to_commits:.2f}"]
+        row += [f"{result.per_s / other:.1f}" if other else "-" for other in others]
+        row += [f"{result.rpcs:.1f}", f"{result.watch_messages:.1f}", f"{result.cpu_ms:.2f}"]
+        rows.append([*row, f"{result.longest_wait_s:.1f} s"])
+    return Grid("bench-lock", str(table.__doc__), headings, rows)

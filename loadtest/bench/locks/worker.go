@@ -64,16 +64,12 @@ func (c *contest) note(waited time.Duration) {
 	}
 }
 
-// count returns the turns of some time, as the worker in Python does.
-func (c *contest) count(length time.Duration) map[string]float64 {
+// count returns the turns until wait returns, as the worker in Python does.
+func (c *contest) count(wait func()) map[string]float64 {
 	began, cpu := time.Now(), cpuSeconds()
 	c.setCounting(true)
-	time.Sleep(length)
+	wait()
 	c.setCounting(false)
-	return c.counted(began, cpu)
-}
-
-func (c *contest) counted(began time.Time, cpu float64) map[string]float64 {
 	return map[string]float64{
 		"turns":          float64(c.turns),
 		"seconds":        time.Since(began).Seconds(),
@@ -123,16 +119,10 @@ func main() {
 	if _, err := input.ReadString('\n'); err != nil {
 		log.Fatal(err)
 	}
-	var counted map[string]float64
+	wait := func() { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 	if burst {
-		began, cpu := time.Now(), cpuSeconds()
-		contest.setCounting(true)
-		close(start)
-		turns.Wait()
-		counted = contest.counted(began, cpu)
-	} else {
-		counted = contest.count(time.Duration(seconds * float64(time.Second)))
+		wait = func() { close(start); turns.Wait() }
 	}
-	answer, _ := json.Marshal(counted)
+	answer, _ := json.Marshal(contest.count(wait))
 	fmt.Println(string(answer))
 }

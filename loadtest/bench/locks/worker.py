@@ -15,8 +15,9 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import redis
@@ -28,17 +29,19 @@ _PATIENCE_S = 120.0
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
+def _session(etcd: str, stack: ExitStack) -> Session:
+    return stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+
+
 def strict(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our Mutex."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    mutex = Mutex(session, name)
+    mutex = Mutex(_session(etcd, stack), name)
     return lambda: mutex.acquire(timeout=_PATIENCE_S)
 
 
 def cohort(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our CohortMutex, with its defaults."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    mutex = CohortMutex(session, name)
+    mutex = CohortMutex(_session(etcd, stack), name)
     return lambda: mutex.acquire(timeout=_PATIENCE_S)
 
 
@@ -67,15 +70,13 @@ def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter
 
 def semaphore(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our Semaphore with five permits."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    permits = Semaphore(session, name, 5)
+    permits = Semaphore(_session(etcd, stack), name, 5)
     return lambda: permits.acquire(timeout=_PATIENCE_S)
 
 
 def read_write(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
     """Our ReadWriteLock: nine of ten read."""
-    session = stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
-    lock, number = ReadWriteLock(session, name), itertools.count()
+    lock, number = ReadWriteLock(_session(etcd, stack), name), itertools.count()
     return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
 
 
@@ -111,23 +112,9 @@ class Contest:
                 with self._enter():
                     self._note(began)
 
-    def burst(self, threads: int) -> dict[str, float]:
-        """Have each thread take one turn, all at one moment; counted until the last one has released."""
-        start = threading.Event()
-        turns = [threading.Thread(target=self._take_one, args=(start,), daemon=True) for _ in range(threads)]
-        for turn in turns:
-            turn.start()
-        print("queued", flush=True)
-        sys.stdin.readline()
-        began, cpu = time.monotonic(), time.process_time()
-        self._counting.set()
-        start.set()
-        for turn in turns:
-            turn.join()
-        return self._counted(began, cpu)
-
-    def _take_one(self, start: threading.Event) -> None:
-        start.wait()
+    def take_one(self) -> None:
+        """Take one turn, when counting begins."""
+        self._counting.wait()
         began = time.monotonic()
         with self._enter():
             self._note(began)
@@ -151,16 +138,13 @@ class Contest:
                 self._turns += 1
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
-    def count(self, seconds: float) -> dict[str, float]:
-        """Turns, seconds, and CPU seconds of this process."""
+    def count(self, wait: Callable[[], None]) -> dict[str, float]:
+        """Turns until `wait` returns, its seconds, and CPU seconds of this process."""
         began, cpu = time.monotonic(), time.process_time()
         self._counting.set()
-        self._over.wait(seconds)
+        wait()
         self._counting.clear()
         self._over.set()
-        return self._counted(began, cpu)
-
-    def _counted(self, began: float, cpu: float) -> dict[str, float]:
         return {
             "turns": self._turns,
             "seconds": time.monotonic() - began,
@@ -169,23 +153,28 @@ class Contest:
         }
 
 
+def _join(contestants: Sequence[threading.Thread]) -> None:
+    for contestant in contestants:
+        contestant.join()
+
+
 def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
         contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
-        if candidate == BURST:
-            print(json.dumps(contest.burst(int(threads))), flush=True)
-            return
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
-            threading.Thread(target=asyncio.run, args=(tasks,), daemon=True).start()
+            contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
         else:
-            for _ in range(int(threads)):
-                threading.Thread(target=contest.compete, daemon=True).start()
+            turns = contest.take_one if candidate == BURST else contest.compete
+            contestants = [threading.Thread(target=turns, daemon=True) for _ in range(int(threads))]
+        for contestant in contestants:
+            contestant.start()
         print("queued", flush=True)
         sys.stdin.readline()
-        print(json.dumps(contest.count(float(seconds))), flush=True)
+        wait = partial(_join, contestants) if candidate == BURST else partial(time.sleep, float(seconds))
+        print(json.dumps(contest.count(wait)), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def page(bench: BenchSource) -> str:
     """The page of a benchmark."""
     result = bench.about
     parts = [part(result, grid) for grid in grids(result)]
-    return render("benchmark.html", {"source": bench, "result": result, "parts": parts, "cpu": cpu(result)})
+    return render("benchmark.html", {"source": bench, "parts": parts, "cpu": cpu(result)})
 
 
 def part(result: BenchResult, grid: Grid) -> dict[str, Any]:

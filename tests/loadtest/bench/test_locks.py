@@ -1,26 +1,38 @@
-"""Go's Mutex in the benchmark of the locks: skipped with a word where it cannot be compiled."""
+"""The benchmark of the locks: bursts; Go's Mutex, skipped with a word where it cannot be compiled."""
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from loadtest.bench.locks.bench import PYTHON
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.cli.main import cli
+from loadtest.stack.servers import Etcd
 
 
 def test_without_a_toolchain_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says so, and why; the other locks are measured."""
     monkeypatch.setenv("PATH", str(tmp_path))
     output = tmp_path / "results.json"
-    locks = ["--candidate=go", "--candidate=strict"]
+    locks = [f"--candidate={lock}" for lock in ("go", "strict", "go-burst", "burst")]
     done = CliRunner().invoke(cli, ["bench-lock", *locks, "--waiters=2", "--seconds=0.1", f"--output={output}"])
     assert done.exit_code == 0, done.output
-    assert done.output.count("go: skipped, for there is no Go toolchain on PATH (apt install golang-go ") == 1
-    assert output.read_text().count('"strict"') == 1
-    assert '"go"' not in output.read_text()
+    assert done.output.count("go, go-burst: skipped, for there is no Go toolchain on PATH (apt install golang-go ") == 1
+    assert re.findall(r'"candidate": "(.*)"', output.read_text()) == ["strict", "burst"]
+
+
+def test_in_a_burst_each_waiter_takes_one_turn(etcd: Etcd) -> None:
+    """All turns are counted, however short the time that other locks are given."""
+    worker = [*PYTHON, "burst", etcd.endpoint, "", "bench/burst", "5", "0.001"]
+    done = subprocess.run(worker, input="count\n", capture_output=True, text=True, timeout=60, check=True)
+    queued, counted = done.stdout.splitlines()
+    assert (queued, json.loads(counted)["turns"]) == ("queued", 5)
 
 
 @pytest.mark.parametrize(

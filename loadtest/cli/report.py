@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from jinja2 import TemplateError
 
-from loadtest.report.build import PAGE, VERSUS, write
+from loadtest.report.build import PAGE, write
 from loadtest.results.folders import latest
 from loadtest.results.kept import KeptError
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE; {VERSUS} for two."
-)
-def report(files: Sequence[Path], output: Path | None) -> None:
-    """Make a page of a comparison, of records or of a benchmark.
-
-    Two of a kind are compared side by side.
-    """
-    if len(files) > 2:
-        raise click.UsageError("one FILE is shown, two are compared; these are more.")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
+def report(file: Path | None, output: Path | None) -> None:
+    """Make a page of a comparison, of records or of a benchmark: of FILE, or of the newest report."""
     try:
-        chosen = files or [latest()]
+        chosen = file or latest()
     except FileNotFoundError:
         raise click.ClickException("there is no report yet: make demo") from None
     try:
@@ -35,4 +27,4 @@ def report(files: Sequence[Path], output: Path | None) -> None:
         raise click.ClickException(str(error)) from error
     except (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
-        raise click.ClickException(f"{' or '.join(map(str, chosen))} is damaged: {error}") from error
+        raise click.ClickException(f"{chosen} is damaged: {error}") from error

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from loadtest.report.pages import benchmark, comparison, records, versus
+from loadtest.report.pages import benchmark, comparison, records
 from loadtest.report.sources import BenchSource, ComparisonSource, RecordsSource, ReportError, Source, read
 from loadtest.results.kept import write as write_file
 
 PAGE = "index.html"
-VERSUS = "versus.html"  # beside the page of the first of the two
 
 
 def draw(directory: Path, screen: Console) -> None:
     """Write the page of a new report, and print its path."""
     with screen.status("drawing the report"):
-        page = write([directory])
+        page = write(directory)
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
-def write(files: Sequence[Path], output: Path | None = None) -> Path:
-    """Write the page of one file or directory, or of two, and return its path; raises ReportError."""
-    drawn = page([read(file) for file in files])
-    directory = files[0] if files[0].is_dir() else files[0].parent
-    where = output or directory / (PAGE if len(files) == 1 else VERSUS)
+def write(kept: Path, output: Path | None = None) -> Path:
+    """Write the page of a file or directory, and return its path; raises ReportError."""
+    drawn = page(read(kept))
+    where = output or (kept if kept.is_dir() else kept.parent) / PAGE
     try:
         write_file(where, drawn)
     except OSError as error:
@@ -34,11 +31,8 @@ def write(files: Sequence[Path], output: Path | None = None) -> Path:
     return where
 
 
-def page(sources: Sequence[Source]) -> str:
-    """The page of one source, or of two; raises ReportError."""
-    if len(sources) > 1:
-        return versus.page(*sources)
-    (source,) = sources
+def page(source: Source) -> str:
+    """The page of a source."""
     if isinstance(source, ComparisonSource):
         return comparison.page(source)
     if isinstance(source, BenchSource):

@@ -36,10 +36,6 @@ def _seconds(number: float | None) -> str:
     return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
 
 
-def _ratio(number: float | None) -> str:
-    return DASH if number is None else f"{number:.2f} x"
-
-
 def _day(time: str) -> str:
     """An ISO 8601 time for people."""
     return time.replace("T", " ").replace("+00:00", " UTC")
@@ -51,4 +47,4 @@ def _machine(about: Mapping[str, Any]) -> str:
     return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
 
 
-_environment.filters.update(count=_count, counted=counted, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)
+_environment.filters.update(count=_count, counted=counted, seconds=_seconds, day=_day, machine=_machine)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadtest.report.charts.vega import DIM, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, room
+from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, layer, room
 
 _LANE = 30
 _TEXTS = 130  # width of the texts on the right
@@ -29,12 +29,11 @@ class Lane:
     text: str
 
 
-def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) -> Spec:
-    """A lane for each of `lanes`; `line_at` marks one value for all of them."""
+def strip(lanes: Sequence[Lane], *, title: str) -> Spec:
+    """A lane for each of `lanes`."""
     rows = [_row(number, lane) for number, lane in enumerate(lanes)]
     rounds = [{"y": row["y"], "at": at} for row in rows for at in row["values"]]
-    line = [] if line_at is None else [{"at": line_at}]
-    outermost = [row["at"] for row in [*rounds, *line]] + [row["middle"] for row in rows]
+    outermost = [row["at"] for row in rounds] + [row["middle"] for row in rows]
     ends = (min(outermost) / _AIR, max(outermost) * _AIR)
     ticks = {"values": _round(*ends), "labelOverlap": False, "format": "~r"}
     x = axis("from", ends, title=title, scale={"type": "log"}, grid=True, **ticks)
@@ -47,7 +46,6 @@ def strip(lanes: Sequence[Lane], *, title: str, line_at: float | None = None) ->
         "height": len(lanes) * _LANE,
         "layer": [
             layer(rows, {"type": "rule", "color": LINE, "strokeWidth": 5}, x=x, x2={"field": "to"}, y=y),
-            layer(line, {"type": "rule", "color": INK, "strokeDash": [4, 4]}, x=by("at")),
             layer(rounds, {"type": "tick", "color": DIM, "thickness": 2, "size": 14}, x=by("at"), y=y),
             layer(rows, dot, x=by("middle"), y=y),
             layer(rows, _NAME, x={"value": -names}, y=y, text={"field": "name"}),

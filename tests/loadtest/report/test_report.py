@@ -31,11 +31,10 @@ GUARDS = ("none", "etcd")
 MARKUP = '<img src="x" onerror="alert(1)">&amp;'
 
 
-def kept(directory: Path, *, slower: float = 1.0) -> Path:
-    """The report of a small comparison, without its page; its wall times may be `slower`."""
+def kept(directory: Path) -> Path:
+    """The report of a small comparison, without its page."""
     records = [Record.read(DATA / f"rush-{guard}.json") for guard in GUARDS]
     runs = [restore(Run, record.verdict, directory) for record in records]
-    runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
     assert first.buyers is not None
     assert first.hold_ms is not None
@@ -47,8 +46,8 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
     return directory
 
 
-def page_of(*sources: Path) -> Page:
-    return Page.read(write(sources, sources[0].parent / "page.html"))
+def page_of(kept: Path) -> Page:
+    return Page.read(write(kept, kept.parent / "page.html"))
 
 
 def page_of_record(directory: Path, record: Record) -> Page:
@@ -59,7 +58,7 @@ def page_of_record(directory: Path, record: Record) -> Page:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = kept(tmp_path_factory.mktemp("report") / "a")
-    write([directory])
+    write(directory)
     return directory
 
 
@@ -214,38 +213,6 @@ def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypat
     assert "vl-convert-python is not installed here" in page.text()
 
 
-def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    """B is a multiple of A, case by case; versions that differ are shown, and the page of A alone is left as it is."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
-    comparison = Comparison.read(b / "comparison.json")
-    comparison.versions["etcd"] = "9.9.9"
-    comparison.write(b / "comparison.json")
-    alone = write([a]).read_text(encoding="utf-8")
-    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
-    assert (a / "index.html").read_text(encoding="utf-8") == alone
-    page = Page.read(a / "versus.html")
-    assert page.text("h1") == "B took 2.50 times as long as A."
-    for run in Comparison.read(a / "comparison.json").runs:
-        row = page.row(run.guard, run.verdict)
-        assert row[3] == f"{run.wall_s:.2f}"
-        assert row[5] == "2.50 x"
-        assert row[8] in ("1.00 x", "\N{EN DASH}")
-    assert page.row("etcd", Comparison.read(a / "comparison.json").versions["etcd"])[2] == "9.9.9"
-    assert not [row for row in page.rows if row[:1] == ["flask"]]
-
-
-def test_two_rushes_of_different_sizes_say_so(tmp_path: Path) -> None:
-    """A ratio means little between them: what differs of buyers, items, think time and opening is shown."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
-    told = Comparison.read(a / "comparison.json")
-    replace(told, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
-    page = page_of(a, b)
-    assert page.row("buyers") == ["buyers", str(told.buyers), "7"]
-    assert page.row("think time ms") == ["think time ms", str(told.hold_ms), "250"]
-    assert page.row("opens in s") == ["opens in s", "0", "3"]
-    assert not [row for row in page.rows if row[0] == "items"]
-
-
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     """Expected and observed stand side by side, with what was done and when; the headline counts what is otherwise."""
     record = Record.read(DATA / "rush-etcd.json")
@@ -276,21 +243,6 @@ def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
         assert all(list(row) in page.rows for row in grid.rows)
         assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
     assert {"instances", "etcd", "redis", "buyers"} <= set(page.charts[-1])
-
-
-def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
-    """Case by case, by their medians and worst verdicts; what only one of them measured is left out."""
-    first, second = bench_result(), bench_result()
-    flawed = {"EXACT": 1, "OVERSOLD by 3": 1}
-    second.rows = [
-        replace(row, walls_s=[wall / 2 for wall in row.walls_s], verdicts=flawed) for row in second.part("rush")
-    ]
-    first.write(tmp_path / "a.json")
-    second.write(tmp_path / "b.json")
-    page = page_of(tmp_path / "a.json", tmp_path / "b.json")
-    assert page.text("h1") == "B took 0.50 times as long as A."
-    rows = [row for row in page.rows if row[0].startswith("rush, ")]
-    assert [row[2] for row in rows] == ["OVERSOLD by 3 / EXACT"] * len(second.rows)
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,17 +287,15 @@ def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, conten
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_what_cannot_be_compared_or_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison and a record, three files, an empty directory, nothing at all, too long a name: one line each."""
+def test_what_cannot_be_shown_or_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty directory, nothing at all, too long a name: one line each."""
     monkeypatch.chdir(tmp_path)
     a, name = kept(tmp_path / "a"), 300 * "x"
     done = make(a / "records/etcd.json", "--output", name)
     assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
     (tmp_path / "empty").mkdir()
-    assert "two comparisons can be, or two benchmarks" in make(a, a / "records/etcd.json").output
     assert "there is no report yet: make demo" in make().output
     assert "has neither comparison.json nor bench.json nor records/" in make(tmp_path / "empty").output
-    assert make(a, a, a).exit_code == 2
 
 
 def test_bars_lie_in_lanes_and_holds_are_one() -> None:

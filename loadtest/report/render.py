@@ -44,7 +44,7 @@ def _day(time: str) -> str:
 def _machine(about: Mapping[str, Any]) -> str:
     words = [about.get("processor"), about.get("system"), about.get("machine")]
     cpus = [f"{about['cpus']} CPUs"] if "cpus" in about else []
-    return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
+    return ", ".join(cpus + [str(word) for word in words if word])
 
 
 _environment.filters.update(count=_count, counted=counted, seconds=_seconds, day=_day, machine=_machine)

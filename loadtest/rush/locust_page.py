@@ -18,7 +18,6 @@ from gevent import get_hub
 from markupsafe import escape
 
 from loadtest.report.pages.comparison import page
-from loadtest.report.sources import ComparisonSource
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
@@ -102,10 +101,8 @@ class VerdictTab:
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
         drawn = self._drawn
         if not drawn or drawn[0] is not comparison or drawn[1] != len(comparison.runs):
-            records = {record.guard: record for record in self._conductor.records}
-            kept = ComparisonSource(Path(COMPARISON), comparison, records)
             # in a thread, so that Locust's greenlets go on
-            html = get_hub().threadpool.apply(page, (kept,))
+            html = get_hub().threadpool.apply(page, (comparison, [*self._conductor.records]))
             drawn = self._drawn = comparison, len(comparison.runs), html
         return Response(drawn[2], content_type="text/html")
 

@@ -8,23 +8,21 @@ import click
 from jinja2 import TemplateError
 
 from loadtest.report.build import PAGE, write
-from loadtest.results.folders import latest
+from loadtest.results.folders import LATEST
 from loadtest.results.kept import KeptError
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", default=LATEST, type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
-def report(file: Path | None, output: Path | None) -> None:
+def report(file: Path, output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark: of FILE, or of the newest report."""
+    if file == LATEST and not file.exists():
+        raise click.ClickException("there is no report yet: make demo")
     try:
-        chosen = file or latest()
-    except FileNotFoundError:
-        raise click.ClickException("there is no report yet: make demo") from None
-    try:
-        click.echo(f"Report: {write(chosen, output)}")
+        click.echo(f"Report: {write(file, output)}")
     except KeptError as error:
         raise click.ClickException(str(error)) from error
     except (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
-        raise click.ClickException(f"{chosen} is damaged: {error}") from error
+        raise click.ClickException(f"{file} is damaged: {error}") from error

@@ -166,4 +166,4 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         wait_until(lambda: page.evaluate("async () => (await fetch('/report/')).ok"), timeout=60.0)
         page.get_by_role("link", name="Report").click()
         assert page.locator("h1").inner_text().startswith("Every promise was kept.")
-        assert page.locator("svg").count() == 6
+        assert page.locator("svg").count() == 5

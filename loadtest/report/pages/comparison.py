@@ -1,12 +1,11 @@
-"""The page of a comparison: verdicts, sales over time, waiting times, critical sections."""
+"""The page of a comparison: verdicts, sales over time, critical sections."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from loadtest.report.charts.sold import end_s
-from loadtest.report.charts.vega import SMALL, draw
-from loadtest.report.charts.waiting import distributions
+from loadtest.report.charts.vega import SMALL
 from loadtest.report.pages.drawn_record import DrawnRecord
 from loadtest.report.render import render
 from loadtest.results.comparison import Comparison
@@ -19,18 +18,11 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
     records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
     until_s = max(map(end_s, records), default=0.0)
     most = max([comparison.stock, *(run.orders for run in comparison.runs)]) or 1
-    waits = distributions({record.guard: _times(record) for record in records})
     return render(
         "comparison.html",
         {
             "comparison": comparison,
             "most": most,
             "drawn": [DrawnRecord.of(record, until_s=until_s, most=most, width=SMALL) for record in records],
-            "waits": draw(waits) if waits else None,
         },
     )
-
-
-def _times(record: Record) -> list[float]:
-    """Milliseconds from each click to its answer."""
-    return [answer.answered_ms - answer.sent_ms for answer in record.answers]

@@ -139,8 +139,8 @@ def test_overlaps_are_those_of_the_page(example: dict[str, Any]) -> None:
     """Each shared example has its pairs, those that raced, and the times in which there were any."""
     sections = [section(n, 0, 0, **{**PLAIN, **each}) for n, each in enumerate(example["sections"])]
     found = Overlaps.of(sections)
-    pairs = [sorted((each.first.order, each.second.order)) for each in found]
-    raced = [sorted((each.first.order, each.second.order)) for each in found if each.raced]
+    pairs = [sorted((each.first.order, each.second.order)) for each in found.pairs]
+    raced = [sorted((each.first.order, each.second.order)) for each in found.pairs if each.raced]
     spans = [list(span) for span in found.spans]
     assert (sorted(pairs), sorted(raced), spans) == (example["pairs"], example["raced"], example["spans"])
     died = [each for each in sections if each.left_ms is None]
@@ -154,7 +154,7 @@ intervals = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size
 def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
     """The sweep finds what comparing every pair finds; an overlap is from the later entering to the earlier leaving."""
     sections = [section(n, begin, begin + length) for n, (begin, length) in enumerate(times)]
-    found = {frozenset((each.first.order, each.second.order)) for each in Overlaps.of(sections)}
+    found = {frozenset((each.first.order, each.second.order)) for each in Overlaps.of(sections).pairs}
     expected = {
         frozenset((a.order, b.order))
         for a, b in combinations(sections, 2)
@@ -163,7 +163,7 @@ def test_overlaps_are_those_of_all_pairs(times: list[tuple[int, int]]) -> None:
         and (first.left_ms or 0) > second.entered_ms
     }
     assert found == expected
-    for each in Overlaps.of(sections):
+    for each in Overlaps.of(sections).pairs:
         assert each.from_ms == max(each.first.entered_ms, each.second.entered_ms)
         assert each.to_ms == min(each.first.left_ms or 0, each.second.left_ms or 0) >= each.from_ms
 

@@ -94,12 +94,11 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_log_that_is_not_whole_is_told(tmp_path: Path) -> None:
-    """The reader knows that a file was full; a stack that does not record, or has not yet, gives no sections."""
+def test_a_log_that_is_not_whole_is_read(tmp_path: Path) -> None:
+    """A full file is read to its end; a stack that does not record, or has not yet, gives no sections."""
     reader = SectionReader(tmp_path)
     (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
     assert reader.poll() == []
-    assert reader.full
     for path in (None, tmp_path / "missing"):
         assert [*SectionReader(path).poll(), *SectionTail(path).poll()] == []
 

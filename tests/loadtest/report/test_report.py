@@ -93,7 +93,7 @@ def test_it_draws_what_was_recorded(page: Page) -> None:
         record = Record.read(DATA / f"rush-{guard}.json")
         found = audit(record)
         assert str(len(record.ledger)) in texts
-        assert f"{record.stock} items" in texts
+        assert f"sold of {record.stock}" in texts
         pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
         assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
 

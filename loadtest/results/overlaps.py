@@ -92,9 +92,9 @@ def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, lis
 
 
 def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Times in order, joined where they touch."""
+    """Times in the order of their beginning, joined where they touch."""
     spans: list[tuple[float, float]] = []
-    for from_ms, to_ms in sorted(times):
+    for from_ms, to_ms in times:
         if spans and from_ms <= spans[-1][1]:
             spans[-1] = spans[-1][0], max(spans[-1][1], to_ms)
         else:

@@ -210,10 +210,12 @@ def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest report gets its page, and the line says where."""
+    """The newest report gets its page, and the line says where; without one, it says what is missing."""
     monkeypatch.chdir(tmp_path)
-    directory = kept(new_report(Path("reports")))
-    point_latest(directory)
+    assert make().output == "Error: there is no report yet: make demo\n"
+    directory = new_report(Path("reports"))
+    assert "has neither comparison.json nor bench.json nor records/" in make(directory).output
+    point_latest(kept(directory))
     done = make()
     assert (done.exit_code, done.output) == (0, "Report: reports/latest/index.html\n")
     assert (directory / "index.html").exists()
@@ -244,14 +246,6 @@ def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, conten
     assert done.output.startswith(f"Error: {file} {message}")
     assert done.output.count("\n") == 1
     assert list(tmp_path.iterdir()) == [file]
-
-
-def test_what_cannot_be_shown_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty directory, or nothing at all: one line each."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    assert "there is no report yet: make demo" in make().output
-    assert "has neither comparison.json nor bench.json nor records/" in make(tmp_path / "empty").output
 
 
 def test_bars_lie_in_lanes_and_holds_are_one() -> None:

@@ -19,8 +19,7 @@ from app.telemetry.section_log import SectionLog
 from loadtest.cli.audit import audit_records
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start
-from loadtest.results.folders import RESULTS, ReportsError, new_report, point_latest, report_under_way
-from loadtest.results.kept import KeptError
+from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample
 from loadtest.results.section_reader import LoggedSection, SectionReader
 from loadtest.results.verdict import Order
@@ -159,13 +158,10 @@ def test_the_damage_is_named(tmp_path: Path, place: str, value: Any, message: st
 
 
 def test_what_a_newer_program_adds_is_left_out(tmp_path: Path) -> None:
-    """Unknown members are no damage; a newer version is refused."""
+    """Unknown members are no damage."""
     file = tmp_path / "record.json"
     file.write_text(json.dumps({**RECORD, "colour": "red"}), encoding="utf-8")
     assert Record.read(file) == Record.read(DATA / "rush-none.json")
-    file.write_text(json.dumps({**RECORD, "version": 2}), encoding="utf-8")
-    with pytest.raises(KeptError, match="is not a stock-flash-sale/record of version 1"):
-        Record.read(file)
 
 
 def test_latest_leads_to_the_newest(tmp_path: Path) -> None:
@@ -176,16 +172,6 @@ def test_latest_leads_to_the_newest(tmp_path: Path) -> None:
         assert (tmp_path / "latest").resolve() == directory.resolve()
     assert (tmp_path / "latest").readlink() == Path(directory.name)
     assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_reports_that_cannot_be_kept_are_one_line(tmp_path: Path) -> None:
-    """Whatever is in the way: the error names the directory and the reason."""
-    file = tmp_path / "reports"
-    file.write_text("mine")
-    for reports, reason in ((file, "it is not a directory"), (file / "deep", "Not a directory")):
-        with pytest.raises(ReportsError) as refused:
-            new_report(reports)
-        assert str(refused.value) == f"no report can be kept in {reports}: {reason}"
 
 
 def ended_by(error: BaseException, reports: Path, *names: str) -> Path:

@@ -125,7 +125,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
         sections=[],
     )
     record.samples = [Sample(1.0, 300, 0, "shop-a", 3), Sample(2.0, None, None, None, None)]
-    record.events = [Event(1.5, "shop-a is frozen")]
+    record.events = [Event(1.5, "shop-a is frozen"), Event(2, "shop-a is thawed")]
     path = tmp_path / "deep" / "record.json"
     record.write(path)
     assert Record.read(path) == record

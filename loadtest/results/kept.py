@@ -9,6 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+_LARGEST = 2**63
 T = TypeVar("T")
 
 
@@ -28,6 +29,8 @@ def read_object(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise KeptError(f"{path} cannot be read: {error}") from error
+    except RecursionError:
+        raise KeptError(f"{path} cannot be read: it is nested too deeply") from None
     return data if isinstance(data, dict) else {}
 
 
@@ -35,13 +38,15 @@ def restore(kind: type[T], data: dict[str, Any], path: Path) -> T:
     """A dataclass from the object read from `path`; unknown members are left out. Raises KeptError."""
     try:
         restored: T = _object(kind, data)
-    except (TypeError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise KeptError(f"{path} is damaged: {error}") from None
     return restored
 
 
 def _restored(hint: Any, value: Any, name: str) -> Any:
     """The value of a member as this type; raises ValueError where it has another."""
+    if hint is Any:
+        return value
     hints = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     fitting = next((each for each in hints if _fits(each, value)), None)
     if fitting is None:
@@ -63,9 +68,9 @@ def _object(kind: Any, data: dict[str, Any]) -> Any:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a JSON value is of this type, whatever is inside it; a boolean is no number."""
-    if hint is Any:
-        return True
+    """Whether a JSON value is of this type, whatever is inside it; a boolean is no number, nor is NaN."""
+    if isinstance(value, int | float) and not abs(value) < _LARGEST:
+        return False
     kind = dict if is_dataclass(hint) else (int, float) if hint is float else get_origin(hint) or hint
     return isinstance(value, kind) and isinstance(value, bool) == (hint is bool)
 

@@ -145,6 +145,9 @@ RECORD = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
         ("answers", [{"buyer": "ada"}], "AnswerRow.__init__() missing "),
         ("verdict", {}, "_Judged.__init__() missing "),
         ("versions", {"python": 3}, "versions.python is 3"),
+        ("events", [{"at_ms": float("nan"), "text": ""}], "at_ms is nan"),
+        ("events", [{"at_ms": float("inf"), "text": ""}], "at_ms is inf"),
+        ("stock", 10**400, "stock is 1000"),
     ],
 )
 def test_the_damage_is_named(tmp_path: Path, place: str, value: Any, message: str) -> None:

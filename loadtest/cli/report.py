@@ -1,4 +1,4 @@
-"""`report`: kept results as a page."""
+"""`report`: kept results as a page, alone or beside others."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ from pathlib import Path
 
 import click
 
-from loadtest.report.build import PAGE, write
+from loadtest.report.build import PAGE, VERSUS, write, write_versus
 from loadtest.results.folders import LATEST
 from loadtest.results.kept import KeptError
 
 
 @click.command()
 @click.argument("file", default=LATEST, type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE.")
-def report(file: Path, output: Path | None) -> None:
+@click.argument("other", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE; {VERSUS} for two."
+)
+def report(file: Path, other: Path | None, output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark.
 
-    Without FILE it is of the newest report.
+    Without FILE it is of the newest report. With OTHER, two comparisons or two benchmarks are compared.
     """
     if file == LATEST and not file.exists():
         raise click.ClickException("there is no report yet: make demo")
     try:
-        click.echo(f"Report: {write(file, output)}")
+        page = write_versus(file, other, output) if other else write(file, output)
+        click.echo(f"Report: {page}")
     except KeptError as error:
         raise click.ClickException(str(error)) from error
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
-        raise click.ClickException(f"{file} is damaged: {error}") from error
+        raise click.ClickException(f"{f'{file} or {other}' if other else file} is damaged: {error}") from error

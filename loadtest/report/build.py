@@ -1,4 +1,4 @@
-"""The page of a kept result, drawn and written."""
+"""The page of a kept result, or of two, drawn and written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 
 from loadtest.bench.result import FORMAT as BENCH
 from loadtest.bench.result import BenchResult
-from loadtest.report.pages import benchmark, comparison, records
+from loadtest.report.pages import benchmark, comparison, records, versus
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
 from loadtest.results.kept import KeptError, read_object
@@ -17,6 +17,7 @@ from loadtest.results.record import FORMAT as RECORD
 from loadtest.results.record import Record
 
 PAGE = "index.html"
+VERSUS = "versus.html"  # beside the page of the first of the two
 
 
 def draw(directory: Path, screen: Console) -> None:
@@ -28,30 +29,50 @@ def draw(directory: Path, screen: Console) -> None:
 
 def write(kept: Path, output: Path | None = None) -> Path:
     """Write the page of a file or of the directory of a report, and return its path; raises KeptError."""
-    drawn = _page_of_directory(kept) if kept.is_dir() else _page_of_file(kept)
-    page = output or (kept if kept.is_dir() else kept.parent) / PAGE
+    found = _read(kept)
+    if isinstance(found, Comparison):
+        drawn = comparison.page(found, _records(_directory(kept)))
+    elif isinstance(found, BenchResult):
+        drawn = benchmark.page(found)
+    else:
+        drawn = records.page(found)
+    page = output or _directory(kept) / PAGE
     write_file(page, drawn)
     return page
 
 
-def _page_of_directory(directory: Path) -> str:
+def write_versus(a: Path, b: Path, output: Path | None = None) -> Path:
+    """Write the page of two of a kind, and return its path; raises KeptError."""
+    drawn = versus.page((a, b), _read(a), _read(b))
+    page = output or _directory(a) / VERSUS
+    write_file(page, drawn)
+    return page
+
+
+def _directory(kept: Path) -> Path:
+    return kept if kept.is_dir() else kept.parent
+
+
+def _read(kept: Path) -> Comparison | BenchResult | list[Record]:
+    if not kept.is_dir():
+        return _read_file(kept)
     for name in (COMPARISON, BENCHMARK):
-        if (directory / name).exists():
-            return _page_of_file(directory / name)
-    found = _records(directory)
+        if (kept / name).exists():
+            return _read_file(kept / name)
+    found = _records(kept)
     if not found:
-        raise KeptError(f"{directory} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
-    return records.page(sorted(found, key=lambda record: record.started))
+        raise KeptError(f"{kept} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
+    return sorted(found, key=lambda record: record.started)
 
 
-def _page_of_file(file: Path) -> str:
+def _read_file(file: Path) -> Comparison | BenchResult | list[Record]:
     data = read_object(file)
     if data.get("format") == RECORD:
-        return records.page([Record.read(file)])
+        return [Record.read(file)]
     if data.get("format") == BENCH:
-        return benchmark.page(BenchResult.read(file))
+        return BenchResult.read(file)
     if "runs" in data:
-        return comparison.page(Comparison.read(file), _records(file.parent))
+        return Comparison.read(file)
     raise KeptError(f"{file} is not one of these: the JSON file of a comparison, of a benchmark, or of a record")
 
 

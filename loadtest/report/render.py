@@ -34,6 +34,10 @@ def _seconds(number: float | None) -> str:
     return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
 
 
+def _ratio(number: float | None) -> str:
+    return DASH if number is None else f"{number:.2f} x"
+
+
 def _day(time: str) -> str:
     """An ISO 8601 time for people."""
     return time.replace("T", " ").replace("+00:00", " UTC")
@@ -42,7 +46,7 @@ def _day(time: str) -> str:
 def _machine(about: Mapping[str, Any]) -> str:
     words = [about.get("processor"), about.get("system"), about.get("machine")]
     cpus = [f"{about['cpus']} CPUs"] if "cpus" in about else []
-    return ", ".join(cpus + [str(word) for word in words if word])
+    return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
 
 
-_environment.filters.update(count=_count, counted=counted, seconds=_seconds, day=_day, machine=_machine)
+_environment.filters.update(count=_count, counted=counted, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)

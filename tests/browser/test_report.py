@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loadtest.report.build import write
+from loadtest.report.build import write, write_versus
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
@@ -70,7 +70,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
-    return {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
+    pages = {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
+    return pages | {"versus": write_versus(rush, kept(directory / "b", slower=1.7))}
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Pa
     page.close()
 
 
-@pytest.mark.parametrize("name", ["rush", "bench", "fault"])
+@pytest.mark.parametrize("name", ["rush", "versus", "bench", "fault"])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str, scheme: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
@@ -97,7 +98,7 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
             assert [text for text, size, _ in texts if size < SMALLEST_TEXT] == []
             assert [(text, contrast) for text, _, contrast in texts if contrast < LEAST_CONTRAST] == []
             charts = page.evaluate(CHART_TEXTS)
-            assert charts
+            assert bool(charts) == (name != "versus")
             assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
@@ -166,4 +167,4 @@ def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> Non
         wait_until(lambda: page.evaluate("async () => (await fetch('/report/')).ok"), timeout=60.0)
         page.get_by_role("link", name="Report").click()
         assert page.locator("h1").inner_text().startswith("Every promise was kept.")
-        assert page.locator("svg").count() == 5
+        assert page.locator("svg").count() == 6

@@ -1,12 +1,14 @@
-"""The page of a comparison: verdicts, sales over time, critical sections."""
+"""The page of a comparison: verdicts, sales over time, waiting times, critical sections."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from loadtest.report.charts.sold import end_s
-from loadtest.report.charts.vega import SMALL
+from loadtest.report.charts.vega import SMALL, draw
+from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.drawn_record import DrawnRecord
+from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.report.render import render
 from loadtest.results.comparison import Comparison
 from loadtest.results.record import Record
@@ -18,11 +20,15 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
     records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
     until_s = max(map(end_s, records), default=0.0)
     most = max([comparison.stock, *(run.orders for run in comparison.runs)]) or 1
+    took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
+    waiting = distributions(took)
     return render(
         "comparison.html",
         {
             "comparison": comparison,
             "most": most,
             "drawn": [DrawnRecord.of(record, until_s=until_s, most=most, width=SMALL) for record in records],
+            "waiting": draw(waiting) if waiting else None,
+            "repeat": repeat_comparison(comparison),
         },
     )

@@ -8,6 +8,7 @@ from itertools import groupby
 from loadtest.report.charts.sold import end_s
 from loadtest.report.charts.vega import HALF
 from loadtest.report.pages.drawn_record import DrawnRecord
+from loadtest.report.pages.repeat import repeat_records
 from loadtest.report.render import render
 from loadtest.results.record import Record
 
@@ -24,6 +25,7 @@ def page(records: Sequence[Record]) -> str:
             "sentence": sentence(records),
             "good": all(record.as_expected for record in records),
             "chapters": chapters,
+            "repeat": repeat_records(records),
         },
     )
 

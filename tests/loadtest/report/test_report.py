@@ -11,11 +11,13 @@ from click.testing import CliRunner, Result
 
 from loadtest.bench.tables import grids
 from loadtest.cli.report import report
-from loadtest.report.build import write
+from loadtest.report.build import write, write_versus
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
+from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.results.audit import audit
-from loadtest.results.comparison import Comparison, Run
+from loadtest.results.comparison import GUARDS as ALL_GUARDS
+from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.kept import restore
 from loadtest.results.record import Event, Expectation, Record
@@ -28,10 +30,11 @@ GUARDS = ("none", "etcd")
 MARKUP = '<img src="x" onerror="alert(1)">&amp;'
 
 
-def kept(directory: Path) -> Path:
-    """The report of a small comparison, without its page."""
+def kept(directory: Path, *, slower: float = 1.0) -> Path:
+    """The report of a small comparison, without its page; its wall times may be `slower`."""
     records = [Record.read(DATA / f"rush-{guard}.json") for guard in GUARDS]
     runs = [restore(Run, record.verdict, directory) for record in records]
+    runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
     comparison = Comparison(
@@ -84,20 +87,25 @@ def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
         assert row[10] == f"{run.purchase_ms.p50:,.0f} / {run.purchase_ms.p99:,.0f}"
     for text in ("Abacus 9", "2 CPUs", *told.versions.values()):
         assert text in page.text()
+    options = f"--guard none --guard etcd --buyers {told.buyers} --stock {told.stock} --hold-ms {told.hold_ms}"
+    assert page.text("pre") == f'make demo ARGS="{options}"'
     for target in [attributes["href"] or "" for tag, attributes in page.tags if tag == "a"]:
         assert target.startswith("#") or (comparison / target).exists()
 
 
 def test_it_draws_what_was_recorded(page: Page) -> None:
-    """Sales over time and overlaps are drawn as recorded, and every drawing has its meaning in words."""
+    """Sales over time, waiting times and overlaps are drawn as recorded, and every drawing has its meaning in words."""
     named = [attributes["aria-label"] for _, attributes in page.tags if attributes.get("role") == "img"]
     assert len(named) == len(page.charts)
     assert all(named)
-    for guard, texts in zip(GUARDS, page.charts[:2], strict=True):
+    sold, waited = page.charts[:2], page.charts[2]
+    for guard, texts in zip(GUARDS, sold, strict=True):
         record = Record.read(DATA / f"rush-{guard}.json")
         found = audit(record)
         assert str(len(record.ledger)) in texts
         assert f"sold of {record.stock}" in texts
+        took = Percentiles.of(answer.answered_ms - answer.sent_ms for answer in record.answers)
+        assert {guard, f"{took.p50:,.0f} / {took.p99:,.0f}"} <= {*waited}
         pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
         assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
 
@@ -135,6 +143,23 @@ def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> 
     page = page_of_record(tmp_path, replace(Record.read(DATA / "rush-etcd.json"), sections=[]))
     assert "critical sections," not in page.text()
     assert "set FLASHSALE_SECTION_LOG" in page.text()
+
+
+def test_options_with_their_default_are_left_out() -> None:
+    """Of the command that repeats a comparison."""
+    runs = [restore(Run, {**Record.read(DATA / "rush-etcd.json").verdict, "guard": each}, DATA) for each in ALL_GUARDS]
+    assert repeat_comparison(Comparison(300, 500, "", {}, runs)) == "make demo"
+    assert repeat_comparison(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
+    assert repeat_comparison(Comparison(300, 500, "", {}, runs, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
+
+
+def test_a_record_of_a_rush_can_be_repeated(tmp_path: Path) -> None:
+    """The command has what the record knows: of one by the board, that is neither buyers nor think time."""
+    record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
+    command = 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
+    assert page_of_record(tmp_path, record).text("pre") == command
+    record = replace(record, guard="mixed", buyers=None, hold_ms=None)
+    assert page_of_record(tmp_path, record).text("pre") == 'make demo ARGS="--stock 40"'
 
 
 def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
@@ -194,6 +219,7 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     assert "0.12 s shop-a is frozen" in page.text("ol")
     assert "it did not break" in page.text("details")
     assert "1, 2" in page.charts[0]
+    assert page.text("pre") == 'make faults ARGS="pause-holder --guard etcd"'
 
 
 def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
@@ -204,6 +230,61 @@ def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
     for grid, texts in zip(shown, page.charts, strict=True):
         assert all(list(row) in page.rows for row in grid.rows)
         assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
+
+
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    """B is a multiple of A, case by case; what differs is shown, and the page of A alone is left as it is."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
+    told = Comparison.read(b / "comparison.json")
+    versions = {**told.versions, "etcd": "9.9.9"}
+    replace(told, versions=versions, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
+    alone = write(a).read_text(encoding="utf-8")
+    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
+    assert (a / "index.html").read_text(encoding="utf-8") == alone
+    page = Page.read(a / "versus.html")
+    assert page.text("h1") == "B took 2.50 times as long as A."
+    first = Comparison.read(a / "comparison.json")
+    for run in first.runs:
+        row = page.row(run.guard, run.verdict)
+        assert row[3] == f"{run.wall_s:.2f}"
+        assert (row[5], row[8]) == ("2.50 x", "1.00 x")
+    for shown in (
+        ["etcd", first.versions["etcd"], "9.9.9"],
+        ["buyers", str(first.buyers), "7"],
+        ["think time ms", str(first.hold_ms), "250"],
+        ["opens in s", "0", "3"],
+    ):
+        assert shown in page.rows
+    assert not [row for row in page.rows if row[0] in ("flask", "items")]
+
+
+def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
+    """Case by case, by their medians and worst verdicts; what only one of them measured is left out."""
+    first, second = bench_result(), bench_result()
+    flawed = {"EXACT": 1, "OVERSOLD by 3": 1}
+    second.rows = [
+        replace(row, walls_s=[wall / 2 for wall in row.walls_s], verdicts=flawed) for row in second.part("rush")
+    ]
+    first.write(tmp_path / "a.json")
+    second.write(tmp_path / "b.json")
+    page = Page.read(write_versus(tmp_path / "a.json", tmp_path / "b.json"))
+    assert page.text("h1") == "B took 0.50 times as long as A."
+    rows = [row for row in page.rows if ", " in row[0]]
+    assert [row[0] for row in rows] == [f"rush, {row.case.guard}" for row in second.rows]
+    assert {row[2] for row in rows} == {"OVERSOLD by 3 / EXACT"}
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    """A comparison and a record, two records, two benchmarks of different cases, three files: one line each."""
+    a, bench = kept(tmp_path / "a"), bench_result()
+    record, whole, empty = a / "records/etcd.json", tmp_path / "whole.json", tmp_path / "empty.json"
+    bench.write(whole)
+    replace(bench, rows=[]).write(empty)
+    refusal = "cannot be compared: two comparisons can be, or two benchmarks"
+    for pair in ((a, record), (record, record), (whole, a)):
+        assert make(*pair).output == f"Error: {pair[0]} and {pair[1]} {refusal}\n"
+    assert make(whole, empty).output == f"Error: {whole} and {empty} have nothing in common\n"
+    assert make(a, a, a).exit_code == 2
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +303,7 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
     ("content", "message"),
     [
         ("{", "cannot be read: "),
+        (10**5 * "[", "cannot be read: it is nested too deeply"),
         ("\udcff", "cannot be read: "),
         ("[]", "is not one of these: "),
         ('{"name": "package"}', "is not one of these: "),

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SMALLEST_IN_CHARTS = 10.5
-# Text in a chart is scaled with it.
+# Text in a chart is scaled with it, and may be turned.
 CHART_TEXTS = """
-() => [...document.querySelectorAll("svg text")].filter((text) => text.getClientRects().length).map((text) =>
-  [text.textContent, parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a])
+() => [...document.querySelectorAll("svg text")].filter((text) => text.getClientRects().length).map((text) => {
+  const { a, b } = text.getScreenCTM();
+  return [text.textContent, parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b)];
+})
 """
 # What leaves the window to a side, without a box around it that scrolls.
 OUTSIDE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadtest.report.charts.events import event_lines
-from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, PLAIN, Spec, axis, by, layer
+from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, PLAIN, SMALL, Spec, axis, by, layer
 from loadtest.results.record import Record
 
 _HEIGHT = 160
@@ -18,7 +18,7 @@ def end_s(record: Record) -> float:
     return max(times, default=0.0) / 1000
 
 
-def sold_over_time(record: Record, *, until_s: float, most: int, width: int) -> Spec:
+def sold_over_time(record: Record, *, until_s: float, most: int) -> Spec:
     """Steps of one item each against the dashed line of the stock, with the record's events as numbers.
 
     `until_s` and `most` are the ends of the axes, so that several charts can be compared.
@@ -29,7 +29,7 @@ def sold_over_time(record: Record, *, until_s: float, most: int, width: int) -> 
     items = axis("sold", (0, most * 1.14), title=f"sold of {record.stock:,}", tickCount=4, ticks=False)
     stock = {"type": "rule", "color": DIM, "strokeDash": [5, 4], "strokeWidth": 1.5}
     return {
-        "width": width,
+        "width": SMALL,
         "height": _HEIGHT,
         "layer": [
             layer(steps, {**_STEPS, "color": PLAIN, "opacity": 0.28}, x=time, y=by("within")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.report.charts.sold import end_s
-from loadtest.report.charts.vega import SMALL, draw
+from loadtest.report.charts.vega import draw
 from loadtest.report.charts.waiting import distributions
 from loadtest.report.pages.drawn_record import DrawnRecord
 from loadtest.report.pages.repeat import repeat_comparison
@@ -27,7 +27,7 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
         {
             "comparison": comparison,
             "most": most,
-            "drawn": [DrawnRecord.of(record, until_s=until_s, most=most, width=SMALL) for record in records],
+            "drawn": [DrawnRecord.of(record, until_s=until_s, most=most) for record in records],
             "waiting": draw(waiting) if waiting else None,
             "repeat": repeat_comparison(comparison),
         },

@@ -30,15 +30,15 @@ class DrawnRecord:
     race: Markup | None
 
     @classmethod
-    def of(cls, record: Record, *, until_s: float, most: int, width: int) -> DrawnRecord:
-        """`until_s` and `most` are the ends of the axes of the items sold, `width` is the width of that chart."""
+    def of(cls, record: Record, *, until_s: float, most: int) -> DrawnRecord:
+        """`until_s` and `most` are the ends of the axes of the items sold."""
         found = audit(record)
         racing = race(found)
         spec = timeline(record, found, until_s=end_s(record))
         return cls(
             record=record,
             found=found,
-            sold=draw(sold_over_time(record, until_s=until_s, most=most, width=width)),
+            sold=draw(sold_over_time(record, until_s=until_s, most=most)),
             timeline=draw(spec) if spec else None,
             racing=racing,
             race=draw(magnified(racing)) if racing else None,

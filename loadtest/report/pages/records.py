@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from loadtest.report.charts.sold import end_s
-from loadtest.report.charts.vega import HALF
 from loadtest.report.pages.drawn_record import DrawnRecord
 from loadtest.report.pages.repeat import repeat_records
 from loadtest.report.render import render
@@ -32,7 +31,7 @@ def page(records: Sequence[Record]) -> str:
 
 def _drawn(record: Record) -> DrawnRecord:
     most = max(record.stock, len(record.ledger))
-    return DrawnRecord.of(record, until_s=end_s(record), most=most, width=HALF)
+    return DrawnRecord.of(record, until_s=end_s(record), most=most)
 
 
 def sentence(records: Sequence[Record]) -> str:

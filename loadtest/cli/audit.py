@@ -48,7 +48,7 @@ def lines(found: Audit) -> Iterator[str]:
     lost = counted(found.lost_updates, "lost update")
     yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
     yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
-    pairs = map(_overlap, found.overlaps)
+    pairs = map(_overlap, found.overlaps.pairs)
     yield from _listed("pair", " of critical sections open at once", pairs, count=found.overlaps.count)
     yield from _listed("critical section", " whose process died inside", map(_section, found.unfinished))
     late = (f"{_order(row)} after {_order(highest)}" for row, highest in found.token_regressions)

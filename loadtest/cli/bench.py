@@ -63,7 +63,7 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
             raise click.ClickException(str(error)) from error
     for grid in grids(result):
         console.print(draw(grid))
-    console.print(f"Report: {write([file])}", soft_wrap=True)
+    console.print(f"Report: {write(file)}", soft_wrap=True)
 
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:

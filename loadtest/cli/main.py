@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import click
 
-from loadtest.report.sources import ReportError
 from loadtest.results.folders import ReportsError
+from loadtest.results.kept import KeptError
 from loadtest.stack.process import ServerError
 from loadtest.target.shops import SaleError
 
@@ -53,7 +53,7 @@ def run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (ServerError, ReportsError, ReportError, SaleError, OSError) as error:  # OSError: as of a full disk
+    except (ServerError, ReportsError, KeptError, SaleError, OSError) as error:  # OSError: as of a full disk
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None

@@ -1,38 +1,34 @@
-"""`report`: kept results as a page."""
+"""`report`: kept results as a page, alone or beside others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from jinja2 import TemplateError
 
-from loadtest.report.build import PAGE, VERSUS, write
-from loadtest.results.folders import latest
+from loadtest.report.build import PAGE, VERSUS, write, write_versus
+from loadtest.results.folders import LATEST
 from loadtest.results.kept import KeptError
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.argument("file", default=LATEST, type=click.Path(path_type=Path))
+@click.argument("other", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE; {VERSUS} for two."
 )
-def report(files: Sequence[Path], output: Path | None) -> None:
+def report(file: Path, other: Path | None, output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark.
 
-    Two of a kind are compared side by side.
+    Without FILE it is of the newest report. With OTHER, two comparisons or two benchmarks are compared.
     """
-    if len(files) > 2:
-        raise click.UsageError("one FILE is shown, two are compared; these are more.")
+    if file == LATEST and not file.exists():
+        raise click.ClickException("there is no report yet: make demo")
     try:
-        chosen = files or [latest()]
-    except FileNotFoundError:
-        raise click.ClickException("there is no report yet: make demo") from None
-    try:
-        click.echo(f"Report: {write(chosen, output)}")
+        page = write_versus(file, other, output) if other else write(file, output)
+        click.echo(f"Report: {page}")
     except KeptError as error:
         raise click.ClickException(str(error)) from error
-    except (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
-        raise click.ClickException(f"{' or '.join(map(str, chosen))} is damaged: {error}") from error
+        raise click.ClickException(f"{f'{file} or {other}' if other else file} is damaged: {error}") from error

@@ -1,15 +1,20 @@
-"""The page of a kept result, drawn and written."""
+"""The page of a kept result, or of two, drawn and written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
+from loadtest.bench.result import FORMAT as BENCH
+from loadtest.bench.result import BenchResult
 from loadtest.report.pages import benchmark, comparison, records, versus
-from loadtest.report.sources import BenchSource, ComparisonSource, RecordsSource, ReportError, Source, read
+from loadtest.results.comparison import Comparison
+from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
+from loadtest.results.kept import KeptError, read_object
 from loadtest.results.kept import write as write_file
+from loadtest.results.record import FORMAT as RECORD
+from loadtest.results.record import Record
 
 PAGE = "index.html"
 VERSUS = "versus.html"  # beside the page of the first of the two
@@ -18,30 +23,58 @@ VERSUS = "versus.html"  # beside the page of the first of the two
 def draw(directory: Path, screen: Console) -> None:
     """Write the page of a new report, and print its path."""
     with screen.status("drawing the report"):
-        page = write([directory])
+        page = write(directory)
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
-def write(files: Sequence[Path], output: Path | None = None) -> Path:
-    """Write the page of one file or directory, or of two, and return its path; raises ReportError."""
-    drawn = page([read(file) for file in files])
-    directory = files[0] if files[0].is_dir() else files[0].parent
-    where = output or directory / (PAGE if len(files) == 1 else VERSUS)
-    try:
-        write_file(where, drawn)
-    except OSError as error:
-        raise ReportError(f"{where} cannot be written: {error.strerror}") from error
-    return where
+def write(kept: Path, output: Path | None = None) -> Path:
+    """Write the page of a file or of the directory of a report, and return its path; raises KeptError."""
+    found = _read(kept)
+    if isinstance(found, Comparison):
+        drawn = comparison.page(found, _records(_directory(kept)))
+    elif isinstance(found, BenchResult):
+        drawn = benchmark.page(found)
+    else:
+        drawn = records.page(found)
+    page = output or _directory(kept) / PAGE
+    write_file(page, drawn)
+    return page
 
 
-def page(sources: Sequence[Source]) -> str:
-    """The page of one source, or of two; raises ReportError."""
-    if len(sources) > 1:
-        return versus.page(*sources)
-    (source,) = sources
-    if isinstance(source, ComparisonSource):
-        return comparison.page(source)
-    if isinstance(source, BenchSource):
-        return benchmark.page(source)
-    assert isinstance(source, RecordsSource)
-    return records.page(source)
+def write_versus(a: Path, b: Path, output: Path | None = None) -> Path:
+    """Write the page of two of a kind, and return its path; raises KeptError."""
+    drawn = versus.page((a, b), _read(a), _read(b))
+    page = output or _directory(a) / VERSUS
+    write_file(page, drawn)
+    return page
+
+
+def _directory(kept: Path) -> Path:
+    return kept if kept.is_dir() else kept.parent
+
+
+def _read(kept: Path) -> Comparison | BenchResult | list[Record]:
+    if not kept.is_dir():
+        return _read_file(kept)
+    for name in (COMPARISON, BENCHMARK):
+        if (kept / name).exists():
+            return _read_file(kept / name)
+    found = _records(kept)
+    if not found:
+        raise KeptError(f"{kept} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
+    return sorted(found, key=lambda record: record.started)
+
+
+def _read_file(file: Path) -> Comparison | BenchResult | list[Record]:
+    data = read_object(file)
+    if data.get("format") == RECORD:
+        return [Record.read(file)]
+    if data.get("format") == BENCH:
+        return BenchResult.read(file)
+    if "runs" in data:
+        return Comparison.read(file)
+    raise KeptError(f"{file} is not one of these: the JSON file of a comparison, of a benchmark, or of a record")
+
+
+def _records(directory: Path) -> list[Record]:
+    return [Record.read(file) for file in sorted((directory / RECORDS).glob("*.json"))]

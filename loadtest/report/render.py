@@ -6,7 +6,6 @@ The templates escape all text, such as the names of buyers, instances and files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,7 @@ _environment = Environment(
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """A page from a template."""
-    made = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return _environment.get_template(template).render(**context, made=made)
+    return _environment.get_template(template).render(**context)
 
 
 def _count(number: float | None) -> str:

@@ -58,7 +58,7 @@ class Audit:
     @property
     def raced(self) -> list[Overlap]:
         """The overlaps that did harm, unless a fence or a script prevented it."""
-        return [pair for pair in self.overlaps if pair.raced]
+        return [pair for pair in self.overlaps.pairs if pair.raced]
 
     def findings(self) -> list[str]:
         """Flaws that an exact sale under a lock must not have, in words."""

@@ -1,4 +1,4 @@
-"""The directories of reports, and ``latest``, which leads to the newest."""
+"""The directories of reports, and ``latest``, a link to the newest."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 REPORTS = Path("reports")
+LATEST = REPORTS / "latest"
 COMPARISON = "comparison.json"
 BENCHMARK = "bench.json"
 RECORDS = "records"
@@ -32,14 +33,9 @@ def new_report(reports: Path = REPORTS) -> Path:
                 directory.mkdir()
                 break
     except OSError as error:
-        raise ReportsError(f"no report can be kept in {reports.absolute()}: {_reason(reports, error)}") from error
+        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise ReportsError(f"no report can be kept in {reports.absolute()}: {reason}") from error
     return directory
-
-
-def _reason(reports: Path, error: OSError) -> str:
-    if not isinstance(error, FileExistsError):
-        return str(error.strerror)
-    return "it is a link that leads nowhere" if reports.is_symlink() else "it is not a directory"
 
 
 @contextlib.contextmanager
@@ -58,17 +54,7 @@ def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
 
 
 def point_latest(directory: Path) -> None:
-    """Let ``latest`` lead to `directory`, its sibling: a symbolic link, or a file with its name."""
-    latest = directory.parent / "latest"
-    fresh = latest.with_name(f".latest-{os.getpid()}")
-    try:
-        fresh.symlink_to(directory.name, target_is_directory=True)
-    except OSError:
-        fresh.write_text(directory.name + "\n", encoding="utf-8")
-    fresh.replace(latest)
-
-
-def latest(reports: Path = REPORTS) -> Path:
-    """The newest report, by `point_latest`; raises FileNotFoundError."""
-    link = reports / "latest"
-    return link if link.is_dir() else reports / link.read_text(encoding="utf-8").strip()
+    """Let ``latest`` lead to `directory`, its sibling."""
+    fresh = directory.with_name(f".latest-{os.getpid()}")
+    fresh.symlink_to(directory.name)
+    fresh.replace(directory.with_name(LATEST.name))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -38,60 +37,42 @@ def read_object(path: Path) -> dict[str, Any]:
 def restore(kind: type[T], data: dict[str, Any], path: Path) -> T:
     """A dataclass from the object read from `path`; unknown members are left out. Raises KeptError."""
     try:
-        restored: T = _restored(kind, data, "")
-    except ValueError as error:
+        restored: T = _object(kind, data)
+    except (RecursionError, TypeError, ValueError) as error:
         raise KeptError(f"{path} is damaged: {error}") from None
     return restored
 
 
-def _restored(hint: Any, value: Any, where: str) -> Any:
-    """`value` as this type; raises ValueError with its place in the file."""
-    origin, args = get_origin(hint), get_args(hint)
+def _restored(hint: Any, value: Any, name: str) -> Any:
+    """The value of a member as this type; raises ValueError where it has another."""
     if hint is Any:
         return value
-    if origin is UnionType:
-        return _first_fit(args, value, where)
-    if is_dataclass(hint):
-        return _object(hint, value, where)
-    expected: Any = (int, float) if hint is float else origin or hint
-    if not isinstance(value, expected) or (isinstance(value, bool) and hint is not bool):
-        raise _refusal(value, where)
-    if origin is dict:
-        return {name: _restored(args[1], each, f"{where}.{name}") for name, each in value.items()}
-    if origin is list:
-        return [_restored(args[0], each, f"{where}[{number}]") for number, each in enumerate(value)]
-    if isinstance(value, int | float) and not abs(value) < _LARGEST:  # nor is nan
-        raise _refusal(value, where)
+    hints = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    fitting = next((each for each in hints if _fits(each, value)), None)
+    if fitting is None:
+        raise ValueError(f"{name} is {value!r:.40}")
+    if is_dataclass(fitting):
+        return _object(fitting, value)
+    *_, inner = get_args(fitting) or (Any,)
+    if isinstance(value, dict):
+        return {key: _restored(inner, each, f"{name}.{key}") for key, each in value.items()}
+    if isinstance(value, list):
+        return [_restored(inner, each, name) for each in value]
     return value
 
 
-def _first_fit(hints: Iterable[Any], value: Any, where: str) -> Any:
-    for hint in hints:
-        try:
-            return _restored(hint, value, where)
-        except ValueError as error:
-            refusal = error
-    raise refusal
+def _object(kind: Any, data: dict[str, Any]) -> Any:
+    """Raises TypeError where a member is missing."""
+    hints = _hints(kind)
+    return kind(**{name: _restored(hints[name], value, name) for name, value in data.items() if name in hints})
 
 
-def _object(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise _refusal(value, where)
-    members, needed = _members(kind)
-    if missing := sorted(needed - value.keys()):
-        raise ValueError(f"{where or 'the file'} has no {missing[0]!r}")
-    given = {name: hint for name, hint in members.items() if name in value}
-    return kind(**{name: _restored(hint, value[name], f"{where}.{name}".lstrip(".")) for name, hint in given.items()})
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a JSON value is of this type, whatever is inside it; a boolean is no number, nor is NaN."""
+    if isinstance(value, int | float) and not abs(value) < _LARGEST:
+        return False
+    kind = dict if is_dataclass(hint) else (int, float) if hint is float else get_origin(hint) or hint
+    return isinstance(value, kind) and isinstance(value, bool) == (hint is bool)
 
 
-@cache
-def _members(kind: Any) -> tuple[dict[str, Any], set[str]]:
-    """The fields of a dataclass with their types, and the names of those without a default."""
-    hints = get_type_hints(kind)
-    needed = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
-    return {each.name: hints[each.name] for each in fields(kind)}, needed
-
-
-def _refusal(value: Any, where: str) -> ValueError:
-    shown = repr(value)
-    return ValueError(f"{where} is {shown if len(shown) < 40 else shown[:40] + '...'}")
+_hints = cache(get_type_hints)

@@ -32,22 +32,19 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """The pairs that were open at once, about the same item; an iterator in the order in which they began.
+    """The pairs that were open at once, about the same item.
 
     Sections of one hold share its token and do not count as a pair; sections without an end are left out.
 
     Attributes:
         count: of all pairs.
         spans: the times with at least one pair, in order and without touching.
-        pairs: those that raced, and the first `MOST_KEPT` of the others.
+        pairs: those that raced, and the first `MOST_KEPT` of the others, in the order in which they began.
     """
 
     count: int = 0
     spans: list[tuple[float, float]] = field(default_factory=list)
     pairs: list[Overlap] = field(default_factory=list)
-
-    def __iter__(self) -> Iterator[Overlap]:
-        return iter(self.pairs)
 
     @classmethod
     def of(cls, sections: Iterable[CriticalSection]) -> Overlaps:
@@ -56,14 +53,14 @@ class Overlaps:
         pairs: list[Overlap] = []
         for second, met in _meetings(sections):
             count += len(met)
-            _extend(spans, second.entered, min(second.left, max(first.left for first in met)))
+            spans.append((second.entered, min(second.left, max(first.left for first in met))))
             for first in met:
                 raced = first.wrote and second.wrote and _raced(first.section, second.section)
                 if raced or kept < MOST_KEPT:
                     kept += not raced
                     to_ms = min(first.left, second.left)
                     pairs.append(Overlap(first.section, second.section, second.entered, to_ms, raced))
-        return cls(count, spans, pairs)
+        return cls(count, joined(spans), pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,19 +91,14 @@ def _meetings(sections: Iterable[CriticalSection]) -> Iterator[tuple[_Ended, lis
         inside.append(second)
 
 
-def _extend(spans: list[tuple[float, float]], from_ms: float, to_ms: float) -> None:
-    """Add a span that begins no earlier than the last one."""
-    if spans and from_ms <= spans[-1][1]:
-        spans[-1] = spans[-1][0], max(spans[-1][1], to_ms)
-    else:
-        spans.append((from_ms, to_ms))
-
-
 def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Times in order, joined where they touch."""
+    """Times in the order of their beginning, joined where they touch."""
     spans: list[tuple[float, float]] = []
-    for from_ms, to_ms in sorted(times):
-        _extend(spans, from_ms, to_ms)
+    for from_ms, to_ms in times:
+        if spans and from_ms <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], to_ms)
+        else:
+            spans.append((from_ms, to_ms))
     return spans
 
 

@@ -204,14 +204,17 @@ class Record:
         )
 
     @property
-    def kept_promise(self) -> bool | None:
-        """Whether the guard kept its promise; None where there is no verdict."""
-        told: bool | None = self.verdict.get("kept_promise", self.promise == NO_PROMISE or self.exact)
-        return told
+    def name(self) -> str:
+        """The fault, or "rush"."""
+        return self.scenario or "rush"
 
     @property
-    def exact(self) -> bool:
-        return str(self.verdict["verdict"]).startswith("EXACT")
+    def as_expected(self) -> bool:
+        """Whether the fault came out as expected, or else, whether the guard kept its promise."""
+        if self.expectation:
+            return self.expectation.as_expected
+        exact = str(self.verdict["verdict"]).startswith("EXACT")
+        return bool(self.verdict.get("kept_promise", self.promise == NO_PROMISE or exact))
 
     def to_json(self) -> str:
         """A line for each row, so that two records can be compared as text."""

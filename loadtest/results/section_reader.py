@@ -49,13 +49,11 @@ class SectionReader:
 
     Attributes:
         sections: those read so far, of each process in the order of entering.
-        full: whether a process stopped logging because its file was full.
     """
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
         self.sections: list[LoggedSection] = []
-        self.full = False
         self._read = {file: file.stat().st_size for file in self._files()}
         self._open: dict[tuple[Path, str], LoggedSection] = {}
 
@@ -90,4 +88,3 @@ class SectionReader:
             section = self._open.pop((file, line["order"]))
             section.left, section.read, section.commit = at, line["read_at"], line["commit_at"]
             section.outcome, section.cause, section.stock = line["outcome"], line["cause"], line.get("stock")
-        self.full |= event == "full"

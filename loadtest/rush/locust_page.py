@@ -18,7 +18,6 @@ from gevent import get_hub
 from markupsafe import escape
 
 from loadtest.report.pages.comparison import page
-from loadtest.report.sources import ComparisonSource
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.stack.apps import BOARD_URL
@@ -92,8 +91,8 @@ class VerdictTab:
             return Response("The rush is not over yet: reload this when it is.\n", 503, content_type="text/plain")
         if not (comparison and comparison.runs):
             return Response("There is no comparison yet: start one in Locust's page.\n", 404, content_type="text/plain")
-        kept = ComparisonSource(Path(COMPARISON), comparison, {each.guard: each for each in self._conductor.records})
-        html = get_hub().threadpool.apply(page, (kept,))  # in a thread, so that Locust's greenlets go on
+        # in a thread, so that Locust's greenlets go on
+        html = get_hub().threadpool.apply(page, (comparison, [*self._conductor.records]))
         return Response(html, content_type="text/html")
 
 

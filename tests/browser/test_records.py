@@ -38,7 +38,7 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     looker.wait_text("#word", f"^OVERSOLD by {record.verdict['oversold']}$")
     assert looker.figure("sold") == len(record.ledger)
     assert looker("#stock rect.over").count() == record.verdict["oversold"]
-    overlapping = {section.order for pair in audit(record).overlaps for section in (pair.first, pair.second)}
+    overlapping = {section.order for pair in audit(record).overlaps.pairs for section in (pair.first, pair.second)}
     assert looker.text("#timeline-note").startswith(f"{len(record.sections)} sections")
     assert f": {len(overlapping)} not alone" in looker.text("#timeline-note")
     assert looker("#timeline .band").get_attribute("d")

@@ -24,7 +24,7 @@ TEXT = 15
 _WIDEST, _GAP = 0.72 * TEXT, 14  # an average letter in bold Verdana or DejaVu; the space behind a name
 FONT = "Inter, 'Segoe UI', system-ui, sans-serif"
 INK, DIM, LINE = "var(--ink)", "var(--dim)", "var(--line)"
-GOOD, BAD, WARN, PLAIN = "var(--good)", "var(--bad)", "var(--warn)", "var(--left)"
+BAD, PLAIN = "var(--bad)", "var(--left)"
 PANEL = "var(--panel)"
 DIGITS = ".3~f"  # of seconds and milliseconds on an axis
 INSTANCES = ["var(--a)", "var(--b)", "var(--c)", "var(--d)"]
@@ -48,8 +48,6 @@ _CONFIG = {
     "axis": _AXIS,
     "axisX": {"grid": False, "labelFlush": False},  # or Vega moves the outer labels off their ticks
     "text": {"fill": INK, "fontSize": TEXT},
-    "title": {"color": INK, "fontSize": TEXT, "fontWeight": 650, "anchor": "start", "offset": 6},
-    "legend": {"labelColor": DIM, "titleColor": DIM, "labelFontSize": TEXT, "titleFontSize": TEXT, "orient": "top"},
 }
 
 
@@ -58,20 +56,8 @@ def draw(spec: Spec) -> Markup | None:
     if vl_convert is None:
         return None
     drawn = vl_convert.vegalite_to_svg({"background": None, "padding": 4, **spec, "config": _CONFIG}, vl_version="6.4")
-    as_wide_as_its_place = re.sub(
-        r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r'\1 aria-hidden="true"', drawn, count=1
-    )
-    return Markup(_smaller(as_wide_as_its_place))  # Vega has escaped all text
-
-
-def _smaller(svg: str) -> str:
-    """The drawing at a third of its size: neighbours that look the same are one shape, pixels have one decimal."""
-    svg = re.sub(r' (?:d|transform)="[^"]*"', lambda found: re.sub(r"(\.\d)\d+", r"\1", found[0]), svg)
-    alike = re.compile(r'<path d="[^"]*"([^>]*)/>(?:<path d="[^"]*"\1/>)+')
-    return alike.sub(lambda found: f'<path d="{"".join(_SHAPE.findall(found[0]))}"{found[1]}/>', svg)
-
-
-_SHAPE = re.compile(r' d="([^"]*)"')
+    unsized = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r'\1 aria-hidden="true"', drawn, count=1)
+    return Markup(unsized)  # Vega has escaped all text
 
 
 def room(names: Iterable[str]) -> float:

@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from loadtest.report.charts.sold import end_s, sold_over_time
-from loadtest.report.charts.vega import Markup, draw
+from loadtest.report.charts.sold import end_s
+from loadtest.report.charts.vega import draw
 from loadtest.report.charts.waiting import distributions
-from loadtest.report.pages.sections import Inside
+from loadtest.report.pages.drawn_record import DrawnRecord
+from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.report.render import render
-from loadtest.report.sources import ComparisonSource
-from loadtest.results.comparison import GUARDS, Comparison
+from loadtest.results.comparison import Comparison
 from loadtest.results.record import Record
 
 
-def page(rush: ComparisonSource) -> str:
-    """The page of a comparison."""
-    comparison = rush.about
-    insides = [Inside.of(record) for record in rush.recorded.values()]
+def page(comparison: Comparison, records: Sequence[Record]) -> str:
+    """The page of a comparison, with the records of its runs as far as they were kept."""
+    by_guard = {record.guard: record for record in records}
+    records = [by_guard[run.guard] for run in comparison.runs if run.guard in by_guard]
+    until_s = max(map(end_s, records), default=0.0)
+    most = max([comparison.stock, *(run.orders for run in comparison.runs)]) or 1
+    took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
+    waiting = distributions(took)
     return render(
         "comparison.html",
         {
-            "source": rush,
             "comparison": comparison,
-            "most": max([comparison.stock, *(run.orders for run in comparison.runs)], default=0) or 1,
-            "sold": sold(rush),
-            "waited": _waits(
-                rush, lambda record: [ms for each in record.answers if (ms := each.waited_ms) is not None]
-            ),
-            "took": _waits(rush, took),
-            "insides": insides,
-            "magnified": next((inside for inside in insides if inside.race), None),
-            "repeat": repeat(comparison),
+            "most": most,
+            "drawn": [DrawnRecord.of(record, until_s=until_s, most=most) for record in records],
+            "waiting": draw(waiting) if waiting else None,
+            "repeat": repeat_comparison(comparison),
         },
     )
-
-
-def sold(rush: ComparisonSource) -> dict[str, Markup | None]:
-    """Sales over time by guard, on the same axes."""
-    until_s = max(map(end_s, rush.recorded.values()), default=0.0)
-    most = max([rush.about.stock, *(len(record.ledger) for record in rush.recorded.values())])
-    return {guard: draw(sold_over_time(record, until_s=until_s, most=most)) for guard, record in rush.recorded.items()}
-
-
-def took(record: Record) -> list[float]:
-    """Milliseconds from each click to its answer."""
-    return [answer.answered_ms - answer.sent_ms for answer in record.answers]
-
-
-def _waits(rush: ComparisonSource, measured: Callable[[Record], list[float]]) -> Markup | None:
-    spec = distributions({guard: measured(record) for guard, record in rush.recorded.items()})
-    return draw(spec) if spec else None
-
-
-def repeat(comparison: Comparison) -> str:
-    """The command that repeats it."""
-    guards = [run.guard for run in comparison.runs]
-    return demo(guards, comparison.buyers, comparison.stock, comparison.hold_ms, comparison.opens_in_s)
-
-
-def demo(guards: Sequence[str], buyers: int | None, stock: int, hold_ms: int | None, opens_in_s: int = 0) -> str:
-    """A rush as a command, without options that have their default value or are not known."""
-    options = [("buyers", buyers, 500), ("stock", stock, 300), ("hold-ms", hold_ms, 0), ("opens-in", opens_in_s, 0)]
-    words = [] if guards == list(GUARDS) else [f"--guard {guard}" for guard in guards if guard in GUARDS]
-    words += [f"--{name} {value}" for name, value, default in options if value not in (None, default)]
-    return f'make demo ARGS="{" ".join(words)}"' if words else "make demo"

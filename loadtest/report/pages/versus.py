@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from loadtest.bench.result import Row
+from loadtest.bench.result import BenchResult, Row
 from loadtest.bench.tables import setting
-from loadtest.report.charts.strip import Lane, strip
-from loadtest.report.charts.vega import Markup, draw
-from loadtest.report.charts.waiting import distributions
-from loadtest.report.pages.comparison import took
 from loadtest.report.render import render
-from loadtest.report.sources import BenchSource, ComparisonSource, ReportError, Source
-from loadtest.results.comparison import Run
+from loadtest.results.comparison import Comparison, Run
+from loadtest.results.kept import KeptError
+
+Kept: TypeAlias = Comparison | BenchResult
 
 _SIZES = {"buyers": "buyers", "stock": "items", "hold_ms": "think time ms", "opens_in_s": "opens in s"}
 
@@ -34,54 +33,46 @@ class Measure:
 
 @dataclass(frozen=True)
 class Line:
-    """A guard, or a case of the benchmark, in both; the first measure is its wall time."""
+    """A guard, or a case of a benchmark, in both."""
 
     name: str
     verdicts: tuple[str, str]
-    measures: Sequence[Measure]
+    wall: Measure
+    took: Measure
+
+    @classmethod
+    def of(cls, name: str, verdicts: tuple[str, str], a: Run | Row, b: Run | Row) -> Line:
+        took = Measure("took ms", a.purchase_ms.p50, b.purchase_ms.p50)
+        return cls(name, verdicts, Measure("wall s", a.wall_s, b.wall_s), took)
 
 
-def page(a: Source, b: Source) -> str:
-    """The page of two; raises ReportError if they cannot be compared."""
-    waits: Markup | None = None
-    if isinstance(a, ComparisonSource) and isinstance(b, ComparisonSource):
-        lines, waits = _guards(a, b), _waits(a, b)
-    elif isinstance(a, BenchSource) and isinstance(b, BenchSource):
-        lines = _cases(a, b)
+def page(files: tuple[Path, Path], a: object, b: object) -> str:
+    """The page of what was read from two files; raises KeptError if they cannot be compared."""
+    if isinstance(a, Comparison) and isinstance(b, Comparison):
+        lines = list(_guards(a, b))
+    elif isinstance(a, BenchResult) and isinstance(b, BenchResult):
+        lines = list(_cases(a, b))
     else:
-        raise ReportError(f"{a.path} and {b.path} cannot be compared: two comparisons can be, or two benchmarks")
+        raise KeptError(f"{files[0]} and {files[1]} cannot be compared: two comparisons can be, or two benchmarks")
     if not lines:
-        raise ReportError(f"{a.path} and {b.path} have nothing in common")
-    context = {"a": a, "b": b, "lines": lines, "ratios": _ratios(lines), "waits": waits, "differ": _differ(a, b)}
-    return render("versus.html", {**context, "sentence": sentence(lines)})
+        raise KeptError(f"{files[0]} and {files[1]} have nothing in common")
+    context = {"files": files, "a": a, "b": b, "lines": lines, "differ": _differ(a, b)}
+    return render("versus.html", {**context, "sentence": _sentence(lines)})
 
 
-def sentence(lines: Sequence[Line]) -> str:
-    """The heading: the ratio of the wall times."""
-    ratios = sorted(ratio for line in lines if (ratio := line.measures[0].ratio) is not None)
-    if not ratios:
-        return "A against B"
-    low, high = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
-    return f"B took {low if low == high else f'{low} to {high}'} times as long as A."
+def _guards(a: Comparison, b: Comparison) -> Iterator[Line]:
+    theirs = {run.guard: run for run in b.runs}
+    for run in a.runs:
+        if other := theirs.get(run.guard):
+            yield Line.of(run.guard, (run.verdict, other.verdict), run, other)
 
 
-def _guards(a: ComparisonSource, b: ComparisonSource) -> list[Line]:
-    theirs = {run.guard: run for run in b.about.runs}
-    both = [(run, theirs[run.guard]) for run in a.about.runs if run.guard in theirs]
-    return [Line(run.guard, (run.verdict, other.verdict), _measures(run, other)) for run, other in both]
-
-
-def _cases(a: BenchSource, b: BenchSource) -> list[Line]:
-    theirs = {row.case: row for row in b.about.rows}
-    both = [(row, theirs[row.case]) for row in a.about.rows if row.case in theirs]
-    return [
-        Line(
-            ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case)))),
-            (_worst_first(row), _worst_first(other)),
-            _measures(row, other),
-        )
-        for row, other in both
-    ]
+def _cases(a: BenchResult, b: BenchResult) -> Iterator[Line]:
+    theirs = {row.case: row for row in b.rows}
+    for row in a.rows:
+        if other := theirs.get(row.case):
+            name = ", ".join(filter(None, (row.case.part, row.case.guard, setting(row.case))))
+            yield Line.of(name, (_worst_first(row), _worst_first(other)), row, other)
 
 
 def _worst_first(row: Row) -> str:
@@ -89,34 +80,19 @@ def _worst_first(row: Row) -> str:
     return " / ".join(sorted(row.verdicts, key=lambda verdict: verdict.startswith("EXACT")))
 
 
-def _measures(a: Run | Row, b: Run | Row) -> list[Measure]:
-    found = [Measure("wall s", a.wall_s, b.wall_s), Measure("took ms", a.purchase_ms.p50, b.purchase_ms.p50)]
-    if isinstance(a, Run) and isinstance(b, Run):
-        found.append(Measure("waited ms", a.waited_ms.p50, b.waited_ms.p50))
-    return found
+def _sentence(lines: list[Line]) -> str:
+    """The heading: the ratios of the wall times."""
+    ratios = sorted(ratio for line in lines if (ratio := line.wall.ratio) is not None)
+    if not ratios:
+        return "A against B"
+    low, high = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
+    return f"B took {low if low == high else f'{low} to {high}'} times as long as A."
 
 
-def _ratios(lines: Sequence[Line]) -> Markup | None:
-    lanes = [
-        Lane(line.name, [1.0, ratio], ratio, f"{ratio:.2f} x")
-        for line in lines
-        if (ratio := line.measures[0].ratio) is not None
-    ]
-    return draw(strip(lanes, title="wall time of B as a multiple of A", line_at=1.0)) if lanes else None
-
-
-def _waits(a: ComparisonSource, b: ComparisonSource) -> Markup | None:
-    """Times from click to answer, A above B for each guard that both recorded."""
-    both = [guard for guard in a.recorded if guard in b.records]
-    waits = {f"{guard}, {name}": took(each.records[guard]) for guard in both for name, each in (("A", a), ("B", b))}
-    spec = distributions(waits)
-    return draw(spec) if spec else None
-
-
-def _differ(a: Source, b: Source) -> list[tuple[str, Any, Any]]:
+def _differ(a: Kept, b: Kept) -> list[tuple[str, Any, Any]]:
     """The sizes of two rushes and the versions, as far as they differ."""
-    names = dict.fromkeys([*a.about.versions, *b.about.versions])
-    pairs = [(name, a.about.versions.get(name, "none"), b.about.versions.get(name, "none")) for name in names]
-    if isinstance(a, ComparisonSource) and isinstance(b, ComparisonSource):
-        pairs = [(text, getattr(a.about, name), getattr(b.about, name)) for name, text in _SIZES.items()] + pairs
+    names = dict.fromkeys([*a.versions, *b.versions])
+    pairs = [(name, a.versions.get(name, "none"), b.versions.get(name, "none")) for name in names]
+    if isinstance(a, Comparison):
+        pairs = [(text, getattr(a, name), getattr(b, name)) for name, text in _SIZES.items()] + pairs
     return [pair for pair in pairs if pair[1] != pair[2]]

@@ -41,7 +41,7 @@ def test_demo_compares_and_reports(tmp_path: Path) -> None:
     assert re.match(r"Report: reports/[\d_-]+/index.html$", lines[-1])
     page = (tmp_path / "reports/latest/index.html").read_text(encoding="utf-8")
     assert html.escape(comparison.sentence) in page
-    assert page.count("<svg") == 7  # sold and inside for each of two guards, two waiting times, and the first race
+    assert page.count("<svg") == 6  # sold and inside for each of two guards, the waiting times, and the first race
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
 

@@ -198,7 +198,7 @@ def test_a_frozen_holder_oversells_without_a_fence(testbed: LocalTestbed, guard:
     section, *_ = (section for section in record.sections if section.buyer == VICTIM)
     assert section.outcome == outcome
     found = audit(record)
-    assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.overlaps)
+    assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.overlaps.pairs)
     assert any(VICTIM in (each.first.buyer, each.second.buyer) for each in found.raced) is (outcome == "sold")
     assert (result.sold > STOCK) is (outcome == "sold")
     assert [event.text for event in record.events][1] == "shop-a is frozen"

@@ -11,16 +11,15 @@ from click.testing import CliRunner, Result
 
 from loadtest.bench.tables import grids
 from loadtest.cli.report import report
-from loadtest.report.build import write
+from loadtest.report.build import write, write_versus
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
-from loadtest.report.pages.comparison import repeat
+from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.results.audit import audit
 from loadtest.results.comparison import GUARDS as ALL_GUARDS
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.kept import restore
-from loadtest.results.overlaps import wrote
 from loadtest.results.record import Event, Expectation, Record
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.results.test_audit import sale, section
@@ -37,18 +36,18 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
     runs = [restore(Run, record.verdict, directory) for record in records]
     runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
-    assert first.buyers is not None
-    assert first.hold_ms is not None
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
-    comparison = Comparison(first.stock, first.buyers, first.started, first.versions, runs, first.hold_ms, machine)
+    comparison = Comparison(
+        first.stock, first.buyers or 0, first.started, first.versions, runs, first.hold_ms or 0, machine
+    )
     comparison.write(directory / "comparison.json")
     for record in records:
         record.write(directory / "records" / f"{record.guard}.json")
     return directory
 
 
-def page_of(*sources: Path) -> Page:
-    return Page.read(write(sources, sources[0].parent / "page.html"))
+def page_of(kept: Path) -> Page:
+    return Page.read(write(kept, kept.parent / "page.html"))
 
 
 def page_of_record(directory: Path, record: Record) -> Page:
@@ -59,7 +58,7 @@ def page_of_record(directory: Path, record: Record) -> Page:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = kept(tmp_path_factory.mktemp("report") / "a")
-    write([directory])
+    write(directory)
     return directory
 
 
@@ -76,6 +75,10 @@ def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
     """The sentence is the heading; each guard has a row with the figures of comparison.json; nothing drifts."""
     told = Comparison.read(comparison / "comparison.json")
     assert page.text("h1") == told.sentence
+    assert (
+        "clicked once each, all at once, on 8 items, under each of 2 guards, with 5 ms of think time inside. "
+        in page.text("p")
+    )
     for run in told.runs:
         row = page.row(run.guard)
         assert row[2:4] == [str(run.orders), run.verdict]
@@ -84,6 +87,10 @@ def test_it_shows_the_comparison(page: Page, comparison: Path) -> None:
         assert row[10] == f"{run.purchase_ms.p50:,.0f} / {run.purchase_ms.p99:,.0f}"
     for text in ("Abacus 9", "2 CPUs", *told.versions.values()):
         assert text in page.text()
+    options = f"--guard none --guard etcd --buyers {told.buyers} --stock {told.stock} --hold-ms {told.hold_ms}"
+    assert page.text("pre") == f'make demo ARGS="{options}"'
+    for target in [attributes["href"] or "" for tag, attributes in page.tags if tag == "a"]:
+        assert target.startswith("#") or (comparison / target).exists()
 
 
 def test_it_draws_what_was_recorded(page: Page) -> None:
@@ -96,13 +103,11 @@ def test_it_draws_what_was_recorded(page: Page) -> None:
         record = Record.read(DATA / f"rush-{guard}.json")
         found = audit(record)
         assert str(len(record.ledger)) in texts
-        assert f"{record.stock} items" in texts
-        times = Percentiles.of(answer.waited_ms for answer in record.answers)
-        assert {guard, f"{times.p50:,.0f} / {times.p99:,.0f}"} <= {*waited}
+        assert f"sold of {record.stock}" in texts
+        took = Percentiles.of(answer.answered_ms - answer.sent_ms for answer in record.answers)
+        assert {guard, f"{took.p50:,.0f} / {took.p99:,.0f}"} <= {*waited}
         pairs = f"{found.overlaps.count} pairs were open at the same time" if found.overlaps.count else "none were open"
-        count = sum(map(wrote, record.sections))
-        sold_in = "" if count == len(record.sections) else f" ({count} of them sold)"
-        assert f"{len(record.sections)} critical sections{sold_in}, {pairs}" in page.text("figcaption")
+        assert f"{len(record.sections)} critical sections, {pairs}" in page.text("figcaption")
 
 
 def test_the_first_race_is_magnified(tmp_path: Path) -> None:
@@ -140,22 +145,12 @@ def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> 
     assert "set FLASHSALE_SECTION_LOG" in page.text()
 
 
-def test_it_can_be_repeated(page: Page, comparison: Path) -> None:
-    """It names the command with what was not as usual, and links to the files that it was made of."""
-    told = Comparison.read(comparison / "comparison.json")
-    options = f"--guard none --guard etcd --buyers {told.buyers} --stock {told.stock}"
-    assert page.text("pre") == f'make demo ARGS="{options}{f" --hold-ms {told.hold_ms}" if told.hold_ms else ""}"'
-    for _, attributes in (tag for tag in page.tags if tag[0] == "a"):
-        target = attributes["href"] or ""
-        assert target.startswith("#") or (comparison / target).exists()
-
-
 def test_options_with_their_default_are_left_out() -> None:
     """Of the command that repeats a comparison."""
     runs = [restore(Run, {**Record.read(DATA / "rush-etcd.json").verdict, "guard": each}, DATA) for each in ALL_GUARDS]
-    assert repeat(Comparison(300, 500, "", {}, runs)) == "make demo"
-    assert repeat(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
-    assert repeat(Comparison(300, 500, "", {}, runs, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
+    assert repeat_comparison(Comparison(300, 500, "", {}, runs)) == "make demo"
+    assert repeat_comparison(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
+    assert repeat_comparison(Comparison(300, 500, "", {}, runs, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
 
 
 def test_a_record_of_a_rush_can_be_repeated(tmp_path: Path) -> None:
@@ -165,13 +160,6 @@ def test_a_record_of_a_rush_can_be_repeated(tmp_path: Path) -> None:
     assert page_of_record(tmp_path, record).text("pre") == command
     record = replace(record, guard="mixed", buyers=None, hold_ms=None)
     assert page_of_record(tmp_path, record).text("pre") == 'make demo ARGS="--stock 40"'
-
-
-def test_a_scheduled_opening_is_told(tmp_path: Path) -> None:
-    """Buyers of such a rush did not click all at once."""
-    a = kept(tmp_path / "a")
-    replace(Comparison.read(a / "comparison.json"), opens_in_s=3).write(a / "comparison.json")
-    assert "clicked before and at the opening after 3 s, on " in page_of(a).text("p")
 
 
 def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
@@ -206,44 +194,12 @@ def test_without_the_drawing_library_the_tables_remain(tmp_path: Path, monkeypat
     monkeypatch.setattr(chart, "vl_convert", None)
     a = kept(tmp_path / "a")
     whole = Comparison.read(a / "comparison.json")
-    replace(whole, stock=1, buyers=1, runs=whole.runs[:1]).write(a / "comparison.json")
+    replace(whole, stock=1, buyers=1, runs=whole.runs[:1], opens_in_s=3).write(a / "comparison.json")
     page = page_of(a)
-    assert "1 buyer clicked once each, all at once, on 1 item, under 1 guard" in page.text("p")
+    assert "1 buyer clicked before and at the opening after 3 s, on 1 item, under 1 guard" in page.text("p")
     assert page.charts == []
     assert page.row("none")[3].startswith("OVERSOLD")
     assert "vl-convert-python is not installed here" in page.text()
-
-
-def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    """B is a multiple of A, case by case; versions that differ are shown, and the page of A alone is left as it is."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
-    comparison = Comparison.read(b / "comparison.json")
-    comparison.versions["etcd"] = "9.9.9"
-    comparison.write(b / "comparison.json")
-    alone = write([a]).read_text(encoding="utf-8")
-    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
-    assert (a / "index.html").read_text(encoding="utf-8") == alone
-    page = Page.read(a / "versus.html")
-    assert page.text("h1") == "B took 2.50 times as long as A."
-    for run in Comparison.read(a / "comparison.json").runs:
-        row = page.row(run.guard, run.verdict)
-        assert row[3] == f"{run.wall_s:.2f}"
-        assert row[5] == "2.50 x"
-        assert row[8] in ("1.00 x", "\N{EN DASH}")
-    assert page.row("etcd", Comparison.read(a / "comparison.json").versions["etcd"])[2] == "9.9.9"
-    assert not [row for row in page.rows if row[:1] == ["flask"]]
-
-
-def test_two_rushes_of_different_sizes_say_so(tmp_path: Path) -> None:
-    """A ratio means little between them: what differs of buyers, items, think time and opening is shown."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
-    told = Comparison.read(a / "comparison.json")
-    replace(told, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
-    page = page_of(a, b)
-    assert page.row("buyers") == ["buyers", str(told.buyers), "7"]
-    assert page.row("think time ms") == ["think time ms", str(told.hold_ms), "250"]
-    assert page.row("opens in s") == ["opens in s", "0", "3"]
-    assert not [row for row in page.rows if row[0] == "items"]
 
 
 def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
@@ -263,19 +219,43 @@ def test_records_alone_are_a_report_of_faults(tmp_path: Path) -> None:
     assert "0.12 s shop-a is frozen" in page.text("ol")
     assert "it did not break" in page.text("details")
     assert "1, 2" in page.charts[0]
-    assert 'make faults ARGS="pause-holder --guard etcd"' in page.text("pre")
+    assert page.text("pre") == 'make faults ARGS="pause-holder --guard etcd"'
 
 
 def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
-    """Every part has a chart and its table, cell by cell, as the terminal shows it; then the CPU time."""
+    """Every part has a chart and its table, cell by cell, as the terminal shows it."""
     bench_result().write(tmp_path / "bench.json")
     page = page_of(tmp_path / "bench.json")
     shown = list(grids(bench_result()))
-    assert len(page.charts) == len(shown) + 1
-    for grid, texts in zip(shown, page.charts, strict=False):
+    for grid, texts in zip(shown, page.charts, strict=True):
         assert all(list(row) in page.rows for row in grid.rows)
         assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
-    assert {"instances", "etcd", "redis", "buyers"} <= set(page.charts[-1])
+
+
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    """B is a multiple of A, case by case; what differs is shown, and the page of A alone is left as it is."""
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
+    told = Comparison.read(b / "comparison.json")
+    versions = {**told.versions, "etcd": "9.9.9"}
+    replace(told, versions=versions, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
+    alone = write(a).read_text(encoding="utf-8")
+    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
+    assert (a / "index.html").read_text(encoding="utf-8") == alone
+    page = Page.read(a / "versus.html")
+    assert page.text("h1") == "B took 2.50 times as long as A."
+    first = Comparison.read(a / "comparison.json")
+    for run in first.runs:
+        row = page.row(run.guard, run.verdict)
+        assert row[3] == f"{run.wall_s:.2f}"
+        assert (row[5], row[8]) == ("2.50 x", "1.00 x")
+    for shown in (
+        ["etcd", first.versions["etcd"], "9.9.9"],
+        ["buyers", str(first.buyers), "7"],
+        ["think time ms", str(first.hold_ms), "250"],
+        ["opens in s", "0", "3"],
+    ):
+        assert shown in page.rows
+    assert not [row for row in page.rows if row[0] in ("flask", "items")]
 
 
 def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
@@ -287,23 +267,35 @@ def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
     ]
     first.write(tmp_path / "a.json")
     second.write(tmp_path / "b.json")
-    page = page_of(tmp_path / "a.json", tmp_path / "b.json")
+    page = Page.read(write_versus(tmp_path / "a.json", tmp_path / "b.json"))
     assert page.text("h1") == "B took 0.50 times as long as A."
-    rows = [row for row in page.rows if row[0].startswith("rush, ")]
-    assert [row[2] for row in rows] == ["OVERSOLD by 3 / EXACT"] * len(second.rows)
+    rows = [row for row in page.rows if ", " in row[0]]
+    assert [row[0] for row in rows] == [f"rush, {row.case.guard}" for row in second.rows]
+    assert {row[2] for row in rows} == {"OVERSOLD by 3 / EXACT"}
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    """A comparison and a record, two records, two benchmarks of different cases, three files: one line each."""
+    a, bench = kept(tmp_path / "a"), bench_result()
+    record, whole, empty = a / "records/etcd.json", tmp_path / "whole.json", tmp_path / "empty.json"
+    bench.write(whole)
+    replace(bench, rows=[]).write(empty)
+    refusal = "cannot be compared: two comparisons can be, or two benchmarks"
+    for pair in ((a, record), (record, record), (whole, a)):
+        assert make(*pair).output == f"Error: {pair[0]} and {pair[1]} {refusal}\n"
+    assert make(whole, empty).output == f"Error: {whole} and {empty} have nothing in common\n"
+    assert make(a, a, a).exit_code == 2
 
 
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest report gets its page, also where `latest` is not a link; the line says where."""
+    """The newest report gets its page, and the line says where; without one, it says what is missing."""
     monkeypatch.chdir(tmp_path)
-    directory = kept(new_report(Path("reports")))
-    point_latest(directory)
+    assert make().output == "Error: there is no report yet: make demo\n"
+    directory = new_report(Path("reports"))
+    assert "has neither comparison.json nor bench.json nor records/" in make(directory).output
+    point_latest(kept(directory))
     done = make()
     assert (done.exit_code, done.output) == (0, "Report: reports/latest/index.html\n")
-    (directory / "index.html").unlink()
-    Path("reports/latest").unlink()
-    Path("reports/latest").write_text(directory.name + "\n", encoding="utf-8")
-    assert make().output == f"Report: {directory}/index.html\n"
     assert (directory / "index.html").exists()
 
 
@@ -314,11 +306,9 @@ def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch:
         (10**5 * "[", "cannot be read: it is nested too deeply"),
         ("\udcff", "cannot be read: "),
         ("[]", "is not one of these: "),
-        ("7", "is not one of these: "),
         ('{"name": "package"}', "is not one of these: "),
         ('{"runs": [{"guard": "etcd"}]}', "is damaged: "),
         ('{"runs": [], "stock": 3, "buyers": 5, "started": "now", "versions": {}}', "is damaged: "),
-        ('{"runs": [], "stock": "x", "buyers": 5, "started": 7, "versions": {}}', "is damaged: "),
         ('{"format": "stock-flash-sale/record", "version": 9}', "is not a stock-flash-sale/record of version 1"),
         ('{"format": "stock-flash-sale/record", "version": 1}', "is damaged: "),
         ('{"format": "stock-flash-sale/bench", "version": 1}', "is damaged: "),
@@ -333,19 +323,6 @@ def test_foreign_and_broken_files_are_refused_in_one_line(tmp_path: Path, conten
     assert done.output.startswith(f"Error: {file} {message}")
     assert done.output.count("\n") == 1
     assert list(tmp_path.iterdir()) == [file]
-
-
-def test_what_cannot_be_compared_or_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparison and a record, three files, an empty directory, nothing at all, too long a name: one line each."""
-    monkeypatch.chdir(tmp_path)
-    a, name = kept(tmp_path / "a"), 300 * "x"
-    done = make(a / "records/etcd.json", "--output", name)
-    assert (done.exit_code, done.output) == (1, f"Error: {name} cannot be written: File name too long\n")
-    (tmp_path / "empty").mkdir()
-    assert "two comparisons can be, or two benchmarks" in make(a, a / "records/etcd.json").output
-    assert "there is no report yet: make demo" in make().output
-    assert "has neither comparison.json nor bench.json nor records/" in make(tmp_path / "empty").output
-    assert make(a, a, a).exit_code == 2
 
 
 def test_bars_lie_in_lanes_and_holds_are_one() -> None:

@@ -136,17 +136,6 @@ def test_strangers_leave_nothing_to_judge(stock: int, left: int) -> None:
     assert not verdict.exact
 
 
-@given(stock=st.integers(0, 40), orders=st.integers(0, 60), refusals=st.integers(0, 60))
-def test_an_honest_ledger_is_judged_by_its_length(stock: int, orders: int, refusals: int) -> None:
-    """With a true counter and true answers, exactly one of oversold, undersold and exact holds, by the right number."""
-    verdict = rush(stock=stock, left=stock - orders, orders=orders, sold_out=refusals)
-    assert verdict.oversold == max(0, orders - stock)
-    assert verdict.undersold == min(max(0, stock - orders), refusals if orders + refusals < stock else stock)
-    assert verdict.exact == (orders == stock or (orders < stock and not refusals))
-    assert [verdict.oversold > 0, verdict.undersold > 0, verdict.exact].count(True) == 1
-    assert (verdict.lost_updates, verdict.missing, verdict.contradicted, verdict.in_doubt) == (0, 0, 0, 0)
-
-
 answers_strategy = st.lists(
     st.tuples(st.integers(0, 8), st.sampled_from(Outcome), st.booleans()).map(
         lambda drawn: replace(sold(drawn[0]), outcome=drawn[1], in_doubt=drawn[2])

@@ -220,7 +220,7 @@ def test_the_report_has_its_records_and_waits_for_the_end(shown: Page, stack: St
     wait_until(shown.is_idle, timeout=100)
     report = Parsed(shown.get("/report/"))
     assert report.text("h1") == "Every promise was kept."
-    assert len(report.charts) == 6
+    assert len(report.charts) == 5
     for link in (each for each in links(shown.get("/report/")) if not each.startswith("#")):
         assert json.loads(shown.get(f"/report/{link}"))
     (tmp_path / "etcd.json").write_text(shown.get("/report/records/etcd.json"), encoding="utf-8")

@@ -50,7 +50,7 @@ def _serialized_schema(name: str) -> bytes:
 
 def _source(name: str) -> str:
     spec = importlib.util.find_spec("etcd3")  # finds the package without importing it
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("etcd3 is not installed: pip install etcd3==0.12.0")
     directory = Path(next(iter(spec.submodule_search_locations)))
     return (directory / "etcdrpc" / f"{name}.py").read_text(encoding="utf-8")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 
 from loadtest.stack.servers import Etcd
+from lock.etcd import protobuf_compat
 from tests.support.lock import ROOT
+from tests.support.waiting import Patch, assert_raises
 
 
 def output(code: str) -> str:
@@ -51,3 +54,13 @@ import lock
 print("fine")
 """
     assert output(code) == "fine"
+
+
+def test_without_etcd3_0_12_the_error_says_what_is_missing(monkeypatch: Patch) -> None:
+    """ImportError: which package to install, or that the one that is there looks different."""
+    monkeypatch.delitem(sys.modules, "etcd3.etcdrpc.kv_pb2")
+    with monkeypatch.context() as patched:
+        patched.setattr(importlib.util, "find_spec", lambda name: None)
+        assert_raises(ImportError, protobuf_compat.install, match="pip install etcd3==0.12.0")
+    monkeypatch.setattr(protobuf_compat, "_source", lambda name: "DESCRIPTOR = None")
+    assert_raises(ImportError, protobuf_compat.install, match="kv_pb2 carries no serialized schema")

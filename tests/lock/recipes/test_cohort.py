@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from lock import (
     Client,
     CohortMutex,
+    CohortToken,
     Hold,
     LockCancelled,
     LockLost,
@@ -62,6 +64,24 @@ def held_and_contended(mutex: CohortMutex, theirs: Mutex, client: Client) -> tup
     return turn, waiting
 
 
+def test_many_threads_share_one_key_and_are_never_two_inside(client: Client, mutex: CohortMutex) -> None:
+    """A thousand turns of forty threads: one at a time, tokens rise strictly, and etcd sees one key at most."""
+    tokens, inside = list[CohortToken](), threading.Lock()
+
+    def buy(_: int) -> None:
+        with mutex.acquire(timeout=WAIT_S) as turn:
+            assert inside.acquire(blocking=False), "two threads are inside"
+            tokens.append(turn.token)
+            assert len(keys(client, mutex.name)) == 1 if len(tokens) % 100 == 0 else True
+            inside.release()
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(buy, range(1000)))
+    assert len(tokens) == 1000
+    assert all(earlier < later for earlier, later in itertools.pairwise(tokens))
+    assert len(keys(client, mutex.name)) == 0
+
+
 @pytest.mark.parametrize("bounds", [{"batch": 1, "slice": 0.0}, {"slice": 60 * WAIT_S, "together": True}])
 def test_without_strangers_turns_share_one_hold_and_wait_for_none(make: Make, bounds: dict[str, Any]) -> None:
     """While only threads of this process wait, no bound ends a hold, and `together` delays no release."""
@@ -94,6 +114,7 @@ def test_the_bounds_let_another_process_in(
     first.release()
     with stranger.result(WAIT_S):
         assert len(turns) == more, "those of one hold, with the first"
+        assert mutex.locked()
     wait_until(lambda: len(turns) == 10 and not mutex.locked())
 
 

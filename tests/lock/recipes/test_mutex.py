@@ -117,6 +117,8 @@ def test_the_same_name_in_another_namespace_is_another_lock(etcd: Etcd, mutex: M
         assert keys(mutex.session.client, f"elsewhere/{name}") == [f"elsewhere/{inner.key}"]
         assert Mutex(other, name).try_acquire() is None
         assert [contender.key for contender in Mutex(other, name).contenders()] == [inner.key]
+        put(mutex.session.client, f"{name}/outside", lease_id=other.lease_id)
+        assert client.lease_keys(other.lease_id) == [inner.key]
 
 
 # Cancellation and interrupts

@@ -90,7 +90,7 @@ class Snapshot:
     def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
         """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
 
-        tests/data/verdicts.json holds it to the load test's verdict and to the board's page.
+        tests/data/verdicts.json holds it to the load test's verdict.
 
         Args:
             gave_up: buyers who waited for the lock until their time was over.

@@ -40,8 +40,7 @@ class Run:
     unanswered: int = 0
 
     def __post_init__(self) -> None:
-        self.began_s = int(self.generation) / 1e6
-        self.began_ns = of_epoch(self.began_s)
+        self.began_ns = of_epoch(int(self.generation) / 1e6)
         self._sold: Counter[tuple[str, str]] = Counter()  # by guard and instance
         self._times: tuple[int, int] | None = None  # of the first order and the last
         self._outcomes: Counter[str] = Counter()

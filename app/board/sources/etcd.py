@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import DEFAULT_ITEM
@@ -10,13 +10,6 @@ from lock import Client, Contender
 
 MOST_SHOWN = 24
 TIMEOUT = 1.0
-
-
-class Opening(TypedDict):
-    """The next opening: its time in milliseconds since the epoch, and who leads; None for what is not known."""
-
-    opens_at_ms: int | None
-    leader: str | None
 
 
 def read_queue(client: Client, sale: str) -> dict[str, Any]:
@@ -40,11 +33,15 @@ def _contender(each: Contender) -> dict[str, Any]:
     return {"instance": each.session, "owner": each.owner, "token": each.token, "ttl_s": each.ttl_s}
 
 
-def read_opening(client: Client, sale: str) -> Opening | None:
-    """The next opening; None if the sale is open. Raises `lock.LockError`."""
+def read_opening(client: Client, sale: str) -> dict[str, Any] | None:
+    """When a closed sale opens and which instance leads, each None if not known; None if the sale is open.
+
+    Raises:
+        lock.LockError: etcd cannot be asked.
+    """
     opened = OpeningRecord(client, sale).read().get(DEFAULT_ITEM)
     if opened is None or opened.is_open:
         return None
     candidates = client.get_prefix(f"sale/{sale}/opener/").keys
     leader = candidates[0].value.decode(errors="replace") if candidates else None
-    return Opening(opens_at_ms=opened.opens_at_ms, leader=leader)
+    return {"opens_at_ms": opened.opens_at_ms, "leader": leader}

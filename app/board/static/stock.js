@@ -61,9 +61,10 @@ export class Stock {
         rx: (past ? size / 2 : size * 0.2).toFixed(2), // beyond the stock they are round: not by colour alone
       });
     });
-    const x = ((endColumn + 0.3 - GAP / 2) * pitch).toFixed(2);
+    const x = (endColumn + 0.3 - GAP / 2) * pitch;
+    const [gap, anchor] = x < width / 2 ? [0.4 * rem(), "start"] : [-0.4 * rem(), "end"]; // on the side with more room
     setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
-    setAll(this.label, { x: Number(x) - 0.4 * rem(), y: top * 0.7, "text-anchor": "end" });
+    setAll(this.label, { x: x + gap, y: top * 0.7, "text-anchor": anchor });
   }
 
   #fill(stock, sold, beyond) {

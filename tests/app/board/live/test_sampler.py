@@ -12,7 +12,7 @@ from flask import Flask
 
 from app import services
 from app.board.live import sampler
-from app.board.sources.etcd import Opening, read_opening
+from app.board.sources.etcd import read_opening
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd, Redis
 from lock import LockError, Mutex
@@ -136,7 +136,7 @@ def test_a_closed_sale_stays_closed_while_etcd_is_unavailable(
     """The last known opening is shown while it cannot be read; without one, the sale would look open."""
     failed = Semaphore(0)
 
-    def read(*args: Any) -> Opening | None:
+    def read(*args: Any) -> dict[str, Any] | None:
         try:
             return read_opening(*args)
         except LockError:

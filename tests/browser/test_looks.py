@@ -172,25 +172,6 @@ def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> Non
     assert 'rowheader "instance-' in told
 
 
-def test_an_instance_has_one_colour(look: Look, sales: Sales) -> None:
-    """In the timeline, in the queue and in its own row."""
-    looker = look()
-    sales.rush(stock=40, buyers=200, hold_ms=20)
-    looker.wait_text("#waiters", "#[0-9]+")
-    looker.page.wait_for_function("() => document.querySelectorAll('#timeline .bars').length > 1")
-    pairs = looker.page.evaluate(
-        """() => [...document.querySelectorAll("#timeline .bars, #waiters li")].map((each) => [
-          each.dataset.instance ?? each.title, each.getAttribute("class").match(/instance-[0-9]/)[0]])"""
-    )
-    rows = looker.page.evaluate(
-        "() => [...document.querySelectorAll('#instances tr')].map((row) => [row.dataset.instance, "
-        "row.querySelector('.key').className.match(/instance-[0-9]/)[0]])"
-    )
-    assert len(dict(map(tuple, pairs))) == 2
-    assert {tuple(pair) for pair in pairs} == {tuple(row) for row in rows}
-    sales.finish()
-
-
 def test_colour_is_never_the_only_sign(look: Look) -> None:
     """A verdict has a mark and a word, a sale beyond the stock a shape, a place and a number, a shade its hatching."""
     looker = look()
@@ -201,7 +182,6 @@ def test_colour_is_never_the_only_sign(look: Look) -> None:
     assert looker("#stock .end-label").text_content() == "12 sold beyond the stock"
     square, round_ = looker("#stock rect.sold").first, looker("#stock rect.over").first
     assert float(square.get_attribute("rx") or 0) < float(round_.get_attribute("rx") or 0)
-    assert "hatch" in looker("#timeline .band").evaluate("(band) => getComputedStyle(band).fill")
     looker.page.set_input_files("#file", DATA / "rush-etcd.json")
     looker.wait_text("#word", "^EXACT$")
     assert looker("#mark").get_attribute("d") != oversold

@@ -33,11 +33,12 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     open_file(looker, DATA / "rush-none.json")
     looker.wait_text("#word", f"^OVERSOLD by {record.verdict['oversold']}$")
     assert looker.figure("sold") == len(record.ledger)
-    assert looker("#stock rect.over").count() == record.verdict["oversold"]
+    assert looker("#stock rect.over").count() == looker.figure("oversold") == record.verdict["oversold"]
+    assert looker.runs() == {"none": (str(len(record.ledger)), looker.text("#word"))}
     overlapping = {section.order for pair in audit(record).overlaps for section in (pair.first, pair.second)}
     assert looker.text("#timeline-note").startswith(f"{len(record.sections)} sections")
     assert f": {len(overlapping)} not alone" in looker.text("#timeline-note")
-    assert looker("#timeline .band").get_attribute("d")
+    assert "hatch" in looker("#timeline .band").evaluate("band => getComputedStyle(band).fill")
     assert asked == []
 
 

@@ -100,14 +100,12 @@ export function showQueue(view) {
   if (lease) {
     const left = Math.max(holder.ttl_s, 0) / holder.granted_s;
     Object.assign(meter, { ariaValueMax: holder.granted_s, ariaValueNow: Math.max(holder.ttl_s, 0) });
-    meter.dataset.low = left < 0.4;
     meter.firstChild.style.width = `${100 * left}%`;
   }
   say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : "");
   const shown = (queue?.waiters ?? []).slice(0, view.runs.length < MANY_RUNS ? WAITERS : WAITERS / 2);
-  const short = shortener(instances.map((each) => each.name));
   keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
-    say(node.firstChild, each.instance ? short(each.instance) : "another client");
+    say(node.firstChild, each.instance ?? "another client");
     node.title = each.instance ?? each.owner;
     node.className = `instance-${colour(instances, each.instance)}`;
     say(node.lastChild, ` #${tokenText(each.token)}`);
@@ -123,14 +121,6 @@ export function showQueue(view) {
 
 // The colour of an instance, of four; none for an instance that is not of this sale.
 const colour = (instances, name) => instances.findIndex((each) => each.name === name) % 4;
-
-// Names without what they all begin with: instance-8080 and instance-8090 are 8080 and 8090.
-function shortener(names) {
-  const parts = names.map((name) => name.split("-"));
-  let same = 0;
-  while (parts.length > 1 && parts.every((each) => each.length > same + 1 && each[same] === parts[0][same])) same += 1;
-  return (name) => name.split("-").slice(same).join("-") || name;
-}
 
 // `act(action, instance)` if the board can control the stack.
 export function showInstances(view, act) {

@@ -69,7 +69,7 @@ def test_instances_share_a_directory(directory: Path, start: Start) -> None:
     reader = HeartbeatReader(directory)
     start("shop-a", lambda: {"sold": 100})
     wait_until(lambda: [worker.instance for worker in reader.read()] == ["shop-a"])
-    start("shop-b", lambda: {"sold": 0})
+    start("shop-b", lambda: {"sold": 200})
     wait_until(lambda: [worker.instance for worker in reader.read()] == ["shop-a", "shop-b"])
     assert reader.outcomes == {}
 

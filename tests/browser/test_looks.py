@@ -128,14 +128,14 @@ def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
     looker.wait_text("#runs", "etcd")
     keys = looker.page.keyboard
 
-    def tab_to(selector: str) -> None:
+    def tab_to(selector: str, key: str = "Tab") -> None:
         for _ in range(60):
-            keys.press("Tab")
+            keys.press(key)
             outline = looker.page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
             assert outline != "none", looker.page.evaluate("() => document.activeElement.outerHTML")
             if looker.page.evaluate("selector => document.activeElement.matches(selector)", selector):
                 return
-        raise AssertionError(f"Tab does not lead to {selector}")
+        raise AssertionError(f"{key} does not lead to {selector}")
 
     tab_to("[title='Open the last run under etcd']")
     keys.press("Enter")
@@ -146,10 +146,10 @@ def test_the_keyboard_reaches_everything(look: Look, sales: Sales) -> None:
     first = looker.text("#detail")
     keys.press("ArrowRight")
     assert looker.text("#detail") != first
-    tab_to("#close-record")
+    tab_to("#close-record", "Shift+Tab")
     keys.press("Enter")
     looker.page.wait_for_selector("#source[data-state=live]")
-    tab_to("#toggle-controls")
+    tab_to("#toggle-controls", "Shift+Tab")
     keys.press("Enter")
     tab_to("#reset-form [name=stock]")
     keys.type("9")

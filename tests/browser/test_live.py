@@ -31,9 +31,8 @@ def assert_true(looker: Looker, sales: Sales) -> None:
     assert looker.figure("counter") == stock["stock"]
     assert looker.text("#word") == stock["verdict"]
     assert {name: sold for name, sold in looker.instances().items() if sold} == dict(ledger)
-    sold = looker("#stock rect.sold").count()
-    assert (sold, looker("#stock rect.left").count()) == (min(ledger.total(), STOCK), max(STOCK - ledger.total(), 0))
-    assert looker("#stock rect.over").count() == max(ledger.total() - STOCK, 0)
+    squares = [looker(f"#stock rect.{kind}").count() for kind in ("sold", "left", "over")]
+    assert squares == [ledger.total(), STOCK - ledger.total(), 0]
 
 
 def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:

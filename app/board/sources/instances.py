@@ -1,4 +1,4 @@
-"""The instances: where they are, and whether each lives, is frozen or down."""
+"""The instances: where they are, and whether each answers, is busy, frozen or down."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ FIND_S = 2.0
 class State(str, Enum):
     """The state of an instance, as the board sees it."""
 
-    UP = "up"  # it answers, or sends heartbeats while no thread is free to answer
+    UP = "up"
+    BUSY = "busy"  # it lives, but no thread is free to answer
     SILENT = "silent"  # it takes connections, but neither answers nor sends heartbeats
     FROZEN = "frozen"  # stopped by a signal
     DOWN = "down"  # it takes no connections
@@ -132,6 +133,8 @@ def _state(reach: Reach | None, living: Sequence[WorkerStatus], known: str | Non
         return State.FROZEN
     if known == "ended":
         return State.DOWN
-    if living or (reach is not None and reach.name is not None):
+    if reach is not None and reach.name is not None:
         return State.UP
+    if living:
+        return State.BUSY
     return State.DOWN if reach is not None and reach.refused else State.SILENT

@@ -3,7 +3,7 @@
 import { $, count, duration, el, keyed, say, setAll, svgEl, tokenText } from "./dom.js";
 import { headline, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
-const STATES = { up: "", recorded: "", silent: "not responding" }; // the others are shown by their names
+const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
 const LISTEN_MS = 4000;
 const WAITERS = 6;
 const MANY_INSTANCES = 4; // above which several stand in a row

@@ -33,7 +33,7 @@ def living() -> Iterator[str]:
 
 
 def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An instance that answers or sends heartbeats is up, under its own name; the others are silent or down."""
+    """An instance that answers is up, under its own name; the others are silent, busy or down."""
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
     watched = Instances((living, silent, away), stack=None)
@@ -44,7 +44,7 @@ def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.Monkey
         wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
         beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, busy=8, queued=40, outcomes={})
         (busy,) = [each for each in watched.look([beat], since_ns=1_000_000) if each["url"] == silent]
-        assert (busy["state"], busy["busy"], busy["queued"]) == (State.UP, 8, 40)
+        assert (busy["state"], busy["busy"], busy["queued"]) == (State.BUSY, 8, 40)
         assert busy["workers"] == [{"pid": 7, "began_ms": 1.0}]
     finally:
         watched.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from werkzeug.wsgi import ClosingIterator
 KEPT = 100  # events; some ten seconds
 RETRY_MS = 1000
 HEARTBEAT_S = 5.0
+LIFETIME_S = 600.0  # then a viewer has to reconnect: a proxy may keep a stream without one
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 Event = tuple[int, bytes]
@@ -80,9 +82,9 @@ class EventStream:
         return ClosingIterator(stream, lambda: self._streams.discard(stream))  # closed also if it was never begun
 
     def _stream(self) -> Iterator[bytes]:
-        seen = 0
+        seen, until = 0, time.monotonic() + LIFETIME_S
         yield b"retry: %d\n\n" % RETRY_MS
-        while True:
+        while time.monotonic() < until:
             news = self._wait(seen)
             if self._closed:
                 return

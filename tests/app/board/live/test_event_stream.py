@@ -81,8 +81,8 @@ def test_there_is_room_for_so_many_viewers(source: EventStream) -> None:
         source.view()
 
 
-def test_a_stream_ends(source: EventStream) -> None:
-    """It does when the source is closed: that of viewers who wait, and that of those who come later."""
+def test_a_stream_ends(source: EventStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its lifetime, or when the source is closed: of viewers who wait, and of those who come later."""
     stream, late = listen(source), source.view()
     next(stream)
     waiting = threading.Thread(target=lambda: list(stream))
@@ -91,6 +91,8 @@ def test_a_stream_ends(source: EventStream) -> None:
     waiting.join(20)
     assert not waiting.is_alive()
     assert list(late)[1:] == []
+    monkeypatch.setattr(module, "LIFETIME_S", 0.0)
+    assert list(EventStream(lambda: (0, {}), viewers=1).view()) == [b"retry: 1000\n\n"]
 
 
 def test_a_snapshot_delays_no_other_viewer() -> None:

@@ -44,6 +44,7 @@ def test_numbers_run_while_every_thread_waits(look: Look, sales: Sales) -> None:
     sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
     looker.wait_figure("sold", 20)
     looker.page.evaluate("() => (witness.shifts.length = 0)")
+    looker.wait_text("#rate-note", "^[0-9]+ sold; the last 30 s")
     sales.finish()
     looker.wait_figure("sold", STOCK)
     assert len(looker.changes("sold")) >= PER_SECOND * sales.selling_s()

@@ -53,7 +53,7 @@ TEXTS = """
 """
 # Whatever is wider or higher than the box that hides the rest of it.
 CLIPPED = """
-() => [...document.querySelectorAll("main *, header *")].filter((node) => {
+() => [...document.querySelectorAll("main *, header *, .player *")].filter((node) => {
   const style = getComputedStyle(node);
   const [x, y] = [node.scrollWidth - node.clientWidth > 1, node.scrollHeight - node.clientHeight > 1];
   const cut = (x && style.overflowX !== "visible") || (y && style.overflowY !== "visible");
@@ -164,7 +164,8 @@ def test_the_page_has_a_structure_for_listeners(look: Look, sales: Sales) -> Non
     looker.wait_text("#word", "7 items for sale")
     told = looker("body").aria_snapshot()
     names = ['heading "7 items for sale" [level=1]', 'region "Stock', 'region "Last run', 'region "Wait queue']
-    names += ['region "Instances"', 'region "Critical sections', "status: 7 items for sale"]
+    names += ['region "Instances"', 'region "Critical sections', 'region "Requests per second']
+    names += ["status: 7 items for sale"]
     places = [told.find(name) for name in names]
     assert -1 not in places, told
     assert places == sorted(places), told
@@ -178,6 +179,7 @@ def test_colour_is_never_the_only_sign(look: Look) -> None:
     looker.page.set_input_files("#file", DATA / "rush-none.json")
     looker.wait_text("#word", "^OVERSOLD by 12$")
     assert_readable(looker.page)
+    assert looker.page.evaluate("() => document.documentElement.scrollHeight <= innerHeight"), "the slider fits, too"
     oversold = looker("#mark").get_attribute("d")
     assert looker("#stock .end-label").text_content() == "12 sold beyond the stock"
     square, round_ = looker("#stock rect.sold").first, looker("#stock rect.over").first

@@ -1,4 +1,4 @@
-"""Recorded runs: opened from a file without any server, or from this machine's reports."""
+"""Recorded runs: opened from a file and scrubbed in time without any server, or from this machine's reports."""
 
 from __future__ import annotations
 
@@ -61,6 +61,36 @@ def test_a_fault_and_buyers_that_gave_up(look: Look, tmp_path: Path) -> None:
     )
     assert painted == ["event-line", "event-line", "event", "event", "lane-title", "lane-title"]
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
+
+
+def test_a_record_is_scrubbed_in_time(look: Look, tmp_path: Path) -> None:
+    """At each moment of the slider, by keyboard too: orders, sections and what ledger and counter tell so far."""
+    data = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
+    data["samples"][0]["stock"] += 1
+    (tmp_path / "lost.json").write_text(json.dumps(data), encoding="utf-8")
+    record = Record.read(tmp_path / "lost.json")
+    looker = look()
+    open_file(looker, tmp_path / "lost.json")
+    slider = looker("#scrub")
+    end = float(slider.get_attribute("max") or 0)
+    assert end == max(answer.answered_ms for answer in record.answers)
+    looker.wait_text("#rate-note", f"^{record.verdict['requests_per_s']:.0f} sold; mean of the run so far$")
+    for share, word in ((0.3, "8 items for sale"), (0.55, "1 lost update"), (0.9, "OVERSOLD by [0-9]+")):
+        now = end * share
+        slider.evaluate("(input, ms) => { input.value = ms; input.dispatchEvent(new Event('input')); }", now)
+        looker.wait_text("#clock", f"^{now:.0f} ms of {end:.0f} ms$")
+        looker.wait_text("#word", f"^{word}$")
+        orders = [order for order in record.ledger if order.at_ms <= now]
+        assert looker.figure("sold") == len(orders) == sum(looker.instances().values())
+        squares = [looker(f"#stock rect.{kind}").count() for kind in ("sold", "over")]
+        assert squares == [min(len(orders), record.stock), max(0, len(orders) - record.stock)]
+        assert looker.sections() == len([each for each in record.sections if each.entered_ms <= now])
+    slider.press("Home")
+    looker.wait_text("#clock", "^0.0 ms")
+    looker.wait_text("#timeline-note", "^$")
+    slider.press("End")
+    looker.wait_text("#word", f"^{record.verdict['verdict']}$")
+    assert looker.sections() == len(record.sections)
 
 
 def test_an_exact_record_is_opened_again(look: Look) -> None:

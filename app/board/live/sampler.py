@@ -185,6 +185,7 @@ class Sampler(threading.Thread):
             "opening": self._state.get("opening") if opening.error else opening.value,  # None: a reset has opened it
             "queue": queue.value,
             "instances": instances,
+            "rates": beats.per_second(),
             "locust": self._locust.latest.value,
         }
 

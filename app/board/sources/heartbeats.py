@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,15 @@ class HeartbeatReader:
             except (OSError, ValueError, TypeError):  # just being removed, or just being made
                 continue
         return found
+
+    def per_second(self) -> dict[str, float]:
+        """Purchases a second by outcome, over the heartbeats that are kept; empty before a second one."""
+        rates: defaultdict[str, float] = defaultdict(float)
+        for last in self.living:
+            first = self._kept[last.process][0]
+            for outcome, count in last.outcomes.items() if last.at > first.at else ():
+                rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
+        return {outcome: round(rate, 1) for outcome, rate in rates.items()}
 
     def begin(self, at_ns: int) -> None:
         """Count the answers since `at_ns`, which is at most a second ago."""

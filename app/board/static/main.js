@@ -1,10 +1,11 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
 import { Controls } from "./controls.js";
-import { $, count, el, plural, say } from "./dom.js";
+import { $, count, duration, el, plural, say } from "./dom.js";
 import { Live } from "./live.js";
 import { LiveRegion, showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict } from "./panels.js";
-import { endedView, open } from "./record.js";
+import { Rate } from "./rate.js";
+import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
 import { Timeline } from "./timeline.js";
 
@@ -12,16 +13,18 @@ const SOURCES = { live: "live", waiting: "no connection, trying again", paused: 
 const controls = new Controls();
 const stock = new Stock($("stock"));
 const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });
+const rate = new Rate($("rate"), $("rate-note"));
 const liveRegion = new LiveRegion();
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
-let recorded = null; // the run that is open instead of the live sale
+let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
+let at = 0; // the time in it, in milliseconds
 let asked = 0;
 let order = []; // the guards, in the shop's order
 
 // At most once for each frame that the browser draws.
 function showSoon() {
   cancelAnimationFrame(asked);
-  asked = requestAnimationFrame(() => show(recorded ?? liveView(live.model)));
+  asked = requestAnimationFrame(() => show(recorded ? recorded.at(at) : liveView(live.model)));
 }
 
 function liveView(model) {
@@ -44,6 +47,7 @@ function show(view) {
   timeline.show(view);
   showQueue(view);
   showInstances(view, view.live ? controls.act : null);
+  rate.show(view);
   controls.show(view);
   liveRegion.show(view);
 }
@@ -72,10 +76,11 @@ const openRun = (guard) =>
   openView(guard, async () => {
     const { sale, sections } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    return { ...endedView(sale, sections), name: guard, runs };
+    const view = { ...kept(sale, sections), runs };
+    return { name: guard, end: 0, at: () => view };
   });
 
-// Shows the view that `read` returns instead of the live sale, or says why there is none.
+// Shows the run that `read` returns instead of the live sale, or says why there is none.
 async function openView(name, read) {
   try {
     recorded = await read();
@@ -89,12 +94,22 @@ async function openView(name, read) {
   $("source").dataset.state = "recorded";
   say($("source"), `recorded: ${recorded.name}`);
   $("close-record").hidden = false;
+  $("player").hidden = !recorded.end;
+  Object.assign($("scrub"), { max: recorded.end, value: recorded.end }); // in this order: the old end limits the value
+  seek(recorded.end);
+}
+
+function seek(ms) {
+  at = ms;
+  const text = `${duration(at)} of ${duration(recorded.end)}`;
+  say($("clock"), text);
+  $("scrub").setAttribute("aria-valuetext", text);
   showSoon();
 }
 
 function closeRecord() {
   recorded = null;
-  $("close-record").hidden = true;
+  $("close-record").hidden = $("player").hidden = true;
   if (live.model) showSoon();
   live.start();
 }
@@ -121,6 +136,7 @@ $("file").addEventListener("change", ({ target }) => {
   target.value = ""; // or the same file could not be chosen again
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
+$("scrub").addEventListener("input", ({ target }) => seek(Number(target.value)));
 $("close-record").addEventListener("click", closeRecord);
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);

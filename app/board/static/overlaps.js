@@ -26,7 +26,7 @@ export function layOut(view) {
 
 // A section of a process that is gone never ends; one of a frozen process may. A container's next process may have its id.
 function isDead(section, instance, live) {
-  if (!live) return true;
+  if (!live) return !section.inside;
   if (!instance) return false;
   const isOf = ({ pid, began_ms }) => pid === section.pid && began_ms <= section.entered_ms;
   return instance.state === "down" || (instance.workers.length > 0 && !instance.workers.some(isOf));

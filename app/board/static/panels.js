@@ -1,7 +1,7 @@
 // The panels of text: verdict, runs, queue and instances.
 
 import { $, count, duration, el, keyed, say, setAll, svgEl, tokenText } from "./dom.js";
-import { headline, MARKS, sentenceOf, toneOf } from "./verdict.js";
+import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
 const LISTEN_MS = 4000;
@@ -169,8 +169,8 @@ export class LiveRegion {
   #kind = "";
 
   show(view) {
-    const { tone, word, lead } = headline(view);
-    const text = `${word}. ${lead}`;
+    const text = inWords(view);
+    const { tone, word } = headline(view);
     const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
     const now = performance.now();
     if (kind === this.#kind && now - this.#said < LISTEN_MS) return;

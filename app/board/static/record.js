@@ -1,35 +1,84 @@
-// Runs that are over, as the panels show them: one of a recorded file, or one that the board has kept.
+// Recorded runs, as the panels show them: one of a file at any moment, or one that the board has kept, as it ended.
 
 import { countBy } from "./dom.js";
 
 const FORMAT = "stock-flash-sale/record";
+const NOBODY = { holder: null, waiters: [], waiting: 0 };
 
-// The view of a record. Needs no server.
+const latest = (times) => times.reduce((a, b) => Math.max(a, b), 0);
+
+// The run of a record's text as { name, end, at(ms) }. Needs no server.
 export function open(text, name) {
   const data = JSON.parse(text);
   if (data?.format !== FORMAT) throw new Error("it is not a record of this project");
   if (data.version !== 1) throw new Error(`it is version ${data.version}, and this page reads version 1`);
-  const { guard, scenario, stock: initial, verdict, ledger, sections, events } = data;
-  const times = ledger.map((order) => order.at_ms).sort((a, b) => a - b);
-  const sale = {
-    guard,
-    initial,
+  const { guard, scenario, stock: initial, verdict, sections, samples, answers, events } = data;
+  const ledger = [...data.ledger].sort((a, b) => a.at_ms - b.at_ms);
+  const until = latest(sections.map((section) => section.left_ms ?? section.entered_ms));
+  const end = latest([until, ...[...ledger, ...events].map((row) => row.at_ms), ...answers.map((answer) => answer.answered_ms)]);
+  const instances = instancesOf([...ledger, ...sections]);
+  const ended = {
     stock: verdict.stock_left,
-    orders: ledger.length,
     lost_updates: verdict.lost_updates,
     gave_up: verdict.outcomes?.lock_timeout,
     busy: verdict.outcomes?.busy,
     verdict: verdict.verdict,
-    selling_ms: times.length ? times.at(-1) - times[0] : null,
-    by_instance: countBy(ledger, (order) => order.instance),
   };
-  return { ...endedView(sale, sections, events), name: [scenario, guard].filter(Boolean).join(", ") || name };
+
+  function at(ms) {
+    const over = ms >= end;
+    const orders = ledger.filter((order) => order.at_ms <= ms);
+    const sample = samples.findLast((each) => each.at_ms <= ms);
+    const sale = {
+      guard,
+      initial,
+      orders: orders.length,
+      selling_ms: orders.length ? orders.at(-1).at_ms - orders[0].at_ms : null,
+      by_instance: countBy(orders, (order) => order.instance),
+      ...(over ? ended : soFar(initial, orders.length, sample)),
+    };
+    const begun = sections
+      .filter((section) => section.entered_ms <= ms)
+      .map((section) => (section.left_ms > ms ? { ...section, left_ms: null, outcome: null, cause: null, inside: true } : section));
+    return {
+      ...viewOf(sale, begun, instances),
+      over,
+      now_ms: ms,
+      until,
+      end,
+      queue: over ? NOBODY : queueOf(sample),
+      events: events.filter((event) => event.at_ms <= ms),
+      answers: answers.filter((answer) => answer.answered_ms <= ms),
+    };
+  }
+
+  return { name: [scenario, guard].filter(Boolean).join(", ") || name, end, at };
 }
 
-// The view of a run whose `sale` is that of the board's stream.
-export function endedView(sale, sections, events = []) {
-  const names = new Set([...Object.keys(sale.by_instance), ...sections.map((section) => section.instance)]);
-  const instances = [...names].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
-  const queue = { holder: null, waiters: [], waiting: 0 };
-  return { live: false, over: true, guard: sale.guard, sale, sections, events, queue, instances, runs: [{ ...sale, current: true }] };
+// What ledger and counter tell before the end. The counter was sampled, together with the ledger of that moment.
+function soFar(initial, orders, sample) {
+  const drift = sample?.stock == null ? null : sample.orders + sample.stock - initial;
+  return { stock: sample?.stock, lost_updates: drift && Math.max(0, drift), verdict: verdictOf(initial - orders, drift) };
+}
+
+function verdictOf(unsold, drift) {
+  if (unsold < 0) return `OVERSOLD by ${-unsold}`;
+  if (drift < 0) return `UNDERSOLD by ${-drift}`;
+  return drift ? `${drift} lost update${drift > 1 ? "s" : ""}` : "EXACT";
+}
+
+// A run that the board has kept, in the form of its stream. Its orders have no times, so it is shown as it ended.
+export const kept = (sale, sections) => ({ ...viewOf(sale, sections, instancesOf(sections)), over: true, events: [], answers: [] });
+
+function queueOf(sample) {
+  if (sample?.waiters == null) return null;
+  const holder = sample.holder && { instance: sample.holder, token: null, ttl_s: null };
+  return { holder, waiters: [], waiting: sample.waiters };
+}
+
+const viewOf = (sale, sections, instances) => ({ live: false, guard: sale.guard, sale, sections, instances, queue: NOBODY, runs: [{ ...sale, current: true }] });
+
+function instancesOf(rows) {
+  const names = new Set(rows.map((row) => row.instance));
+  return [...names].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
 }

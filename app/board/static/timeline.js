@@ -48,7 +48,7 @@ export class Timeline {
     const found = sweep(bars);
     const names = [...new Set([...view.instances, ...lanes].map((each) => each.name))];
     for (const lane of lanes) lane.colour = names.indexOf(lane.name) % 4; // as everywhere on the page
-    const [from, to] = this.#window(bars, view.live);
+    const [from, to] = this.#window(bars, view);
     const line = 1.15 * rem();
     const left = width > NARROW * rem() ? Math.max(0, ...lanes.map((lane) => textWidth(lane.name))) + line : 0;
     const x = (ms) => left + ((ms - from) / (to - from)) * (width - left);
@@ -62,11 +62,11 @@ export class Timeline {
     this.#mark();
   }
 
-  // The time that is shown. In a live run it grows in steps, and the bars stand still in between.
-  #window(bars, live) {
+  // The time that is shown: of a recorded run all of it. In a live run it grows in steps, and the bars stand still in between.
+  #window(bars, { live, until }) {
     if (!bars.length) return [0, 1];
     const begin = bars[0].begin;
-    const end = bars.reduce((most, bar) => Math.max(most, bar.end), begin + 1);
+    const end = bars.reduce((most, bar) => Math.max(most, bar.end), until ?? begin + 1);
     const step = TICKS.find((tick) => tick * 10 >= end - begin) ?? TICKS.at(-1);
     const span = live ? Math.ceil((end - begin) / step) * step : (end - begin) * 1.01;
     if (this.#zoom === 1) return [begin, begin + span];

@@ -35,17 +35,28 @@ export function headline(view) {
   if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
-  if (!sale.orders && sale.stock === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
   const word = sentenceOf(sale, view.over);
+  const left = Math.min(sale.stock ?? Infinity, sale.initial - sale.orders); // of a recorded run the counter was only sampled
   if (over) {
     const counter = sale.stock > 0 ? `The counter still says ${count(sale.stock)} left.` : "The counter says 0 left, and looks right.";
-    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${counter}` };
+    return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${sale.stock == null ? "" : counter}` };
   }
   const sold = `${count(sale.orders)} of ${plural(sale.initial, "item")} sold${under}`;
   if (tone === "lost") return { tone, word, lead: `${sold}, but the counter says ${count(sale.stock)} left.` };
   const gaveUp = sale.gave_up ? ` ${plural(sale.gave_up, "buyer")} gave up waiting.` : "";
   const busy = sale.busy ? ` ${plural(sale.busy, "buyer")} ${sale.busy > 1 ? "were" : "was"} told that the shop is busy.` : "";
-  return { tone, word, lead: `${sold}${sale.stock > 0 ? `, ${count(sale.stock)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
+  return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
+}
+
+// The page in words, for screen readers: the verdict, the holder, the number of waiters, and which instances stand still.
+export function inWords(view) {
+  const { word, lead } = headline(view);
+  const parts = [`${word}. ${lead}`];
+  const { queue, instances } = view;
+  if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
+  for (const { name, state } of instances) if (["frozen", "down", "silent"].includes(state)) parts.push(`${name} is ${state}.`);
+  return parts.join(" ");
 }

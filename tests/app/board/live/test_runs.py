@@ -140,6 +140,15 @@ def test_a_restarted_container_is_another_process(reader: HeartbeatReader, beat:
     assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
 
 
+def test_requests_per_second_are_told_by_outcome(reader: HeartbeatReader, beat: Callable[..., None]) -> None:
+    """One heartbeat tells no rate; two tell how many answers of each kind there were between them."""
+    began = now_ns()
+    beat(began, sold=7)
+    assert reader.per_second() == {}
+    beat(began + 500_000_000, sold=17, lock_timeout=1)
+    assert reader.per_second() == {"sold": 20.0, "lock_timeout": 2.0}
+
+
 def test_only_the_purchases_of_a_run_are_counted(
     reader: HeartbeatReader, beat: Callable[..., None], tmp_path: Path
 ) -> None:

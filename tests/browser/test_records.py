@@ -94,13 +94,15 @@ def test_a_record_is_scrubbed_in_time(look: Look, tmp_path: Path) -> None:
 
 
 def test_an_exact_record_is_opened_again(look: Look) -> None:
-    """Under the mutex nothing is shaded; after the way back to the live sale the same file can be opened again."""
+    """Nothing is shaded under the mutex, and a bar tells its buyer; the same file can be opened again later."""
     looker = look()
     for _ in range(2):
         open_file(looker, DATA / "rush-etcd.json")
         looker.wait_text("#word", "^EXACT$")
         looker.wait_text("#timeline-note", ": never two at once$")
         assert looker("#timeline .band").count() == 0
+        looker("#timeline .bars").first.hover(position={"x": 1, "y": 1}, force=True)
+        looker.wait_text("#detail", "^buyer-[0-9]+ · .* · token [0-9]+ · .* ms inside · sold · alone$")
         looker.page.click("#close-record")
         looker.page.wait_for_selector("#close-record", state="hidden")
 

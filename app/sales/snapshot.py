@@ -90,9 +90,9 @@ class Snapshot:
     def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
         """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
 
-        tests/data/verdicts.json holds it to the load test's verdict and to the board's page. Of the buyers, `gave_up`
-        waited for the lock until their time was over, an instance had no room for `busy`, and `failed` others were
-        neither served nor told that all is sold.
+        tests/data/verdicts.json holds it to the load test's verdict. Of the buyers, `gave_up` waited for the lock until
+        their time was over, an instance had no room for `busy`, and `failed` others were neither served nor told that all
+        is sold.
         """
         missing = self.initial - self.orders
         if missing < 0:

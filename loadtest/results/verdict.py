@@ -2,7 +2,7 @@
 
 It comes from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
 however much was oversold. Selling too little is a failure as well, or a guard that refuses all buyers would be best.
-tests/data/verdicts.json holds this verdict to those of the shop and of the board's page.
+tests/data/verdicts.json holds this verdict to that of the shop, which the board shows.
 """
 
 from __future__ import annotations

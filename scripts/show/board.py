@@ -48,7 +48,7 @@ def photograph(camera: Camera, url: str, locust_url: str, record: Path) -> list[
         camera.shoot(views, "board-exact", shown=False)
         for view in views:
             view.page.set_input_files("#file", record)
-            view.page.wait_for_selector("#player:visible")
+            view.page.wait_for_selector("#close-record:visible")
         camera.shoot(views, "board-fault")
     locust.close()
     return events

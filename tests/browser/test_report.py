@@ -44,16 +44,6 @@ CUT_OFF = """
   .filter((text) => text.getBoundingClientRect().left < text.closest(".scroll").getBoundingClientRect().left - 0.5)
   .map((text) => text.textContent)
 """
-# How light the ground of a cell is painted, and that of the whole page, 0 to 1.
-GROUNDS = """cell => {
-  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const painted = [];
-  for (let each = cell; each; each = each.parentElement) painted.unshift(getComputedStyle(each).backgroundColor);
-  return [painted, painted.slice(0, -1)].map((colours) => {
-    for (const colour of ["white", ...colours]) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
-    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).reduce((a, b) => a + b) / 765;
-  });
-}"""
 FONT_SIZE = "node => parseFloat(getComputedStyle(node).fontSize)"
 UNCOVERED = """() => document.querySelector(".ways").getBoundingClientRect().bottom
   <= document.querySelector("header").getBoundingClientRect().top"""
@@ -140,8 +130,6 @@ def assert_judged_in(browser: Browser, url: str, scheme: str) -> None:
         contrasts = {text: contrast for text, _, contrast in page.evaluate(TEXTS) if text.startswith(judged)}
         assert len(contrasts) == len(judged)
         assert min(contrasts.values()) >= LEAST_CONTRAST
-        ground, around = page.locator("td[data-judged=good]").first.evaluate(GROUNDS)
-        assert (ground < 0.5) == (around < 0.5) == (scheme == "dark")
 
 
 def test_locusts_page_shows_the_verdicts(chromium: Browser, stack: Stack) -> None:

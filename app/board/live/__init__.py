@@ -1,1 +1,1 @@
-"""What the board read, combined, streamed and recorded."""
+"""What the board read, combined and streamed."""

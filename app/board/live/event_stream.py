@@ -17,7 +17,7 @@ from werkzeug.wsgi import ClosingIterator
 KEPT = 100  # events; some ten seconds
 RETRY_MS = 1000
 HEARTBEAT_S = 5.0
-LIFETIME_S = 600.0
+LIFETIME_S = 600.0  # then a viewer has to reconnect: a proxy may keep a stream without one
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 Event = tuple[int, bytes]
@@ -35,20 +35,16 @@ class EventStream:
     Args:
         snapshot: returns everything for a new viewer, and the `number` at that moment.
         viewers: most viewers at once.
-        lifetime: seconds until a stream ends and its viewer has to reconnect: a proxy may keep one without a viewer.
 
     Attributes:
         number: how many events were published.
     """
 
-    def __init__(self, snapshot: Callable[[], tuple[int, Any]], *, viewers: int, lifetime: float = LIFETIME_S) -> None:
+    def __init__(self, snapshot: Callable[[], tuple[int, Any]], *, viewers: int) -> None:
         self._snapshot = snapshot
         self._most = viewers
-        self._lifetime = lifetime
         self._events: deque[Event] = deque(maxlen=KEPT)
         self.number = 0
-        self._hello: Event = (-1, b"")
-        self._greeting = threading.Lock()  # one viewer encodes the snapshot, for all that have come meanwhile
         self._streams = set[Iterator[bytes]]()
         self._closed = False
         self._changed = threading.Condition()
@@ -86,14 +82,15 @@ class EventStream:
         return ClosingIterator(stream, lambda: self._streams.discard(stream))  # closed also if it was never begun
 
     def _stream(self) -> Iterator[bytes]:
-        seen, until = 0, time.monotonic() + self._lifetime
+        seen, until = 0, time.monotonic() + LIFETIME_S
         yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
             news = self._wait(seen)
             if self._closed:
                 return
             if news is None:
-                news = [self._greet()]
+                number, everything = self._snapshot()
+                news = [(number, _event("hello", everything))]
             if news:
                 seen = news[-1][0]
             yield b"".join(text for _, text in news) or b": still here\n\n"
@@ -106,13 +103,6 @@ class EventStream:
             if self.number and (not seen or seen < self._events[0][0] - 1):
                 return None
             return [event for event in self._events if event[0] > seen]
-
-    def _greet(self) -> Event:
-        with self._greeting:
-            if self._hello[0] != self.number:
-                number, everything = self._snapshot()
-                self._hello = number, _event("hello", everything)
-            return self._hello
 
 
 def _event(name: str, data: Any) -> bytes:

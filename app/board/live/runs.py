@@ -5,28 +5,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.board.sources.ledger import Ended, Order
 from app.board.sources.section_tail import Section, of_epoch
-from app.clock import now_ns
 from app.sales.purchase import Outcome
 from app.sales.snapshot import Snapshot
 
-MOST_ROWS = 20_000  # that are kept of a run: of its orders, its sections and its samples
+MOST_SECTIONS = 20_000  # that are kept of a run
 QUIET_S = 1.0  # a run is over when nothing has happened for so long, and no request is in hand
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The sale at one moment, in milliseconds since the reset; None is what could not be read."""
-
-    at_ms: float
-    stock: int | None
-    orders: int | None
-    holder: str | None
-    waiters: int | None
+_SECTION = ("number", "order", "item", "buyer", "instance", "pid", "thread", "token", "outcome", "cause")
 
 
 @dataclass
@@ -37,7 +26,7 @@ class Run:
         generation: Redis's clock at the reset, in microseconds since the epoch.
         slack_ns: how long before it its first sections may have begun.
         sections: by their number.
-        cut: whether there were more rows than are kept.
+        cut: whether there were more sections than are kept.
         over: whether all buyers have their answers, as far as the heartbeats show.
         unanswered: requests that processes had in hand when they died.
     """
@@ -45,35 +34,24 @@ class Run:
     generation: str
     snapshot: Snapshot
     slack_ns: int = 0
-    orders: list[Order] = field(default_factory=list)
     sections: dict[int, Section] = field(default_factory=dict)
-    samples: list[Sample] = field(default_factory=list)
     cut: bool = False
     over: bool = False
     unanswered: int = 0
 
     def __post_init__(self) -> None:
-        self.began_s = int(self.generation) / 1e6
-        self.began_ns = of_epoch(self.began_s)
+        self.began_ns = of_epoch(int(self.generation) / 1e6)
         self._sold: Counter[tuple[str, str]] = Counter()  # by guard and instance
         self._times: tuple[int, int] | None = None  # of the first order and the last
         self._outcomes: Counter[str] = Counter()
         self._changed = time.monotonic()
 
-    def add_orders(self, orders: Iterable[Order]) -> list[Order]:
-        """Count the orders, and return those that are kept."""
-        kept = []
+    def add_orders(self, orders: Iterable[Order]) -> None:
         for order in orders:
             self._sold[order.guard, order.instance] += 1
             first, last = self._times or (order.at_ms, order.at_ms)
             self._times = min(first, order.at_ms), max(last, order.at_ms)
             self._changed = time.monotonic()
-            if len(self.orders) < MOST_ROWS:
-                self.orders.append(order)
-                kept.append(order)
-            else:
-                self.cut = True
-        return kept
 
     def add_sections(self, sections: Iterable[Section]) -> list[Section]:
         """Keep the sections of this run, and return those that are kept; the others belong to an earlier run."""
@@ -81,23 +59,12 @@ class Run:
         for section in sections:
             if section.entered < self.began_ns - self.slack_ns:
                 continue
-            if section.number in self.sections or len(self.sections) < MOST_ROWS:
+            if section.number in self.sections or len(self.sections) < MOST_SECTIONS:
                 self.sections[section.number] = section
                 kept.append(section)
             else:
                 self.cut = True
         return kept
-
-    def add_sample(self, holder: str | None, waiters: int | None, *, known: bool) -> None:
-        """Keep the state of the sale, if it has changed; `known` is whether Redis answers."""
-        stock, orders = (self.snapshot.unsold, self.snapshot.orders) if known else (None, None)
-        sample = Sample(self.ms(now_ns()) or 0.0, stock, orders, holder, waiters)
-        if self.samples and replace(self.samples[-1], at_ms=sample.at_ms) == sample:
-            return
-        if len(self.samples) < MOST_ROWS:
-            self.samples.append(sample)
-        else:
-            self.cut = True
 
     def answered(self, outcomes: Counter[str], *, in_hand: int, lost: int) -> None:
         """Find out whether the run is over.
@@ -176,6 +143,14 @@ class Run:
             "by_instance": dict(sorted(by_instance.items())),
             "cut": self.cut,
         }
+
+    def rows(self, sections: Iterable[Section]) -> list[dict[str, Any]]:
+        """Critical sections as the page reads them, with their times in milliseconds since the reset."""
+        return [
+            {name: getattr(each, name) for name in _SECTION}
+            | {"entered_ms": self.ms(each.entered), "left_ms": self.ms(each.left)}
+            for each in sections
+        ]
 
     def ms(self, at_ns: int | None) -> float | None:
         """A time of `app.clock` as milliseconds since the reset."""

@@ -13,26 +13,24 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import redis
 
 from app.board.live.event_stream import EventStream
-from app.board.live.record import ledger_row, record_of, section_row
-from app.board.live.runs import MOST_ROWS, Run
+from app.board.live.runs import MOST_SECTIONS, Run
 from app.board.settings import BoardSettings
+from app.board.sources.etcd import TIMEOUT, read_opening, read_queue
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.instances import MAY_GO_ON, Instances
-from app.board.sources.ledger import LedgerReader, LedgerReading, Order
+from app.board.sources.ledger import LedgerReader, LedgerReading
 from app.board.sources.locust import UNREACHABLE, Locust
-from app.board.sources.opening import read_opening
 from app.board.sources.poller import Poller
-from app.board.sources.queue import TIMEOUT, read_queue
 from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackClient
 from app.clock import now_ns
-from app.guards import GUARDS
 from app.sales.opening import OpeningRecord
 from app.sales.redis_client import connect as connect_redis
 from app.sales.refusals import SaleLost
@@ -60,40 +58,28 @@ class Sampler(threading.Thread):
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
         self._etcd = connect_etcd(shop.etcd_endpoints, timeout=TIMEOUT)
         self._reader = LedgerReader(self._redis, shop.sale, shards=shop.shards)
-        self._readings = SimpleQueue[LedgerReading | None]()
+        self._readings = SimpleQueue[LedgerReading]()
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
-        name = f"flash-sale/{shop.sale}"
-        self._queue = Poller("etcd", lambda: read_queue(self._etcd, name), errors=(LockError,), every_s=EVERY_S)
-        self._opening = Poller(
-            "opening",
-            lambda: read_opening(self._etcd, self._redis, shop.sale),
-            errors=(LockError, redis.RedisError),
-            every_s=4 * EVERY_S,
-        )
+        queue, opening = (partial(read, self._etcd, shop.sale) for read in (read_queue, read_opening))
+        self._queue = Poller("etcd", queue, errors=(LockError,), every_s=EVERY_S)
+        self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
         self._section_tail = SectionTail(shop.section_log)
         self._heartbeats = HeartbeatReader(shop.section_log)
-        self._promises = {guard.name: guard.promise.value for guard in GUARDS}
         self._closed = threading.Event()
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
-        self._early: deque[Section] = deque(maxlen=MOST_ROWS)  # read before it was known which run they belong to
-        self._lock_ms: int | None = None
+        self._early: deque[Section] = deque(maxlen=MOST_SECTIONS)  # read before it was known which run they belong to
         self._state: dict[str, Any] = {}
         self._published_at = 0.0
 
     def run(self) -> None:
-        watchers: list[Poller[Any] | Instances] = [
-            self._ledger,
-            self._queue,
-            self._opening,
-            self._locust,
-            self._instances,
-        ]
+        pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust]
+        watchers: list[Poller[Any] | Instances] = [*pollers, self._instances]
         for watcher in watchers:
             watcher.start()
         while not self._closed.is_set():
@@ -119,18 +105,19 @@ class Sampler(threading.Thread):
                 if opened and generation not in (opened.generation, opened.opening.generation):
                     raise SaleLost
                 self._confirmed = generation
-        self._readings.put(reading)
+        if reading:
+            self._readings.put(reading)
 
     def close(self) -> None:
         """Stop, and end all streams."""
         self._closed.set()
         self.stream.close()
 
-    def record(self, guard: str) -> dict[str, Any] | None:
-        """The last run under `guard` as a record; None if there was none."""
+    def last_run(self, guard: str) -> dict[str, Any] | None:
+        """The last run under `guard` with its critical sections; None if there was none."""
         with self._data:
             run = self._run if self._run and self._run.guard == guard else self._ended.get(guard)
-            return record_of(run, self._promises) if run else None
+            return {"sale": run.summary(), "sections": run.rows(run.sections.values())} if run else None
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
         """All that is known, and the number of the last event that it includes."""
@@ -141,35 +128,32 @@ class Sampler(threading.Thread):
         """Look once, and publish what has changed."""
         sections, _ = self._section_tail.poll(), self._heartbeats.read()
         with self._data:
-            begun, orders = self._take_readings()
+            begun = self._take_readings()
             self._early += sections
             own = self._run.add_sections(self._early) if self._run else []
             if self._run:
                 self._early.clear()
             state, now = self._look(), time.monotonic()
-            if not (begun or orders or own or state != self._state or now - self._published_at >= IDLE_S):
+            if not (begun or own or state != self._state or now - self._published_at >= IDLE_S):
                 return
             self._state, self._published_at = state, now
             if begun:
                 self.stream.publish("hello", self._everything())
             else:
-                self.stream.publish("sample", {**self._moment(), **self._rows(orders, own)})
+                self.stream.publish("sample", self._moment(own))
 
-    def _take_readings(self) -> tuple[bool, list[Order]]:
-        """Whether a run has begun since the last sample, and the orders that are new in it."""
-        begun, orders = False, list[Order]()
+    def _take_readings(self) -> bool:
+        """Take what Redis has told since the last sample; whether a run has begun."""
+        begun = False
         with suppress(Empty):
             while True:
                 reading = self._readings.get_nowait()
-                if reading is None:
-                    continue
                 if self._run is None or self._run.generation != reading.generation:
                     self._run = self._begin(reading)
-                    begun, orders = True, []
+                    begun = True
                 self._run.snapshot = reading.snapshot
-                self._lock_ms = reading.redis_lock_ms
-                orders += self._run.add_orders(reading.new)
-        return begun, orders
+                self._run.add_orders(reading.new)
+        return begun
 
     def _begin(self, reading: LedgerReading) -> Run:
         """A run for this reading; the run before it is over."""
@@ -189,8 +173,6 @@ class Sampler(threading.Thread):
         beats = self._heartbeats
         instances = self._instances.look(beats.living, since_ns=self._run.began_ns if self._run else 0)
         if self._run is not None:
-            holder, waiting = queue.value.head if queue.value else (None, None)
-            self._run.add_sample(holder, waiting, known=ledger.error is None)
             waits = {each["name"] for each in instances if each["state"] in MAY_GO_ON}
             dead = [beat for beat in beats.stale if beat.instance not in waits]
             lost = sum(beat.in_hand for beat in dead if beat.at >= self._run.began_ns)
@@ -200,24 +182,17 @@ class Sampler(threading.Thread):
             "unavailable": {"redis": ledger.error, "etcd": queue.error},
             "sale": self._run.summary() if self._run else None,
             "opening": self._state.get("opening") if opening.error else opening.value,  # None: a reset has opened it
-            "queue": queue.value.as_json() if queue.value else None,
-            "redis_lock_ms": self._lock_ms,
+            "queue": queue.value,
             "instances": instances,
             "rates": beats.per_second(),
             "locust": self._locust.latest.value,
         }
 
-    def _moment(self) -> dict[str, Any]:
-        """The last state, and the time in the run."""
-        return {**self._state, "now_ms": self._run.ms(now_ns()) if self._run else None}
-
-    def _rows(self, orders: Iterable[Order], sections: Iterable[Section]) -> dict[str, Any]:
-        run = self._run
-        return {
-            "orders": [ledger_row(run, order) for order in orders] if run else [],
-            "sections": [{"number": each.number, **section_row(run, each)} for each in sections] if run else [],
-        }
+    def _moment(self, sections: Iterable[Section]) -> dict[str, Any]:
+        """The last state, the time in the run, and these of its critical sections."""
+        now_ms, rows = (self._run.ms(now_ns()), self._run.rows(sections)) if self._run else (None, [])
+        return {**self._state, "now_ms": now_ms, "sections": rows}
 
     def _everything(self) -> dict[str, Any]:
-        rows = self._rows(self._run.orders, self._run.sections.values()) if self._run else self._rows([], [])
-        return {**self._moment(), "ended": [each.summary() for each in self._ended.values()], **rows}
+        sections = self._run.sections.values() if self._run else ()
+        return {**self._moment(sections), "ended": [each.summary() for each in self._ended.values()]}

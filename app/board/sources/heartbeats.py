@@ -10,7 +10,7 @@ from pathlib import Path
 from app.clock import now_ns
 
 FRESH_NS = 1_500_000_000
-WINDOW_NS = 1_000_000_000
+KEPT = 16  # heartbeats of each process; some two seconds
 
 Process = tuple[str, int, int]  # instance, process id, which two containers may share, and when it began
 
@@ -39,7 +39,7 @@ class WorkerStatus:
 
 
 class HeartbeatReader:
-    """Reads the heartbeats of all processes, and keeps those of the last second. Not thread-safe.
+    """Reads the heartbeats of all processes, and keeps the last ones. Not thread-safe.
 
     Args:
         directory: where the instances write; no process is seen if None.
@@ -63,15 +63,13 @@ class HeartbeatReader:
         found = self._files()
         files = {beat.process[:2]: beat.process for beat in found}
         self._replaced += [self._last[each] for each in self._kept if files.get(each[:2], each) != each]
-        self._kept = {beat.process: self._kept.get(beat.process) or deque() for beat in found}
+        self._kept = {beat.process: self._kept.get(beat.process) or deque(maxlen=KEPT) for beat in found}
         for beat in found:
             self._before.setdefault(beat.process, beat)  # one that comes later has just begun
             self._last[beat.process] = beat
             kept = self._kept[beat.process]
             if not kept or kept[-1].at != beat.at:
                 kept.append(beat)
-            while len(kept) > 2 and kept[-1].at - kept[1].at >= WINDOW_NS:
-                kept.popleft()
         oldest = now_ns() - FRESH_NS
         self.living = [beat for beat in found if beat.at > oldest]
         self.stale = [beat for beat in found if beat.at <= oldest] + self._replaced
@@ -87,7 +85,7 @@ class HeartbeatReader:
         return found
 
     def per_second(self) -> dict[str, float]:
-        """Purchases a second by outcome, over the last second; empty before a second heartbeat."""
+        """Purchases a second by outcome, over the heartbeats that are kept; empty before a second one."""
         rates: defaultdict[str, float] = defaultdict(float)
         for last in self.living:
             first = self._kept[last.process][0]

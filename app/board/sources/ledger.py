@@ -15,7 +15,6 @@ from typing import Any
 import redis
 
 from app.sales.purchase import DEFAULT_ITEM
-from app.sales.redis_client import client_for
 from app.sales.refusals import SaleLost
 from app.sales.slots import Slot
 from app.sales.snapshot import SlotReading, Snapshot, read_slots
@@ -26,13 +25,10 @@ _PATIENCE_S = (0.02, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One entry of the ledger; `at_ms` is milliseconds since the epoch."""
+    """As much of an entry of the ledger as the board counts; `at_ms` is milliseconds since the epoch."""
 
-    order: str
-    buyer: str
     instance: str
     guard: str
-    token: Any  # as app.sales.tokens writes it; None under a guard without one
     at_ms: int
 
     @classmethod
@@ -57,21 +53,18 @@ class LedgerReading:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
         ended: the sale of the last reading, if a reset has ended it since; None if that is unknown.
-        redis_lock_ms: remaining life of redis-py's lock, None if it is free.
     """
 
     generation: str
     snapshot: Snapshot
     new: list[Order] = field(default_factory=list)
     ended: Ended | None = None
-    redis_lock_ms: int | None = None
 
 
 class LedgerReader:
     """Reads one sale, and changes nothing. Not thread-safe."""
 
     def __init__(self, client: redis.Redis, sale: str, *, shards: int = 4) -> None:
-        self._client = client_for(client, sale)
         self._slots = Slot.all_of(client, sale, DEFAULT_ITEM, shards)
         self._generation: str | None = None
         self._read = [0] * len(self._slots)  # orders that were read, of each slot
@@ -87,9 +80,8 @@ class LedgerReader:
         if self._generation is None:
             return None
         self._read = [read + len(each.entries) for read, each in zip(self._read, readings, strict=True)]
-        lock_ms = self._client.pttl(self._slots[0].keys.lock)
         new = _in_order(entry for each in readings for entry in each.entries)
-        return LedgerReading(self._generation, Snapshot.of(readings), new, ended, lock_ms if lock_ms > 0 else None)
+        return LedgerReading(self._generation, Snapshot.of(readings), new, ended)
 
     def _slots_now(self) -> list[SlotReading]:
         for patience_s in (*_PATIENCE_S, 0):

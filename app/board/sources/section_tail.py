@@ -14,7 +14,7 @@ from app.clock import now_ns
 
 MOST_BYTES = 4 * 1024 * 1024  # of one file in one poll; the next poll reads on
 MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
-_COPIED = ("order", "buyer", "guard", "token", "instance", "pid", "thread")
+_COPIED = ("order", "buyer", "token", "instance", "pid", "thread")
 
 
 @dataclass(slots=True)
@@ -24,13 +24,11 @@ class Section:
     Attributes:
         number: counts all sections in the order in which they were read.
         left: None while it lasts, and for good if the process died inside.
-        read, commit: when read and write were sent, None if they were not.
     """
 
     number: int
     order: str
     buyer: str
-    guard: str
     token: Any  # as app.sales.tokens writes it; None under a guard without one
     instance: str
     pid: int
@@ -38,8 +36,6 @@ class Section:
     entered: int
     item: str = "1"
     left: int | None = None
-    read: int | None = None
-    commit: int | None = None
     outcome: str | None = None
     cause: str | None = None
 
@@ -93,8 +89,7 @@ class SectionTail:
             return section
         over = self._open.pop((path, line.get("order", "")), None) if event == "leave" else None
         if over is not None:
-            over.left, over.read, over.commit = line["at"], line["read_at"], line["commit_at"]
-            over.outcome, over.cause = line["outcome"], line["cause"]
+            over.left, over.outcome, over.cause = line["at"], line["outcome"], line["cause"]
         return over
 
 

@@ -65,15 +65,9 @@ export class Live {
   }
 }
 
-function merge(model, { orders, sections, ...state }) {
-  if (!model) return { ended: [], orders, sections, ...state };
-  return {
-    ...model,
-    ...state,
-    orders: orders.length ? [...model.orders, ...orders] : model.orders,
-    sections: sections.length ? [...byNumber([...model.sections, ...sections]).values()] : model.sections,
-  };
-}
-
 // Of one number the newer section, in the old place.
-const byNumber = (sections) => new Map(sections.map((section) => [section.number, section]));
+function merge(model, { sections, ...state }) {
+  if (!sections.length) return { ...model, ...state };
+  const byNumber = new Map([...model.sections, ...sections].map((section) => [section.number, section]));
+  return { ...model, ...state, sections: [...byNumber.values()] };
+}

@@ -26,8 +26,7 @@ export function layOut(view) {
 
 // A section of a process that is gone never ends; one of a frozen process may. A container's next process may have its id.
 function isDead(section, instance, live) {
-  if (section.inside) return false;
-  if (!live) return true;
+  if (!live) return !section.inside;
   if (!instance) return false;
   const isOf = ({ pid, began_ms }) => pid === section.pid && began_ms <= section.entered_ms;
   return instance.state === "down" || (instance.workers.length > 0 && !instance.workers.some(isOf));
@@ -37,39 +36,29 @@ function isDead(section, instance, live) {
 const holdOf = ({ instance, pid, token, order }) => [instance, pid, token == null ? order : JSON.stringify(token)].join();
 const itemsOf = ({ item }) => (item ?? "1").split(",");
 
-// The number inside at once, as steps of [time, number]; marks every bar that was not alone. The rule of
-// loadtest/results/overlaps.py; both are held to tests/data/overlaps.json. `bars` are in the order of entering.
+// The spans with several inside, the most at once, and the number of bars that were not alone; marks each bar with how
+// many it met. The rule of loadtest/results/overlaps.py; both are held to tests/data/overlaps.json. `bars` are in the
+// order of entering.
 export function sweep(bars) {
   let inside = [];
+  let most = 0;
+  const spans = [];
   for (const bar of bars) Object.assign(bar, { together: 0, hold: holdOf(bar.section), items: itemsOf(bar.section) });
-  const known = bars.filter((bar) => !bar.died);
-  for (const bar of known) {
+  for (const bar of bars.filter((bar) => !bar.died)) {
     inside = inside.filter((other) => other.end > bar.begin || other.open);
     const met = inside.filter((other) => other.hold !== bar.hold && other.items.some((item) => bar.items.includes(item)));
     for (const other of met) other.together += 1;
     bar.together = met.length;
+    most = Math.max(most, new Set(met.map((other) => other.hold)).size + 1);
+    if (met.length) extend(spans, bar.begin, Math.min(bar.end, Math.max(...met.map((other) => other.end))));
     inside.push(bar);
   }
-  const steps = stepsOf(known);
-  return { steps, most: steps.reduce((most, [, level]) => Math.max(most, level), 0), overlapping: bars.filter((bar) => bar.together > 0).length };
+  return { spans, most, overlapping: bars.filter((bar) => bar.together > 0).length };
 }
 
-// The number of holds that are inside for the same item, at its maximum over all items.
-function stepsOf(bars) {
-  const changes = bars.filter((bar) => bar.end > bar.begin || bar.open).flatMap((bar) => [[bar.begin, 1, bar], [bar.end, -1, bar]]);
-  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const counts = new Map(); // of each item, how many sections each hold has
-  const steps = [[0, 0]];
-  for (const [time, change, { hold, items }] of changes) {
-    for (const item of items) {
-      const holds = counts.get(item) ?? counts.set(item, new Map()).get(item);
-      const number = (holds.get(hold) ?? 0) + change;
-      if (number) holds.set(hold, number);
-      else holds.delete(hold);
-    }
-    const level = Math.max(...[...counts.values()].map((holds) => holds.size));
-    if (steps.at(-1)[0] === time) steps.at(-1)[1] = level;
-    else steps.push([time, level]);
-  }
-  return steps;
+// Adds a span that begins no earlier than the last one.
+function extend(spans, begin, end) {
+  const last = spans.at(-1);
+  if (last && begin <= last[1]) last[1] = Math.max(last[1], end);
+  else spans.push([begin, end]);
 }

@@ -1,14 +1,13 @@
 // The panels of text: verdict, runs, queue and instances.
 
-import { $, count, countBy, duration, el, keyed, plural, say, setAll, svgEl, tokenText } from "./dom.js";
+import { $, count, duration, el, keyed, say, setAll, svgEl, tokenText } from "./dom.js";
 import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
 const LISTEN_MS = 4000;
 const WAITERS = 6;
 const MANY_INSTANCES = 4; // above which several stand in a row
-const FEW_RUNS = 3; // up to which rows are large
-const MANY_RUNS = 6; // from which on they take room from the queue
+const MANY_RUNS = 6; // from which on rows are small and take room from the queue
 
 export function showVerdict(view) {
   const { tone, word, lead } = headline(view);
@@ -59,7 +58,7 @@ export function showUnavailable(unavailable) {
 export function showRuns(runs, open) {
   const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
   $("no-runs").hidden = runs.length > 0;
-  $("main").dataset.runs = runs.length <= FEW_RUNS ? "few" : runs.length < MANY_RUNS ? "some" : "many";
+  $("main").dataset.runs = runs.length < MANY_RUNS ? "few" : "many";
   keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
     const tone = toneOf(run.verdict);
     row.className = run.current ? "current" : "";
@@ -93,51 +92,39 @@ export function showQueue(view) {
   $("holder").dataset.held = Boolean(holder);
   if (!$("holder").firstChild) $("holder").append(el("p", { className: "who" }), el("p", { className: "token" }), el("div", { className: "meter", role: "meter", ariaLabel: "lease", ariaValueMin: 0 }, el("i")), el("p", { className: "ttl" }));
   const [who, token, meter, ttl] = $("holder").children;
-  const redis = view.redis_lock_ms != null && !holder;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
-  say(who, holder ? `${holder.instance ?? holder.owner} holds` : redis ? "redis-lock is held" : queue ? "The lock is free" : "Not known");
+  say(who, holder ? `${holder.instance ?? holder.owner} holds` : queue ? "The etcd lock is free" : "Not known");
   say(token, holder?.token == null ? "" : `token ${tokenText(holder.token)}`);
   const lease = holder?.ttl_s != null;
   meter.hidden = !lease;
   if (lease) {
     const left = Math.max(holder.ttl_s, 0) / holder.granted_s;
     Object.assign(meter, { ariaValueMax: holder.granted_s, ariaValueNow: Math.max(holder.ttl_s, 0) });
-    meter.dataset.low = left < 0.4;
     meter.firstChild.style.width = `${100 * left}%`;
   }
-  say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : redis ? `for ${duration(view.redis_lock_ms)} more; Redis keeps no queue` : "");
+  say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : "");
   const shown = (queue?.waiters ?? []).slice(0, view.runs.length < MANY_RUNS ? WAITERS : WAITERS / 2);
-  const short = shortener(instances.map((each) => each.name));
   keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
-    say(node.firstChild, each.instance ? short(each.instance) : "another client");
+    say(node.firstChild, each.instance ?? "another client");
     node.title = each.instance ?? each.owner;
     node.className = `instance-${colour(instances, each.instance)}`;
     say(node.lastChild, ` #${tokenText(each.token)}`);
   });
   const waiting = queue?.waiting ?? 0;
   say($("queue-note"), waiting ? `${count(waiting)} in line` : "");
-  $("no-waiters").hidden = Boolean(!queue || holder || waiting || redis);
+  $("no-waiters").hidden = Boolean(!queue || holder || waiting);
   const inside = instances.reduce((sum, each) => sum + (each.queued ?? 0), 0);
   const further = waiting > shown.length && shown.length ? [`and ${count(waiting - shown.length)} more in etcd's queue`] : [];
   if (inside) further.push(`${count(inside)} waiting for a thread`);
-  if (view.pending) further.push(`${plural(view.pending, "buyer waits", "buyers wait")} for an answer`);
   say($("more"), further.join("; "));
 }
 
 // The colour of an instance, of four; none for an instance that is not of this sale.
 const colour = (instances, name) => instances.findIndex((each) => each.name === name) % 4;
 
-// Names without what they all begin with: instance-8080 and instance-8090 are 8080 and 8090.
-function shortener(names) {
-  const parts = names.map((name) => name.split("-"));
-  let same = 0;
-  while (parts.length > 1 && parts.every((each) => each.length > same + 1 && each[same] === parts[0][same])) same += 1;
-  return (name) => name.split("-").slice(same).join("-") || name;
-}
-
 // `act(action, instance)` if the board can control the stack.
 export function showInstances(view, act) {
-  const sold = view.sold ?? countBy(view.orders, (order) => order.instance);
+  const sold = view.sale?.by_instance ?? {};
   const known = new Set(view.instances.map((each) => each.name));
   const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
   const rows = [...view.instances, ...strangers];

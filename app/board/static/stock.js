@@ -1,6 +1,6 @@
 // The stock as squares that empty column by column; sales beyond the stock grow past its end.
 
-import { count, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
+import { count, rem, say, setAll, svgEl } from "./dom.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // of the stock, kept free past its end, so that nothing moves while it is oversold
@@ -8,7 +8,6 @@ const GAP = 0.2;
 
 export class Stock {
   #cells = [];
-  #orders = [];
   #key = "";
 
   constructor(svg) {
@@ -16,14 +15,12 @@ export class Stock {
     this.end = svgEl("line", { class: "end" });
     this.label = svgEl("text", { class: "end-label" });
     svg.append(this.end, this.label);
-    svg.addEventListener("pointerover", (event) => this.#name(event.target));
   }
 
   // `each`: how many items one cell stands for.
-  show({ initial, orders: sold }, orders) {
-    this.#orders = orders;
+  show({ initial, orders: sold }) {
     const over = Math.max(0, sold - initial);
-    const each = (this.each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS)));
+    const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS));
     const stock = Math.ceil(initial / each);
     const beyond = Math.ceil(over / each);
     const { clientWidth: width, clientHeight: height } = this.svg;
@@ -32,7 +29,7 @@ export class Stock {
     if (!width) return each;
     if (key !== this.#key) this.#lay(stock, room, width, height);
     this.#key = key;
-    this.#mark(over ? `${count(over)} sold beyond the stock` : "end of the stock", width);
+    say(this.label, over ? `${count(over)} sold beyond the stock` : "end of the stock");
     this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
     return each;
   }
@@ -62,21 +59,12 @@ export class Stock {
         width: size.toFixed(2),
         height: size.toFixed(2),
         rx: (past ? size / 2 : size * 0.2).toFixed(2), // beyond the stock they are round: not by colour alone
-        "data-index": index,
       });
     });
-    const x = ((endColumn + 0.3 - GAP / 2) * pitch).toFixed(2);
+    const x = (endColumn + 0.3 - GAP / 2) * pitch;
+    const [gap, anchor] = x < width / 2 ? [0.4 * rem(), "start"] : [-0.4 * rem(), "end"]; // on the side with more room
     setAll(this.end, { x1: x, x2: x, y1: 0, y2: top + this.rows * pitch });
-    setAll(this.label, { y: top * 0.7 });
-  }
-
-  // To the right of the end, or to the left of it if there is no room.
-  #mark(text, width) {
-    say(this.label, text);
-    const end = Number(this.end.getAttribute("x1"));
-    const gap = 0.4 * rem();
-    const right = end + gap + textWidth(text) <= width;
-    setAll(this.label, { x: right ? end + gap : end - gap, "text-anchor": right ? "start" : "end" });
+    setAll(this.label, { x: x + gap, y: top * 0.7, "text-anchor": anchor });
   }
 
   #fill(stock, sold, beyond) {
@@ -84,14 +72,5 @@ export class Stock {
       const past = index >= stock;
       setAll(cell, { class: past ? (index - stock < beyond ? "over" : "none") : index < sold ? "sold" : "left" });
     });
-  }
-
-  // Shows the buyer of the item under the pointer; a square that is several items has no one buyer.
-  #name(cell) {
-    if (!cell.dataset?.index) return;
-    const order = this.each === 1 && this.#orders[cell.dataset.index];
-    if (!order) return cell.replaceChildren();
-    const title = cell.firstChild ?? cell.appendChild(svgEl("title"));
-    title.textContent = `${order.buyer}, sold by ${order.instance}${order.token == null ? "" : `, token ${tokenText(order.token)}`}`;
   }
 }

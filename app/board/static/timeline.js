@@ -1,7 +1,7 @@
 // A lane for each worker process, a bar for each critical section, a shade where two were inside at once.
 
 import { count, countBy, duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
-import { draw, packEvents, rectOf, TICKS } from "./drawing.js";
+import { draw, EVENT_ROWS, rectOf, TICKS } from "./drawing.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
 
@@ -48,14 +48,13 @@ export class Timeline {
     const found = sweep(bars);
     const names = [...new Set([...view.instances, ...lanes].map((each) => each.name))];
     for (const lane of lanes) lane.colour = names.indexOf(lane.name) % 4; // as everywhere on the page
-    const [from, to] = this.#window(bars, view.live);
+    const [from, to] = this.#window(bars, view);
     const line = 1.15 * rem();
-    const left = width > NARROW * rem() ? Math.max(...["up to 1,000 at once", ...lanes.map((lane) => lane.name)].map(textWidth)) + line : 0;
+    const left = width > NARROW * rem() ? Math.max(0, ...lanes.map((lane) => textWidth(lane.name))) + line : 0;
     const x = (ms) => left + ((ms - from) / (to - from)) * (width - left);
-    const events = packEvents(view.events.filter((event) => event.at_ms >= from && event.at_ms <= to), x, width);
-    const top = 2 * line; // above it: how many at once
-    const bottom = height - (1.3 + events.rows) * line;
-    this.#place = { bars, lanes, ...found, events, x, from, to, left, width, top, bottom, line };
+    const events = view.events.filter((event) => event.at_ms >= from && event.at_ms <= to);
+    const bottom = height - (1.3 + Math.min(events.length, EVENT_ROWS)) * line;
+    this.#place = { bars, lanes, spans: found.spans, events, x, from, to, left, width, bottom, line };
     // A guard that is exact without excluding others may have overlaps: they are shaded as a fault only if too much was sold.
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
     this.layer.replaceChildren(...(bars.length ? draw(this.#place) : []));
@@ -63,11 +62,11 @@ export class Timeline {
     this.#mark();
   }
 
-  // The time that is shown. In a live run it grows in steps, and the bars stand still in between.
-  #window(bars, live) {
+  // The time that is shown: of a recorded run all of it. In a live run it grows in steps, and the bars stand still in between.
+  #window(bars, { live, until }) {
     if (!bars.length) return [0, 1];
     const begin = bars[0].begin;
-    const end = bars.reduce((most, bar) => Math.max(most, bar.end), begin + 1);
+    const end = bars.reduce((most, bar) => Math.max(most, bar.end), until ?? begin + 1);
     const step = TICKS.find((tick) => tick * 10 >= end - begin) ?? TICKS.at(-1);
     const span = live ? Math.ceil((end - begin) / step) * step : (end - begin) * 1.01;
     if (this.#zoom === 1) return [begin, begin + span];
@@ -116,8 +115,6 @@ export class Timeline {
     const now = bars.findIndex((bar) => keyOf(bar.section) === this.#chosen);
     const next = { ArrowRight: now + 1, ArrowLeft: now < 0 ? bars.length - 1 : now - 1, Home: 0, End: bars.length - 1 }[event.key];
     if (next !== undefined) this.#choose(bars[Math.min(Math.max(next, 0), bars.length - 1)]);
-    else if (event.key === "+") this.#scale(2);
-    else if (event.key === "-") this.#scale(0.5);
     else return;
     event.preventDefault();
     if (this.#zoom > 1) this.#redraw();

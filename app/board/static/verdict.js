@@ -10,19 +10,6 @@ export const MARKS = {
   lost: "M4 7h16v3H4zm0 7h16v3H4zM15.500 3l2 1L8.500 21l-2-1z",
 };
 
-// The rule of app/sales/sale.py, for a recorded run that is scrubbed; both are held to tests/data/verdicts.json.
-export function verdictOf({ initial, orders, stock = Math.max(0, initial - orders), gave_up = 0, busy = 0, failed = 0 }) {
-  const unsold = initial - orders;
-  if (unsold < 0) return `OVERSOLD by ${-unsold}`;
-  const undersold = Math.max(Math.min(unsold, gave_up + busy + failed), unsold - stock);
-  const lost = Math.max(0, stock - unsold);
-  const flaws = undersold > 0 ? [`UNDERSOLD by ${undersold}`] : [];
-  if (undersold > 0 && gave_up) flaws.push(`gave up: ${gave_up}`);
-  if (undersold > 0 && busy) flaws.push(`busy: ${busy}`);
-  if (lost) flaws.push(`${lost} lost update${lost > 1 ? "s" : ""}`);
-  return flaws.join(", ") || "EXACT";
-}
-
 export function toneOf(verdict) {
   if (verdict.includes("OVERSOLD")) return "over";
   if (verdict.includes("UNDERSOLD")) return "under";
@@ -35,7 +22,6 @@ export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && 
 function beforeTheFirst({ initial }, opening) {
   const items = plural(initial, "item");
   const at = (ms) => new Date(ms).toISOString().slice(11, 23);
-  if (opening?.opened_at_ms) return { tone: "ready", word: `${items} for sale`, lead: `Opened at ${at(opening.opened_at_ms)} UTC. Nothing is sold yet.` };
   if (!opening) return { tone: "ready", word: `${items} for sale`, lead: "Nothing is sold yet." };
   if (!opening.opens_at_ms) return { tone: "ready", word: "Closed", lead: `${items} for sale after a reset or at a set time.` };
   const left = Math.max(0, Math.ceil((opening.opens_at_ms - Date.now()) / 1000));
@@ -49,12 +35,11 @@ export function headline(view) {
   if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
-  const isClosed = view.opening && !view.opening.opened_at_ms;
-  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (isClosed || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
-  const left = sale.stock ?? sale.initial - sale.orders;
   const word = sentenceOf(sale, view.over);
+  const left = Math.min(sale.stock ?? Infinity, sale.initial - sale.orders); // of a recorded run the counter was only sampled
   if (over) {
     const counter = sale.stock > 0 ? `The counter still says ${count(sale.stock)} left.` : "The counter says 0 left, and looks right.";
     return { tone, word, lead: `${plural(sale.orders, "order")} for ${plural(sale.initial, "item")}${under}. ${sale.stock == null ? "" : counter}` };
@@ -66,14 +51,12 @@ export function headline(view) {
   return { tone, word, lead: `${sold}${left > 0 ? `, ${count(left)} left.` : ". Nothing is left."}${gaveUp}${busy}` };
 }
 
-// The page in words, for screen readers: the verdict, the holder, the number of waiters, what is unavailable.
+// The page in words, for screen readers: the verdict, the holder, the number of waiters, and which instances stand still.
 export function inWords(view) {
   const { word, lead } = headline(view);
   const parts = [`${word}. ${lead}`];
-  const { queue, sale } = view;
-  if (sale?.slots) parts.push(`${count(sale.slots.treasury)} left in the treasury, ${sale.slots.shards.map(count).join(", ")} in the shards, ${count(sale.slots.in_transit)} in transit.`);
+  const { queue, instances } = view;
   if (queue?.holder) parts.push(`${queue.holder.instance ?? queue.holder.owner} holds the lock, ${count(queue.waiting)} wait for it.`);
-  for (const [name, why] of Object.entries(view.unavailable ?? {})) if (why) parts.push(`${name} is unavailable.`);
-  for (const each of view.instances ?? []) if (["frozen", "down", "silent"].includes(each.state)) parts.push(`${each.name} is ${each.state}.`);
+  for (const { name, state } of instances) if (["frozen", "down", "silent"].includes(state)) parts.push(`${name} is ${state}.`);
   return parts.join(" ");
 }

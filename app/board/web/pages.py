@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flask import Flask, Response, send_from_directory
-from werkzeug.exceptions import NotFound, PreconditionFailed
+from werkzeug.exceptions import NotFound
 
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
@@ -28,7 +28,7 @@ class Pages:
         return self.static("index.html")
 
     def static(self, name: str) -> Response:
-        """``GET /static/...``: a browser asks each time whether its copy is the newest."""
+        """``GET /static/...``."""
         return _file(STATIC, name)
 
     def setup(self) -> Response:
@@ -53,8 +53,7 @@ class Pages:
             return []
         times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
         paths = (path for time in times[:MOST_REPORTS] for path in sorted(time.glob("records/*.json")))
-        names = [path.relative_to(directory).as_posix() for path in paths]
-        return [name for name in names if name.encode(errors="replace").decode() == name]  # others cannot be sent
+        return [path.relative_to(directory).as_posix() for path in paths]
 
     def events(self) -> Response:
         """``GET /events``: server-sent events; see `app.board.live.event_stream`."""
@@ -68,11 +67,11 @@ class Pages:
         return response
 
     def run(self, guard: str) -> Response:
-        """``GET /runs/GUARD``: the last run under this guard, as a record."""
-        record = self._sampler.record(guard)
-        if record is None:
+        """``GET /runs/GUARD``: the last run under this guard, with its critical sections."""
+        run = self._sampler.last_run(guard)
+        if run is None:
             raise NotFound(f"There was no run under {guard!a:.80} since the board began.")
-        return json_response(record)
+        return json_response(run)
 
     def recorded(self, name: str) -> Response:
         """``GET /records/...``: a recorded run."""
@@ -85,11 +84,8 @@ class Pages:
 
 
 def _file(directory: Path, name: str) -> Response:
-    response = send_from_directory(directory, name, max_age=0)
-    if response.status_code == PreconditionFailed.code:  # which werkzeug sends with the file as its body
-        response.close()
-        raise PreconditionFailed
-    return response
+    """The whole and newest file; an answer to If-Match or Range would not be a problem document."""
+    return send_from_directory(directory, name, max_age=0, conditional=False)
 
 
 def init_app(app: Flask, pages: Pages) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +27,17 @@ def page(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(page: Path, examples: str, script: str) -> Any:
-    """What `script` makes of these examples, which it knows as `examples`."""
-    text = (DATA / examples).read_text(encoding="utf-8")
-    (page / "test.js").write_text(f"{script}\nconst examples = {text};\nconsole.log(JSON.stringify(told(examples)));")
+def run(page: Path, examples: Any, script: str) -> Any:
+    """What `told` of this script makes of the examples."""
+    told = f"{script}\nconsole.log(JSON.stringify(told({json.dumps(examples)})));"
+    (page / "test.js").write_text(told)
     done = subprocess.run([str(NODE), page / "test.js"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_page_judges_as_the_shop_does(page: Path) -> None:
-    """Each example has its verdict, word by word."""
-    script = """
-        import { verdictOf } from "./verdict.js";
-        const judge = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
-          verdictOf({ initial: stock, stock: stock_left + in_transit, orders: sold, ...more });
-        const told = (examples) => examples.map((each) => [each.what, judge(each)]);
-    """
-    examples = json.loads((DATA / "verdicts.json").read_text(encoding="utf-8"))
-    assert run(page, "verdicts.json", script) == [[each["what"], each["verdict"]] for each in examples]
+def data(name: str) -> Any:
+    return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
 def test_the_headline_tells_each_verdict(page: Path) -> None:
@@ -55,9 +48,9 @@ def test_the_headline_tells_each_verdict(page: Path) -> None:
           ({ ...more, initial: stock, stock: stock_left + in_transit, orders: sold });
         const told = (examples) => examples.map((each) => headline({ sale: saleOf(each), over: true }).word);
     """
-    examples = json.loads((DATA / "verdicts.json").read_text(encoding="utf-8"))
+    examples = data("verdicts.json")
     untouched = [each["verdict"] == "EXACT" and not each["sold"] for each in examples]
-    words = run(page, "verdicts.json", script)
+    words = run(page, examples, script)
     assert [word.endswith("for sale") for word in words] == untouched
     told = zip(words, examples, untouched, strict=True)
     assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
@@ -67,76 +60,54 @@ def test_what_a_killed_process_left_open_has_died(page: Path) -> None:
     """Where the next process of a container has its id, only what that process entered itself is still open."""
     script = """
         import { layOut } from "./overlaps.js";
-        const instances = [{ name: "a", state: "up", workers: [{ pid: 1, began_ms: 10 }] }];
-        const sections = [5, 20].map((entered_ms) => ({ instance: "a", pid: 1, entered_ms, left_ms: null }));
-        const { bars } = layOut({ instances, sections, live: true, now_ms: 30 });
-        const told = () => bars.map(({ died, open }) => [died, open]);
+        const told = (view) => layOut(view).bars.map(({ died, open }) => [died, open]);
     """
-    assert run(page, "overlaps.json", script) == [[True, False], [False, True]]
+    instances = [{"name": "a", "state": "up", "workers": [{"pid": 1, "began_ms": 10}]}]
+    sections = [{"instance": "a", "pid": 1, "entered_ms": entered_ms, "left_ms": None} for entered_ms in (5, 20)]
+    view = {"instances": instances, "sections": sections, "live": True, "now_ms": 30}
+    assert run(page, view, script) == [[True, False], [False, True]]
 
 
 def test_the_page_sees_the_same_overlaps(page: Path) -> None:
-    """Of each example, who was not alone, how many there were at once, and in which spans."""
+    """Of each example, how many each met, how many there were at once, and in which spans."""
     script = """
         import { layOut, sweep } from "./overlaps.js";
         const section = { instance: "a", pid: 1, token: null, item: "1", outcome: "sold" };
         const told = (examples) => examples.map(({ sections }) => {
           const whole = sections.map((each) => ({ ...section, ...each }));
           const { bars } = layOut({ instances: [], live: false, sections: whole });
-          const { steps, most } = sweep(bars);
+          const { spans, most } = sweep(bars);
           const together = bars.filter((bar) => bar.together).map((bar) => [bar.section.order, bar.together]);
-          return [together.sort(), most, steps];
+          return [together.sort(), most, spans];
         });
     """
-    examples = json.loads((DATA / "overlaps.json").read_text(encoding="utf-8"))
-    for each, (together, most, steps) in zip(examples, run(page, "overlaps.json", script), strict=True):
-        met = [order for pair in each["pairs"] for order in pair]
-        assert together == [[order, met.count(order)] for order in sorted(set(met))], each["what"]
-        assert (most, spans(steps)) == (each["most"], each["spans"]), each["what"]
-
-
-def spans(steps: list[list[float]]) -> list[list[float]]:
-    """The times in which more than one was inside, without touching."""
-    found: list[list[float]] = []
-    for (begin, inside), (end, _) in itertools.pairwise(steps):
-        if inside > 1 and found and found[-1][1] == begin:
-            found[-1][1] = end
-        elif inside > 1:
-            found.append([begin, end])
-    return found
+    examples = data("overlaps.json")
+    for each, told in zip(examples, run(page, examples, script), strict=True):
+        met = Counter(order for pair in each["pairs"] for order in pair)
+        assert told == [sorted(map(list, met.items())), each["most"], each["spans"]], each["what"]
 
 
 def test_fifty_lanes_keep_apart(page: Path) -> None:
     """In a timeline as low as on a small projector no bar leaves its lane, and no name stands on another."""
     script = """
-        import { draw, packEvents, rectOf } from "./drawing.js";
+        import { draw, rectOf } from "./drawing.js";
         import { layOut, sweep } from "./overlaps.js";
-        const element = (known = {}) => ({
-          known,
-          getAttribute: (name) => known[name],
-          setAttribute: (name, value) => (known[name] = value),
-        });
-        const pen = { measureText: (text) => ({ width: 7 * text.length }) };
-        globalThis.getComputedStyle = () => ({ fontSize: "14px", fontFamily: "sans-serif" });
-        globalThis.document = { createElement: () => ({ getContext: () => pen }), createElementNS: () => element() };
-        const told = ({ sections }) => {
-          const shop = (n) => sections.slice(0, 2).map((each) => ({ ...each, pid: 1, instance: `shop-${n}` }));
-          const all = Array.from({ length: 50 }, (_, number) => shop(number)).flat();
-          const { bars, lanes } = layOut({ instances: [], live: false, sections: all });
-          const x = (ms) => 100 + ms;
-          const room = { x, from: 0, to: 800, left: 100, width: 900, top: 32, bottom: 200, line: 16 };
-          const place = { bars, lanes, ...sweep(bars), events: packEvents([], x, 900), ...room };
-          const titles = draw(place).filter(({ known }) => known.class === "lane-title").map(({ known }) => known.y);
-          const lane = ({ top, height }) => [top, top + height];
-          const rects = bars.map((bar) => ({ ...rectOf(bar, place), lane: lane(bar.lane) }));
+        const element = () => ({ getAttribute() {}, setAttribute(name, value) { this[name] = value; } });
+        globalThis.document = { createElementNS: element };
+        const told = (sections) => {
+          const { bars, lanes } = layOut({ instances: [], live: false, sections });
+          const room = { x: (ms) => 100 + ms, from: 0, to: 800, left: 100, width: 900, bottom: 200, line: 16 };
+          const place = { bars, lanes, ...sweep(bars), events: [], ...room };
+          const titles = draw(place).filter((node) => node.class === "lane-title").map(({ y }) => y);
+          const rects = bars.map((bar) => [bar.lane.top, rectOf(bar, place), bar.lane.top + bar.lane.height]);
           return { titles, rects, lanes: lanes.length };
         };
     """
-    told = run(page, "rush-etcd.json", script)
-    assert told["lanes"] == 50
+    section = {"pid": 1, "token": None, "item": "1", "entered_ms": 0}
+    sections = [{**section, "instance": f"shop-{n}", "order": n, "left_ms": left} for n in range(50) for left in (3, 9)]
+    told = run(page, sections, script)
+    assert (told["lanes"], len(told["rects"])) == (50, 100)
     assert len(told["titles"]) > 5
     assert all(below - above >= 16 for above, below in itertools.pairwise(told["titles"]))
-    assert len(told["rects"]) == 100
-    for rect in told["rects"]:
-        assert rect["lane"][0] <= rect["y"] <= rect["y"] + rect["height"] <= rect["lane"][1]
-        assert 32 <= rect["y"] <= 200 - rect["height"]
+    for top, rect, bottom in told["rects"]:
+        assert 0 <= top <= rect["y"] <= rect["y"] + rect["height"] <= bottom <= 200

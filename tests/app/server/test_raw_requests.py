@@ -90,11 +90,3 @@ def test_a_body_that_does_not_come_is_a_problem(servers: dict[str, Process]) -> 
         assert (status, headers["content-type"], document["instance"]) == (400, PROBLEM, instance.name)
     assert "Traceback" not in instance.log.read_text()
     assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0
-
-
-@pytest.mark.parametrize(("header", "expected"), [('If-Match: "other"', 412), ("Range: bytes=99999999-", 416)])
-def test_a_failed_precondition_comes_without_the_file(servers: dict[str, Process], header: str, expected: int) -> None:
-    """A 412 for If-Match and a 416 for Range are problems, and nothing of the file follows."""
-    request = f"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
-    status, headers, document = exchange(servers["board"], request)
-    assert (status, headers["content-type"], document["status"]) == (expected, PROBLEM, expected)

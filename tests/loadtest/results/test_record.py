@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from app import clock
-from app.board.sources.section_tail import SectionTail
+from app.board.sources.section_tail import Section, SectionTail
 from app.sales.purchase import Outcome as ShopOutcome
 from app.sales.purchase import Purchase, Receipt
 from app.telemetry.section_log import SectionLog
@@ -21,7 +21,7 @@ from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start
 from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample
-from loadtest.results.section_reader import LoggedSection, SectionReader
+from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import Order
 from tests.loadtest.results.test_audit import sale
 
@@ -51,7 +51,7 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path, make: Any) -> Non
         assert (section.order, section.entered, section.left) == ("new", 50, None)
         out.write(whole[20:])
     (section,) = reader.poll()
-    assert (section.left, section.read, section.commit, section.outcome) == (100, 70, 90, "sold")
+    assert (section.left, section.outcome) == (100, "sold")
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
     assert [section.left, reader.poll()[-1].left] == [100, None]
 
@@ -68,7 +68,7 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
             purchase.leave(None)
     log.close()
     sections, theirs = reader.poll(), tail.poll()
-    names = {each.name for each in fields(LoggedSection)} - {"stock"}
+    names = {each.name for each in fields(Section)} - {"number"}
     assert [[getattr(each, name) for name in names] for each in sections] == [
         [getattr(each, name) for name in names] for each in theirs
     ]
@@ -93,7 +93,8 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
         line("enter", 4_999_999_999, "before")
         + (line("enter", 5_020_000_000, "cart") + line("leave", 5_025_000_000, "cart", stock={"1": 0, "2": 3}))
-        + (line("enter", 5_010_000_000, "x") + line("leave", 5_030_000_000, "x", stock=7))
+        + line("enter", 5_010_000_000, "x")
+        + line("leave", 5_030_000_000, "x", stock=7, read_at=5_015_000_000, commit_at=5_025_000_000)
     )
     record = sale(1, 1)
     record.take(
@@ -105,7 +106,8 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     (answer,), (entry,), (section, cart) = record.answers, record.ledger, record.sections
     assert (answer.sent_ms, answer.answered_ms, answer.status, answer.token) == (5.0, 35.0, 200, 7)
     assert entry.at_ms == 20.0
-    assert (section.order, section.entered_ms, section.left_ms, section.stock) == ("x", 10.0, 30.0, 7)
+    assert (section.order, section.stock) == ("x", 7)
+    assert (section.entered_ms, section.read_ms, section.commit_ms, section.left_ms) == (10.0, 15.0, 25.0, 30.0)
     assert (cart.order, cart.entered_ms, cart.stock) == ("cart", 20.0, None)
 
 

@@ -23,11 +23,11 @@ EXAMPLES = json.loads((Path(__file__).parents[3] / "data/verdicts.json").read_te
 
 
 def section(number: int, entered: int, left: int | None) -> Section:
-    return Section(number, str(number), "ada", "none", None, "shop-a", 1, "t", entered, left=left)
+    return Section(number, str(number), "ada", None, "shop-a", 1, "t", entered, left=left)
 
 
 def order(guard: str, at_ms: int = 0) -> Order:
-    return Order("x", "ada", "shop-a", guard, None, at_ms)
+    return Order("shop-a", guard, at_ms)
 
 
 def run_of(began_s: float = 1000.0) -> Run:
@@ -56,26 +56,16 @@ def test_sections_belong_to_the_run_in_which_they_began() -> None:
     assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")
 
 
-def test_a_sample_is_kept_when_it_is_news() -> None:
-    """A run has a sample for each change, not for each look."""
-    run = run_of()
-    run.add_sample("shop-a", 3, known=True)
-    run.add_sample("shop-a", 3, known=True)
-    run.add_sample("shop-a", 2, known=False)
-    assert [(sample.stock, sample.waiters) for sample in run.samples] == [(10, 3), (None, 2)]
-
-
 def test_a_run_is_cut_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows beyond the limit are dropped, and the run says so; its figures still count everything."""
-    monkeypatch.setattr(module, "MOST_ROWS", 2)
-    run, other = run_of(), run_of()
-    other.add_sections(section(number, other.began_ns + number, None) for number in (1, 2))
-    run.add_orders(order("etcd", number) for number in (1, 2))
-    assert (run.cut, other.cut) == (False, False)
-    ended = section(1, other.began_ns + 1, other.began_ns + 2)
-    assert other.add_sections([section(9, other.began_ns + 9, None), ended]) == [ended]
-    run.add_orders([order("etcd", 9)])
-    assert (run.cut, len(run.orders), other.cut, len(other.sections)) == (True, 2, True, 2)
+    """Sections beyond the limit are dropped, and the run says so; its figures count all orders."""
+    monkeypatch.setattr(module, "MOST_SECTIONS", 2)
+    run = run_of()
+    run.add_sections(section(number, run.began_ns + number, None) for number in (1, 2))
+    run.add_orders(order("etcd", at_ms) for at_ms in (1, 2, 9))
+    assert not run.cut
+    ended = section(1, run.began_ns + 1, run.began_ns + 2)
+    assert run.add_sections([section(9, run.began_ns + 9, None), ended]) == [ended]
+    assert (run.cut, len(run.sections)) == (True, 2)
     assert (run.summary()["by_instance"], run.summary()["selling_ms"]) == ({"shop-a": 3}, 8)
 
 
@@ -147,8 +137,16 @@ def test_a_restarted_container_is_another_process(reader: HeartbeatReader, beat:
     beat(began + 2, began=2)
     beat(began + 3, began=2, sold=1)
     assert dict(reader.outcomes) == {"sold": 3}
-    assert all(rate >= 0 for rate in reader.per_second().values())
     assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
+
+
+def test_requests_per_second_are_told_by_outcome(reader: HeartbeatReader, beat: Callable[..., None]) -> None:
+    """One heartbeat tells no rate; two tell how many answers of each kind there were between them."""
+    began = now_ns()
+    beat(began, sold=7)
+    assert reader.per_second() == {}
+    beat(began + 500_000_000, sold=17, lock_timeout=1)
+    assert reader.per_second() == {"sold": 20.0, "lock_timeout": 2.0}
 
 
 def test_only_the_purchases_of_a_run_are_counted(

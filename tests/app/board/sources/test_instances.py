@@ -51,31 +51,29 @@ def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.Monkey
         watched.join()
 
 
-def test_instances_are_found_by_the_name_of_their_service(living: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each address of the name is an instance; one that has left it is watched no more, unless no address is known."""
-    port = int(living.rpartition(":")[2])
-    refused: list[str | None] = []
-    addresses = ["127.0.0.3", "127.0.0.1", "127.0.0.1"]
+def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is found no more is watched no more, unless none can be found."""
+    found, failed = ["http://b", "http://a"], threading.Semaphore(0)
 
-    def answer(host: str | None, port: int, *, type: int) -> list[tuple[object, ...]]:
-        if host != "tasks.shop" or not addresses:
-            refused.append(host)
+    def find(_: object) -> list[str]:
+        if not found:
+            failed.release()
             raise socket.gaierror("Name or service not known")
-        return [(socket.AF_INET, type, 6, "", (address, port)) for address in addresses]
+        return list(found)
 
     monkeypatch.setattr(instances, "FIND_S", 0.02)
-    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    monkeypatch.setattr(instances, "find", find)
     monkeypatch.setattr(instances, "ask_livez", lambda url: Reach(f"shop at {url}"))
-    watched = Instances((f"dns+http://tasks.shop:{port}",), stack=None)
+    watched = Instances(("dns+http://tasks.shop:8080",), stack=None)
     watched.start()
     try:
-        here, there = (f"shop at http://{address}:{port}" for address in ("127.0.0.1", "127.0.0.3"))
-        wait_until(lambda: [each["name"] for each in watched.look([])] == [here, there])
-        addresses[:] = []
-        wait_until(lambda: len(refused) > 1)
-        assert [each["name"] for each in watched.look([])] == [here, there]
-        addresses[:] = ["127.0.0.3"]
-        wait_until(lambda: [each["name"] for each in watched.look([])] == [there])
+        wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://b", "shop at http://a"])
+        found.clear()
+        assert failed.acquire(timeout=20)
+        assert failed.acquire(timeout=20)
+        assert len(watched.look([])) == 2
+        found.append("http://a")
+        wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://a"])
     finally:
         watched.close()
         watched.join()

@@ -91,8 +91,8 @@ class Snapshot:
         """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
 
         tests/data/verdicts.json holds it to the load test's verdict. Of the buyers, `gave_up` waited for the lock until
-        their time was over, an instance had no room for `busy`, and `failed` others were neither served nor told that all
-        is sold.
+        their time was over, an instance had no room for `busy`, and `failed` others were neither served nor told that
+        all is sold.
         """
         missing = self.initial - self.orders
         if missing < 0:

@@ -85,6 +85,19 @@ def test_two_addresses_of_one_instance_are_two_rows(look: Look) -> None:
     assert rows == 2
 
 
+def test_a_reload_in_the_middle_loses_nothing(look: Look, sales: Sales) -> None:
+    """A viewer that reconnects, on a phone too, sees the same orders, critical sections and runs as the others."""
+    stayed, reloaded = look(), look(viewport={"width": 390, "height": 844})
+    sales.rush(stock=STOCK, buyers=BUYERS, hold_ms=HOLD_MS)
+    reloaded.wait_figure("sold", STOCK // 3)
+    reloaded.open()
+    sales.finish()
+    for looker in (stayed, reloaded):
+        assert_true(looker, sales)
+    assert STOCK <= stayed.sections() == reloaded.sections()
+    assert (reloaded.runs(), reloaded.text("#timeline-note")) == (stayed.runs(), stayed.text("#timeline-note"))
+
+
 def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -> None:
     """A board that is killed and started again in the middle of a rush is found again, and knows the whole run."""
     looker = look()

@@ -158,9 +158,11 @@ class Proxy(Lifetime):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
         with self.gate:
-            self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
-        if self._listener is not listener:  # refused while it was being connected
-            self.reset()
+            is_refused = self._listener is not listener  # while it was being connected
+            if not is_refused:
+                self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
+        if is_refused:
+            pipes[0].close(abruptly=True)
             return
         for pipe in pipes:
             for half in (pipe.read, pipe.write):

@@ -101,7 +101,7 @@ class LateOpening(Opening):
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         leader.to_redis.trap(OPENER)
-        context.wait_for("the opening", lambda: leader.to_redis.held_back(REQUESTS))
+        context.wait_for("the opening", lambda: OPENER in leader.to_redis.held_back(REQUESTS))
         leader.to_redis.stall(REQUESTS)
         leader.to_etcd.stall()
         context.announce(f"{leader.name} has sent the opening and is cut off from the network")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
@@ -22,7 +23,8 @@ class Transfer(Scenario):
         shop = context.shops[0]
         context.wait_for_sales(20)
         shop.to_redis.trap(CREDITED)
-        context.wait_for("a transfer", lambda: shop.to_redis.held_back(REQUESTS) and context.monitor.in_transit)
+        held_back = partial(shop.to_redis.held_back, REQUESTS)
+        context.wait_for("a transfer", lambda: CREDITED in held_back() and context.monitor.in_transit)
         self.fail(context, shop, f"{shop.name} has taken {context.monitor.in_transit} items out of a shard")
         context.wait_for_sales(20)
         context.testbed.heal()

@@ -53,7 +53,8 @@ class Pages:
             return []
         times = sorted((each for each in directory.glob("*") if not each.is_symlink()), reverse=True)
         paths = (path for time in times[:MOST_REPORTS] for path in sorted(time.glob("records/*.json")))
-        return [path.relative_to(directory).as_posix() for path in paths]
+        names = [path.relative_to(directory).as_posix() for path in paths]
+        return [name for name in names if name.encode(errors="replace").decode() == name]  # others cannot be sent
 
     def events(self) -> Response:
         """``GET /events``: server-sent events; see `app.board.live.event_stream`."""

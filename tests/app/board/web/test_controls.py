@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler
@@ -134,10 +135,11 @@ def test_a_stack_that_is_gone_is_named(board_settings: BoardSettings, tmp_path: 
 
 
 def test_recorded_runs_are_offered(board_settings: BoardSettings, tmp_path: Path) -> None:
-    """The page is told of the records of each run, the newest run first, and can read them."""
+    """The page is told of the records of each run that it can ask for, the newest run first, and can read them."""
     for name in ("2026-01-01/records/etcd.json", "2026-01-02/records/none.json", "2026-01-02/records/etcd.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
+    (tmp_path / "2026-01-02/records" / os.fsdecode(b"\xff.json")).write_text("{}")
     (tmp_path / "latest").symlink_to("2026-01-02")
     board = create_board(replace(board_settings, reports=tmp_path)).test_client()
     offered = board.get("/setup").get_json()["reports"]

@@ -50,7 +50,8 @@ export class Timeline {
     for (const lane of lanes) lane.colour = names.indexOf(lane.name) % 4; // as everywhere on the page
     const [from, to] = this.#window(bars, view);
     const line = 1.15 * rem();
-    const left = width > NARROW * rem() ? Math.max(0, ...lanes.map((lane) => textWidth(lane.name))) + line : 0;
+    const words = lanes.flatMap(({ name, pid }) => [name, `worker ${pid}`]);
+    const left = width > NARROW * rem() ? Math.max(0, ...words.map(textWidth)) + line : 0;
     const x = (ms) => left + ((ms - from) / (to - from)) * (width - left);
     const events = view.events.filter((event) => event.at_ms >= from && event.at_ms <= to);
     const bottom = height - (1.3 + Math.min(events.length, EVENT_ROWS)) * line;

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from flask import Flask, Response
 from prometheus_client import (
@@ -27,6 +30,20 @@ from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
 disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter has a second series
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class AllWorkers(MultiProcessCollector):
+    """The counters of all workers, without files that are still empty: a worker makes its own, and then fills them."""
+
+    def collect(self) -> Any:
+        files = [str(path) for path in Path(self._path).glob("*.db") if _is_filled(path)]
+        return self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+
+
+def _is_filled(path: Path) -> bool:
+    with suppress(FileNotFoundError):  # of a worker that has just ended
+        return path.stat().st_size > 0
+    return False
 
 
 class Metrics:
@@ -76,7 +93,7 @@ class Metrics:
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            AllWorkers(registry)  # type: ignore[no-untyped-call]
         return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -35,7 +35,7 @@ class Services:
     def __init__(self, app: Flask, settings: Settings) -> None:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.redis = connect(settings.redis_url, connections=settings.threads + 1)
-        queue = f"flash-sale/{settings.sale}"
+        queue = settings.queue_name
         self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
         self.host_names = frozenset({*settings.names, settings.host})
         record = OpeningRecord(self.sessions.client, settings.sale)
@@ -55,7 +55,7 @@ class Services:
         self.busy = BusyAnswers(app, guards, self.metrics)
         log = settings.section_log
         self.listener = SectionLog(log, instance=settings.instance) if log else SectionListener()
-        schedule, opener = Schedule(sale), f"sale/{settings.sale}/opener"  # not below the queue of the mutex
+        schedule, opener = Schedule(sale), record.election
         self.shop = Shop(settings, sale, schedule, opener, self.sessions, guards, carts, self.metrics, self.listener)
         self.opener = Opener(
             schedule,

@@ -57,6 +57,11 @@ class Settings:
     opener: str = variable(env.matching("fenced|unfenced", "give fenced or unfenced"), "fenced")
 
     @property
+    def queue_name(self) -> str:
+        """The name in etcd below which the mutexes of the sale have their queues."""
+        return f"flash-sale/{self.sale}"
+
+    @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the instance."""
         return env.is_loopback(self.host)

@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 
 
 class OpeningRecord:
-    """The last opening of one sale, under one `key` in etcd.
+    """The last opening of one sale, under one `key` in etcd; the instance that opens it wins the `election`.
 
     Every method raises `EtcdError` if etcd does not answer within `timeout` seconds (the client's own if None).
     """
@@ -58,6 +58,7 @@ class OpeningRecord:
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
         self._client = client
         # Not below flash-sale/SALE/, the queue of the mutex; and not sale/SALE/opened, which had a part for each item.
+        self.election = f"sale/{sale}/opener"
         self.key = f"sale/{sale}/opening"
         self._timeout = timeout
 

@@ -62,7 +62,8 @@ class Sampler(threading.Thread):
         self._record = OpeningRecord(self._etcd, shop.sale)
         self._confirmed: str | None = None  # the generation that etcd knows, too
         self._ledger = Poller("redis", self._read_ledger, errors=(redis.RedisError, SaleLost), every_s=EVERY_S)
-        queue, opening = (partial(read, self._etcd, shop.sale) for read in (read_queue, read_opening))
+        queue = partial(read_queue, self._etcd, shop.queue_name)
+        opening = partial(read_opening, self._etcd, shop.sale)
         self._queue = Poller("etcd", queue, errors=(LockError,), every_s=EVERY_S)
         self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)

@@ -11,13 +11,13 @@ MOST_SHOWN = 24
 TIMEOUT = 1.0
 
 
-def read_queue(client: Client, sale: str) -> dict[str, Any]:
-    """The queue of the sale's mutex: its holder or None, the first waiters, and the number of all waiters.
+def read_queue(client: Client, name: str) -> dict[str, Any]:
+    """The queue of the mutex of that name: its holder or None, the first waiters, and the number of all waiters.
 
     Raises:
         lock.LockError: etcd cannot be asked.
     """
-    keys = client.get_prefix(f"flash-sale/{sale}/", timeout=TIMEOUT).keys
+    keys = client.get_prefix(f"{name}/", timeout=TIMEOUT).keys
     if not keys:
         return {"holder": None, "waiters": [], "waiting": 0}
     lease = keys[0].lease_id
@@ -38,9 +38,10 @@ def read_opening(client: Client, sale: str) -> dict[str, Any] | None:
     Raises:
         lock.LockError: etcd cannot be asked.
     """
-    opened = OpeningRecord(client, sale).read()
+    record = OpeningRecord(client, sale)
+    opened = record.read()
     if opened is None or opened.is_open:
         return None
-    candidates = client.get_prefix(f"sale/{sale}/opener/").keys
+    candidates = client.get_prefix(f"{record.election}/").keys
     leader = candidates[0].value.decode(errors="replace") if candidates else None
     return {"opens_at_ms": opened.opens_at_ms, "leader": leader}

@@ -27,6 +27,7 @@ class Case:
         part: of the benchmark.
         buyers: clicks in one run.
         stock: pieces of each item.
+        instances: at which they click; the stack may have more.
         rate: clicks per second of an open load; 0 for one burst.
         redis_nodes: 1 for a single Redis, else those of a cluster.
         queue: clicks that an instance has room for; see FLASHSALE_QUEUE.

@@ -44,18 +44,19 @@ class Bench:
         self.sale.reset(case.stock)
         clicks = [click(case, number) for number in range(case.buyers)]
         is_crowd = case.buyers > CROWD and not case.rate
-        answers, count = self._crowd(clicks) if is_crowd else self._clicks(clicks, case.rate)
+        urls = self.stack.urls[: case.instances]
+        answers, count = self._crowd(urls, clicks) if is_crowd else self._clicks(urls, clicks, case.rate)
         wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
         return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
 
-    def _clicks(self, clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
-        with without_garbage_collection(), ClientPool(self.stack.urls) as clients:
+    def _clicks(self, urls: Sequence[str], clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
+        with without_garbage_collection(), ClientPool(urls) as clients:
             clients.connect(int(rate / 5) if rate else len(clicks))
             return self.meter.spent(lambda: clients.stream(clicks, rate=rate) if rate else clients.burst(clicks))
 
-    def _crowd(self, clicks: Sequence[Click]) -> tuple[list[Answer], Count]:
+    def _crowd(self, urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[Answer], Count]:
         """From several processes; what it costs the instances that they connect is counted, too."""
-        (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(self.stack.urls, clicks))
+        (answers, buyers_s), count = self.meter.spent(lambda: crowd_burst(urls, clicks))
         count.cpu_s["buyers"] = buyers_s
         return answers, count
 

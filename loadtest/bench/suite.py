@@ -10,7 +10,7 @@ from loadtest.bench.result import QUEUE, Case
 
 @dataclass(frozen=True)
 class Part:
-    """Cases that are compared with each other, so their rounds are interleaved on one stack, which is the same for all.
+    """Cases that are compared with each other, so their rounds are interleaved on one stack.
 
     Attributes:
         rounds: of each case.
@@ -51,8 +51,7 @@ def _open(guards: Sequence[str]) -> Iterator[Part]:
 
 def _instances(guards: Sequence[str]) -> Iterator[Part]:
     """The rush with one instance, two and four."""
-    for count in (1, 2, 4):
-        yield Part([Case("instances", guard, 500, 300, instances=count) for guard in guards], rounds=3)
+    yield Part([Case("instances", guard, 500, 300, instances=n) for n in (1, 2, 4) for guard in guards], rounds=3)
 
 
 def _hold(guards: Sequence[str]) -> Iterator[Part]:
@@ -68,13 +67,16 @@ def _items(guards: Sequence[str]) -> Iterator[Part]:
 
 def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
-    for count in (1, 2, 4):
-        cases = [Case("scale", guard, buyers, 300, instances=count) for guard in guards for buyers in (500, 5000)]
-        if count == 2:
-            # Its input: clicks that all buy, and clicks of which one buys. In turn with these, as machines are faster
-            # one minute and slower the next. It is short, so twice.
-            cases += 2 * [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)]
-        yield Part(cases, rounds=2)
+    cases = [
+        Case("scale", guard, buyers, 300, instances=count)
+        for count in (1, 2, 4)
+        for guard in guards
+        for buyers in (500, 5000)
+    ]
+    # Its input: clicks that all buy, and clicks of which one buys. They take turns with these, as the speed of a
+    # machine changes from minute to minute; and they are short, so twice.
+    costs = [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)]
+    yield Part([*costs, *cases, *costs], rounds=2)
 
 
 def _flood(guards: Sequence[str]) -> Iterator[Part]:

@@ -68,13 +68,13 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
 
 def measure(part: Part, result: BenchResult, console: Console) -> None:
     """Run one part on its own stack, and add its rows to the result."""
-    first = part.cases[0]  # all are for the same stack
+    first, instances = part.cases[0], max(case.instances for case in part.cases)
     sizes = {"ITEMS": max(case.items for case in part.cases), "SHARDS": part.shards, "QUEUE": first.queue}
     env = {**STACK_SETTINGS, **{f"FLASHSALE_{name}": str(size) for name, size in sizes.items()}}
     runs: dict[Case, list[MeasuredRush]] = {case: [] for case in part.cases}
     with (
         scratch_directory() as directory,
-        Stack(directory, ports="free", instances=first.instances, env=env, redis_shards=first.redis_nodes) as stack,
+        Stack(directory, ports="free", instances=instances, env=env, redis_shards=first.redis_nodes) as stack,
         Bench(stack, shards=part.shards) as bench,
     ):
         result.versions = bench.sale.versions()
@@ -90,7 +90,7 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
             if part.name == "scale" and not result.bounds.keys() >= SETTINGS.keys():
                 status.update("what each step costs")
                 result.bounds |= measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {counted(first.instances, 'instance')}"] = bench.meter.peak_mib()
+        result.peak_mib[f"{part.name}, {counted(instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")

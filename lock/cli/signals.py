@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+import click
+
+from lock.cli.exit_codes import Exit
 from lock.runtime.clock import now
 
 _POLL_S = 0.1
@@ -22,6 +26,16 @@ def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lam
     """
     while not event.wait(_POLL_S):
         meanwhile()
+
+
+def stay(lost: threading.Event, *lines: object) -> int:
+    """Print what is held, and hold it until a signal; the exit code."""
+    try:
+        click.echo("\n".join(map(str, lines)))
+        await_event(lost)
+    except Stopped:
+        return 0
+    return Exit.LOST  # why, the release tells
 
 
 class Stopped(BaseException):
@@ -44,11 +58,13 @@ class Signals:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[Signals]:
-        """Handle them inside, and restore what was there before."""
+        """Handle them inside, end with 128+N at `Stopped`, and restore what was there before."""
         numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._receive) for number in numbers}
         try:
             yield self
+        except Stopped as stopped:
+            sys.exit(Exit.SIGNALLED + stopped.number)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -69,8 +69,6 @@ class Frontier:
         self._waiting = OrderedDict((kv.key, rule.kind(kv)) for kv in keys)
         self._ahead: dict[str, int] = {}  # of those admitted, by kind
         self._exclusive = 0  # of those admitted
-        self._first: KeyValue | None = None
-        self._conflict: str | None = None  # with that one
 
     def put(self, kv: KeyValue) -> None:
         """A key has come, behind all others; or it was overwritten, and keeps its place."""
@@ -109,13 +107,6 @@ class Frontier:
     def has_waiters(self) -> bool:
         """Whether a key was not admitted."""
         return bool(self._waiting)
-
-    def conflict(self, first: KeyValue | None) -> str | None:
-        """Why no key can wait behind the first one; asked of the rule once for each first key."""
-        if first is not self._first:
-            self._first = first
-            self._conflict = None if first is None else self._rule.conflict(first)
-        return self._conflict
 
     def _joins(self, kind: str | None) -> bool:
         return kind is not None and not self._exclusive and self._rule.admits(kind, self._ahead)

@@ -26,12 +26,7 @@ class Suspending:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._owner = asyncio.current_task()
-
-    @property
-    def owner(self) -> object:
-        """The task."""
-        return self._owner
+        self.owner: object = asyncio.current_task()
 
     async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
         if event.is_set() or timeout <= 0:

@@ -169,7 +169,11 @@ class Acquisition(Generic[HoldT_co]):
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             try:
                 async with self._execution.slot(max(deadline - now(), _FAREWELL_S)):
-                    kv = await self._create(deadline)
+                    if self._ticket.turn.is_set():
+                        return
+                    timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
+                    creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
+                    kv = await self._write(creation, timeout)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(
@@ -181,14 +185,6 @@ class Acquisition(Generic[HoldT_co]):
             else:
                 if kv is not None:
                     self._queue.written(self._ticket, kv.create_revision)
-
-    async def _create(self, deadline: float) -> KeyValue | None:
-        """Write the key; None if the wait has ended in the meantime."""
-        if self._ticket.turn.is_set():
-            return None
-        timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
-        creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
-        return await self._write(creation, timeout)
 
     async def wait(self, deadline: float, since: float | None = None) -> HoldT_co:
         """Wait for the turn; after a `LockTimeout`, see `timed_out`, another thread may go on waiting for it."""

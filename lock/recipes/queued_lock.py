@@ -107,14 +107,13 @@ class QueuedLock(Acquirable[HoldT]):
             check_number(max_hold, lambda seconds: seconds > 0, "max_hold is seconds, more than 0, or None")
         super().__init__(session)
         self.name = name
-        self.max_hold = max_hold
         self._prefix = queue_prefix(name)
         self._terms = terms
         self._make = partial(hold, max_hold=max_hold)
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
-        return self.session.client.has_keys(self._prefix)
+        return bool(self.session.client.get_prefix(self._prefix).keys)
 
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""

@@ -14,6 +14,7 @@ import redis
 import lock.aio
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
+from tests.support.lock import delete
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lock.md"
@@ -40,7 +41,7 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
         assert observer.get_prefix("flash-sale/").keys == []
         assert [kv.key for kv in observer.get_prefix("docs/").keys] == left
         for key in left:
-            observer.delete(key, None)
+            delete(observer, key)
     session.close()  # type: ignore[attr-defined]
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:

@@ -44,6 +44,12 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
     return kv
 
 
+def delete(client: Client, key: str, create_revision: int | None = None) -> bool:
+    """Delete a key by hand, as etcdctl does, or one that was created at this revision; whether it was there."""
+    [was_there] = client.answer(client.requests.delete((key, create_revision)), WAIT_S)
+    return was_there
+
+
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:
     """A wait in its own thread; returns once its key is in etcd, as `observer` sees it."""
     before = len(keys(observer, mutex.name))

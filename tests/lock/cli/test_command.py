@@ -18,7 +18,7 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
-from tests.support.lock import keys, put, queue_up
+from tests.support.lock import delete, keys, put, queue_up
 from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
@@ -160,7 +160,7 @@ def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:
     script = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     process = start("command/obeys", "--grace", str(WAIT_S), "--", "bash", "-c", script)
     assert line(process) == "up"
-    client.delete(keys(client, "command/obeys")[0], None)
+    delete(client, keys(client, "command/obeys")[0])
     output, _ = process.communicate(timeout=WAIT_S)
     assert (process.returncode, output) == (Exit.LOST, "cleaned\n")
 
@@ -246,7 +246,7 @@ def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -
     """A key with escapes, put into the queue by hand, does not decide how the list of it looks."""
     kv = put(client, "command/escapes/\x1b[2J", value=b"\x1b[31m")
     shown = invoke("contenders", "command/escapes").stdout
-    client.delete(kv.key, kv.create_revision)
+    delete(client, kv.key)
     assert r"command/escapes/\x1b[2J" in shown
     assert "\x1b" not in shown
 

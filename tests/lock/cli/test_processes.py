@@ -18,7 +18,7 @@ from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import keys
+from tests.support.lock import delete, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import Patch, freeze, has_ended, in_thread, wait_until
 
@@ -48,7 +48,7 @@ class Job:
         self.guardian = psutil.Process(self.processes[-1].ppid())
 
     def lose(self, client: Client) -> None:
-        client.delete(keys(client, self.name)[0], None)
+        delete(client, keys(client, self.name)[0])
 
     def has_ended(self) -> bool:
         return all(map(has_ended, (*self.processes, self.guardian)))

@@ -12,7 +12,7 @@ import pytest
 from loadtest.stack.servers import Etcd
 from lock import Client, LockCancelled, LockLost, Mutex, NotHeld, Session, SessionLost, connect
 from tests.lock.conformance.recipes import COHORT, Face, Loop, Make, every
-from tests.support.lock import WAIT_S, await_keys, keys, lock_threads, queue_up
+from tests.support.lock import WAIT_S, await_keys, delete, keys, lock_threads, queue_up
 from tests.support.waiting import assert_goes_on, assert_raises, in_thread, wait_until
 
 # m: cancellation
@@ -121,7 +121,7 @@ def test_o_a_lost_hold_says_so_in_every_way(face: Face, client: Client) -> None:
     held.on_lost(lambda: told.append("first"))
     held.on_lost(lambda: 1 / 0)
     held.on_lost(lambda: told.append("second"))
-    client.delete(keys(client, face.name)[0], None)
+    delete(client, keys(client, face.name)[0])
     assert held.lost.wait(WAIT_S)
     wait_until(lambda: told == ["first", "second"])
     held.on_lost(lambda: told.append("late"))
@@ -138,7 +138,7 @@ def test_o_leaving_with_tells_of_a_loss(face: Face, client: Client) -> None:
     for error in (None, ZeroDivisionError()):
         held = face.acquire()
         with pytest.raises(LockLost if error is None else ZeroDivisionError), held:  # noqa: PT012
-            client.delete(keys(client, face.name)[0], None)
+            delete(client, keys(client, face.name)[0])
             assert held.lost.wait(WAIT_S)
             if error is not None:
                 raise error

@@ -19,7 +19,7 @@ from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, length, put, queue_up
+from tests.support.lock import WAIT_S, delete, keys, length, put, queue_up
 from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
@@ -81,7 +81,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
         assert_raises(EtcdError, list, client.watch("elsewhere/"), match="ended the watch")
         kv = put(client, "shop/undisturbed/a")
         assert [event.kv for event in next(changes)] == [kv]
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
 
 
 def test_a_new_token_is_not_thrown_away_for_an_old_one() -> None:
@@ -187,7 +187,7 @@ def test_expired_tokens_are_renewed(
         wait_until(lambda: can_watch(watching))
         proxy.reset()
         hold.release()
-        root.delete(held.key, held.token)
+        delete(root, held.key)
         with waiting.result(WAIT_S) as mine:
             assert keys(root, "shop/wait") == [mine.key]
         assert held.lost.wait(WAIT_S)

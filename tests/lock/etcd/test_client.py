@@ -18,7 +18,7 @@ from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.etcd.transport import parse_endpoints
-from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
 from tests.support.waiting import assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
@@ -92,24 +92,24 @@ def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
 def test_only_the_very_key_is_deleted(client: Client) -> None:
     """delete() compares the create revision: an old one does not free a newer key of the same name; None takes any."""
     first = put(client, "client/delete/a")
-    assert client.delete("client/delete/a", first.create_revision)
+    assert delete(client, "client/delete/a", first.create_revision)
     second = put(client, "client/delete/a")
-    assert not client.delete("client/delete/a", first.create_revision)
+    assert not delete(client, "client/delete/a", first.create_revision)
     assert client.get_prefix("client/delete/").keys == [second]
-    assert client.delete("client/delete/a", second.create_revision)
-    assert not client.delete("client/delete/a", second.create_revision)
+    assert delete(client, "client/delete/a", second.create_revision)
+    assert not delete(client, "client/delete/a", second.create_revision)
     put(client, "client/delete/a")
-    assert client.delete("client/delete/a", None)
-    assert not client.delete("client/delete/a", None)
+    assert delete(client, "client/delete/a")
+    assert not delete(client, "client/delete/a")
 
 
 def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
     """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
     first, second, third = (put(client, f"client/several/{name}") for name in "abc")
     wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
-    assert client.delete_several([*wanted, (third.key, None)]) == [True, False, False, True]
+    assert client.answer(client.requests.delete(*wanted, (third.key, None))) == [True, False, False, True]
     assert client.get_prefix("client/several/").keys == [second]
-    assert client.delete_several([(second.key, second.create_revision)]) == [True]
+    assert delete(client, second.key, second.create_revision)
 
 
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
@@ -119,14 +119,14 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     found = client.get_prefix("client/long/", timeout=WAIT_S).keys
     assert len(found) == 5
     for kv in found:
-        client.delete(kv.key, kv.create_revision, timeout=WAIT_S)
+        delete(client, kv.key)
 
 
 def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:
     """Another client's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
     etcdctl("put", b"client/bytes/\xff\xfe".decode("utf-8", "surrogateescape"), "x")
     (kv,) = client.get_prefix("client/bytes/").keys
-    assert client.delete(kv.key, kv.create_revision)
+    assert delete(client, kv.key)
     assert client.get_prefix("client/bytes/").keys == []
 
 

@@ -17,7 +17,7 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import put
+from tests.support.lock import delete, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
     "create_alone": lambda client: client.answer(client.requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
-    "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
+    "delete": lambda client: client.answer(client.requests.delete(("a/b", 1)), 0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
 }
@@ -115,10 +115,11 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     """The caller has to know: it may do later what another one has done by now, or none."""
     unanswered: list[str] = []
     with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
-        kv = both.create("transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("silent"))
+        request = both.requests.create("transport/told", b"", NO_LEASE)
+        kv = both.answer(request, unanswered=lambda: unanswered.append("silent"))
         assert kv is not None
         assert unanswered == ["silent"]
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
     with connect(silent, timeout=0.3) as alone:
         request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
         assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
@@ -168,9 +169,9 @@ def test_what_is_said_has_one_error(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
 ) -> None:
     """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
-    unanswered: list[str] = []
+    unanswered, client = list[str](), failing(code, said)
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
+        client.answer(client.requests.create("a/b", b"", NO_LEASE), unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
     assert unanswered == ["asked"] * in_doubt
 
@@ -183,9 +184,9 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
             for position in (0, 1):
                 client._leave(position)
 
-        kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
+        kv = client.answer(client.requests.create("transport/once", b"", NO_LEASE), unanswered=others_move)
         assert kv is not None
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -222,7 +223,7 @@ def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, 
     proxy.resume()
     kv = put(client, "transport/stays/a")
     assert [event.kv for event in next(changes)] == [kv]
-    client.delete(kv.key, kv.create_revision)
+    delete(client, kv.key)
 
 
 def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) -> None:

@@ -32,7 +32,7 @@ from lock import (
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, queue_up
+from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 Make = Callable[..., CohortMutex]
@@ -203,7 +203,7 @@ def test_a_timeout_tells_of_this_threads_wait(mutex: CohortMutex, theirs: Mutex)
 
 def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
     turn = mutex.acquire(timeout=WAIT_S)
-    client.delete(turn.key, turn.token.create_revision)
+    delete(client, turn.key)
     assert turn.lost.wait(WAIT_S)
     assert_raises(LockLost, turn.release)
 

@@ -12,7 +12,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, lock_threads
+from tests.support.lock import WAIT_S, delete, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -92,7 +92,7 @@ def test_a_deposed_leader_overwrites_nothing(
 ) -> None:
     """Its key was deleted and made anew by hand, and it has not heard of that: what stands there stays as it is."""
     deposed = election.campaign("old", timeout=WAIT_S)
-    client.delete(deposed.key, deposed.token)
+    delete(client, deposed.key)
     client.create(deposed.key, b"by hand", session.lease_id)
     monkeypatch.setattr(deposed, "ensure", lambda: None)
     assert_raises(LockLost, deposed.proclaim, "late")

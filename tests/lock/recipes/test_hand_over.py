@@ -10,7 +10,7 @@ import pytest
 from loadtest.stack.proxy import Proxy
 from lock import Client, LockLost, LockTimeout, Mutex, Session
 from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, WAIT_S, keys, length, queue_up
+from tests.support.lock import AT_ONCE_S, WAIT_S, delete, keys, length, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, seconds, wait_until
 
 
@@ -99,6 +99,6 @@ def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: s
     wait_until(lambda: length(hold._queue) == 2)
     releasing = in_thread(hold.release)
     last = second.result(WAIT_S)
-    client.delete(hold.key, hold.token)
+    delete(client, hold.key)
     last.release()
     assert_raises(LockLost, releasing.result, WAIT_S, match="gone before")

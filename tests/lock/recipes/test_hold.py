@@ -11,7 +11,7 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from tests.support.lock import WAIT_S, await_keys, delete, keys, queue_up
 from tests.support.waiting import assert_raises
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
@@ -38,7 +38,7 @@ def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, strang
 
 def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold: Hold) -> None:
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
-    client.delete(hold.key, hold.token)
+    delete(client, hold.key)
     client.create(hold.key, b"", hold._session.lease_id)
     assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]

@@ -11,7 +11,7 @@ import pytest
 
 from lock import Client, InvalidName, LockCancelled, LockLost, LockTimeout, MultiLock, Mutex, NotHeld, Session
 from lock.runtime.execution import Execution
-from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.lock import WAIT_S, await_keys, delete, keys
 from tests.support.waiting import assert_raises, in_thread, wait_until
 
 
@@ -70,7 +70,7 @@ def test_losing_one_is_losing_all(client: Client, lock: MultiLock, name: str) ->
     """When one key is deleted by hand, `lost` is set, ensure raises, and release still frees the others."""
     hold, told = lock.acquire(timeout=WAIT_S), threading.Event()
     hold.on_lost(told.set)
-    client.delete(keys(client, f"{name}/b")[0], None)
+    delete(client, keys(client, f"{name}/b")[0])
     assert told.wait(WAIT_S)
     assert (hold.lost.is_set(), hold.remaining()) == (True, 0.0)
     for call in (hold.ensure, hold.release):
@@ -86,7 +86,7 @@ def test_a_loss_on_the_way_is_noticed(
         waiting = in_thread(lock.acquire, timeout=WAIT_S)
         await_keys(client, name, 3)
         (first,) = session.queues.followed[f"{name}/a/"]._tickets.values()
-        client.delete(first.key, None)
+        delete(client, first.key)
         assert first.lost.wait(WAIT_S)
     assert_raises(LockLost, waiting.result, WAIT_S)
     await_keys(client, name, 0)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lock import Client, LockLost, LockTimeout, NotHeld, ReentrantMutex, Session
-from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.lock import WAIT_S, await_keys, delete, keys
 from tests.support.waiting import assert_raises
 
 
@@ -53,7 +53,7 @@ def test_another_thread_stays_out(client: Client, mutex: ReentrantMutex) -> None
 def test_entering_a_lost_lock_again_is_an_error(client: Client, mutex: ReentrantMutex) -> None:
     """A thread whose hold is lost gets LockLost instead of running the inner body unlocked, until it has left."""
     hold = mutex.acquire(timeout=WAIT_S)
-    client.delete(hold.key, hold.token)
+    delete(client, hold.key)
     assert hold.lost.wait(WAIT_S)
     for call in (mutex.acquire, mutex.try_acquire, hold.release):
         assert_raises(LockLost, call)

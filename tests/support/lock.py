@@ -63,6 +63,11 @@ def lock_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
 
 
+def shell(script: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a POSIX shell makes of a script, which ends at the first failure."""
+    return subprocess.run(["sh", "-eu"], input=script, env=env, capture_output=True, text=True, timeout=50)
+
+
 def metric(etcd: Etcd, name: str) -> float:
     with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
         lines = response.read().decode().split("\n")

@@ -18,7 +18,9 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
-from tests.support.lock import delete, keys, put, queue_up
+from lock.cli.trace import Log, _lines
+from lock.etcd.transport import rpc
+from tests.support.lock import delete, keys, put, queue_up, shell
 from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
@@ -287,3 +289,45 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
     assert invoke("--shared", "--limit", "2", name).exit_code == 2
     assert invoke("trace", "--shared", f"{name}/c").exit_code == 0
     assert client.get_prefix(f"{name}/").keys == []
+
+
+# trace: what it prints is true, and runs as printed
+
+
+def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) -> None:
+    """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
+    script = invoke("trace", "trace/all").stdout
+    steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
+    for who, keep_alives in (("A", 1), ("B", 0)):
+        calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]
+        assert calls[0] == "LeaseGrant"
+        assert sorted(calls[1:3]) == ["Range", "Txn"]
+        assert calls[3:] == ["LeaseKeepAlive"] * keep_alives + ["Txn", "LeaseRevoke"]
+        assert "Watch" in [call for contender, call in steps if contender == who]
+    first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
+    assert second > first
+
+
+def test_what_the_janitor_asks_needs_no_command() -> None:
+    """A session that waits for long looks for stray keys; the script need not do the same."""
+    log = Log()
+    log.of("A")("LeaseTimeToLive", rpc.LeaseTimeToLiveRequest(ID=1), rpc.LeaseTimeToLiveResponse(), 0.001)
+    assert [line[:20] for line in _lines(log)][:3] == ["", "# A  LeaseTimeToLive", ""]
+
+
+def test_the_output_runs_as_printed(client: Client, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
+    """As a script, with etcdctl alone, it queues both, frees both in turn, and leaves neither key nor lease."""
+    name = """trace/it's "odd" $HOME `date` \\ \\n ü &"""
+    printed = invoke("trace", name)
+    assert printed.exit_code == 0
+    before = client.get_prefix(f"{name}/").revision
+    done = shell(printed.stdout, etcdctl_env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("SUCCESS") == 4
+    assert "FAILURE" not in done.stdout
+    leases = re.findall(r"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    assert [client.time_to_live(int(lease, 16)).ttl for lease in leases] == [-1, -1]
+    after = client.get_prefix(f"{name}/")
+    assert after.keys == []
+    assert after.revision >= before + 4
+    assert f"{name}/{leases[0]}-1" in done.stdout

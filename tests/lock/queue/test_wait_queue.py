@@ -22,7 +22,7 @@ from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
 from tests.support.lock import WAIT_S, delete, keys, length, lock_threads, metric, put, queue_up
-from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
+from tests.support.waiting import Patch, assert_raises, in_thread, out_of_threads, wait_until
 
 
 @pytest.fixture
@@ -345,21 +345,3 @@ def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypa
         delete(client, hold.key)
         assert hold.lost.wait(WAIT_S)
         assert_raises(LockLost, hold.release)
-
-
-def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:
-    """A thread that has seen the holder sleeps until it is another one, the time is over, or the queue is closed."""
-    with Session(client, ttl=600) as session:
-        queue = session.add_ticket(f"{name}/", session.new_ticket(f"{name}/"))
-        seen = queue.await_holder(None, timeout=WAIT_S)
-        assert seen is not None
-        assert seen.key == hold.key
-        began = now()
-        assert queue.await_holder(seen, timeout=0.2) == seen
-        assert now() - began >= 0.2
-        following = in_thread(queue.await_holder, seen, timeout=3 * WAIT_S)
-        hold.release()
-        assert following.result(WAIT_S) is None
-        closing = in_thread(queue.await_holder, None, timeout=3 * WAIT_S)
-        assert_goes_on(closing, 0.05)
-    closing.result(WAIT_S)

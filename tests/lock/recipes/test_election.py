@@ -12,6 +12,7 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
+from lock.recipes import election as elections
 from tests.support.lock import WAIT_S, delete, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
@@ -100,15 +101,18 @@ def test_a_deposed_leader_overwrites_nothing(
     assert values(client, election.name) == ["by hand"]
 
 
-def test_observers_see_all_leaders(client: Client, election: Election, theirs: Election, elect: Elect) -> None:
+def test_observers_see_all_leaders(
+    client: Client, election: Election, theirs: Election, elect: Elect, monkeypatch: Patch
+) -> None:
     """Ours and `etcdctl elect --listen` see each leader and value from the present one on once, and a vacancy never."""
+    monkeypatch.setattr(elections, "_POLL_S", 600.0)  # all is told at once
     first = election.campaign("one", timeout=WAIT_S)
     listening = elect("--listen")
     with theirs.observe() as observation:
         told = next(observation)
         assert (told.key, told.value) == lines(listening) == (first.key, "one")
         first.proclaim("two")
-        told = next(observation)
+        told = in_thread(next, observation).result(WAIT_S)
         assert (told.key, told.value) == lines(listening) == (first.key, "two")
         elected = elect("three")
         wait_until(lambda: values(client, election.name) == ["two", "three"])

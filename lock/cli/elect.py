@@ -6,9 +6,8 @@ import contextlib
 
 import click
 
-from lock.cli.exit_codes import errors_as_exit_codes
+from lock.cli.exit_codes import Signals, Stopped, stay
 from lock.cli.options import Connection, connection_options, name_argument
-from lock.cli.signals import Signals, Stopped, stay
 from lock.etcd.client import Client
 from lock.queue.names import queue_prefix
 from lock.recipes.election import Election, Observation
@@ -32,7 +31,7 @@ def elect(connection: Connection, *, name: str, value: str | None, listen: bool,
     """
     if (value is None) != listen:
         raise click.UsageError("give either the VALUE to campaign with, or --listen")
-    with Signals().handled(), errors_as_exit_codes(), connection.open() as client:
+    with Signals().handled(), connection.open() as client:
         code = _listen(client, name) if value is None else _campaign(client, name, value, ttl)
     click.get_current_context().exit(code)
 

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from lock.cli.child import Child
-from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
+from lock.cli.exit_codes import Exit, Signals, say, stay
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
-from lock.cli.signals import Signals, stay
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
@@ -82,7 +81,6 @@ def hold(
         raise click.UsageError("--shared lets any number hold, --limit N as many as that: give one of them")
     with (
         Signals().handled() as signals,
-        errors_as_exit_codes(),
         Child(command, grace) if command else contextlib.nullcontext() as child,
         connection.open() as client,
         Session(client, ttl=ttl) as session,

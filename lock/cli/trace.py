@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import click
 
 from lock.cli.etcdctl import Script
-from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.stream import Observer
 from lock.recipes.mutex import Mutex
@@ -72,7 +71,6 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
     """
     log = Log()
     with (
-        errors_as_exit_codes(),
         connection.open(log.of("A")) as a,
         connection.open(log.of("B")) as b,
         Session(a, ttl=_TTL_S, name="A") as session_a,

@@ -6,7 +6,6 @@ answer. A write whose answer was lost is repeated under the same key.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,10 +82,10 @@ class Acquisition(Generic[HoldT_co]):
         self._ticket = session.new_ticket(f"{prefix}{terms.folder}", terms.rule)
         self._queue = session.add_ticket(prefix, self._ticket)
 
-    async def run(self, deadline: float, cancel: CancelToken | None = None) -> HoldT_co:
+    async def run(self, deadline: float, cancel: CancelToken) -> HoldT_co:
         """Queue, wait and hold; or withdraw and raise."""
         try:
-            with contextlib.nullcontext() if cancel is None else cancel.attached(self.cancel):
+            with cancel.attached(self.cancel):
                 await self.join(deadline)
                 return await self.wait(deadline)
         except GeneratorExit:  # the loop of this task is gone, and nothing can be awaited any more

@@ -73,7 +73,7 @@ class CohortMutex(Lockable):
                 self._waiters.append(waiter)
                 if not self._busy:
                     self._appoint_leader()
-            waiter.called.wait(min(max(until - now(), 0.0), threading.TIMEOUT_MAX))
+            waiter.called.wait(until - now())
             return self._proceed(waiter, until)
         except BaseException:
             run_uninterrupted(lambda: self._leave(waiter))

@@ -82,7 +82,7 @@ class Election:
         acquisition = Acquisition(
             self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
         )
-        return await acquisition.run(until, cancel)
+        return await acquisition.run(until, cancel or CancelToken())
 
     def leader(self) -> Leader | None:
         """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""

@@ -81,7 +81,7 @@ class MultiLock(Acquirable["MultiHold"]):
 
 
 class MultiHold(Held):
-    """Several locks, held; made by `MultiLock`. A release frees all, the last first, even where some are lost.
+    """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even where some are lost.
 
     Attributes:
         tokens: the fencing token of each name.

@@ -38,7 +38,18 @@ class Lockable:
 
 
 class Releasable(ABC):
-    """What leaving ``with`` releases."""
+    """What leaving ``with`` releases, unless it is lost before, of which `lost_event` tells."""
+
+    def __init__(self, session: Session, lost_event: LostEvent) -> None:
+        self._session = session
+        self.lost_event = lost_event  # for the recipes
+        self.lost = lost_event.lost
+        self.released = False
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._session.client.check_process()
+        self.lost_event.on_lost(callback)
 
     @abstractmethod
     def release(self) -> None:
@@ -56,22 +67,11 @@ class Releasable(ABC):
 
 
 class Held(Releasable):
-    """What is held, by threads and tasks alike, until it is released or `lost_event` tells of its loss."""
-
-    def __init__(self, session: Session, lost_event: LostEvent) -> None:
-        self._session = session
-        self._lost_event = lost_event
-        self.lost = lost_event.lost
-        self.released = False
-
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._session.client.check_process()
-        self._lost_event.on_lost(callback)
+    """What threads and tasks hold alike."""
 
     def add_listener(self, listener: Callable[[], object]) -> None:
         """For the recipes: see `LostEvent.add_listener`."""
-        self._lost_event.add_listener(listener)
+        self.lost_event.add_listener(listener)
 
     def release(self) -> None:
         """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.

@@ -93,7 +93,7 @@ class MultiHold(Held):
         super().__init__(session, LostEvent(session.callbacks))
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
-        one_lost = partial(_one_lost, self._lost_event, ", ".join(self.tokens))
+        one_lost = partial(_one_lost, self.lost_event, ", ".join(self.tokens))
         for hold in holds:
             hold.add_listener(one_lost)
 

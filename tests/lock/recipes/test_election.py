@@ -128,8 +128,9 @@ def test_observers_see_all_leaders(
             assert reading.result(WAIT_S).value == "four"
 
 
-def test_closing_an_observation_wakes_its_reader(election: Election) -> None:
+def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch: Patch) -> None:
     """close from another thread ends the iteration, twice is fine, and no thread is left."""
+    monkeypatch.setattr(elections, "_POLL_S", 600.0)
     seen: list[str] = []
     with election.campaign("one", timeout=WAIT_S):
         observation = election.observe()

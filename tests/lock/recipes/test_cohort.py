@@ -13,19 +13,8 @@ from typing import Any
 
 import pytest
 
-from lock import (
-    Client,
-    CohortMutex,
-    Hold,
-    LockCancelled,
-    LockLost,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    Session,
-    SessionLost,
-    Turn,
-)
+from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
+from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
 from lock.recipes.acquisition import Acquisition
 from lock.recipes.turn import Waiter, drop
 from lock.runtime.clock import now

@@ -14,23 +14,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    CancelToken,
-    Client,
-    CohortMutex,
-    EtcdDenied,
-    EtcdUnavailable,
-    InvalidName,
-    LockCancelled,
-    LockLost,
-    LockTimeout,
-    MultiLock,
-    Mutex,
-    NotHeld,
-    ReentrantMutex,
-    Session,
-    connect,
-)
+from lock import CancelToken, Client, CohortMutex, MultiLock, Mutex, ReentrantMutex, Session, connect
+from lock.errors import EtcdDenied, EtcdUnavailable, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now

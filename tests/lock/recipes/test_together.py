@@ -9,18 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
-from lock import (
-    AdmissionConflict,
-    Client,
-    EtcdUnavailable,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    ReadWriteLock,
-    Semaphore,
-    Session,
-    UpgradeRefused,
-)
+from lock import Client, Mutex, ReadWriteLock, Semaphore, Session
+from lock.errors import AdmissionConflict, EtcdUnavailable, LockTimeout, NotHeld, UpgradeRefused
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether

@@ -14,21 +14,8 @@ import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    CohortMutex,
-    Election,
-    EtcdUnavailable,
-    LeaseNotFound,
-    LockCancelled,
-    LockError,
-    LockTimeout,
-    MultiLock,
-    Mutex,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, connect
+from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockTimeout, SessionLost
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease

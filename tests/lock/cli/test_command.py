@@ -220,9 +220,7 @@ def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "args",
-    [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")],
-    ids=" ".join,
+    "args", [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")], ids=" ".join
 )
 def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[str, ...]) -> None:
     """`hold NAME` and `NAME --` lock whatever the name is."""

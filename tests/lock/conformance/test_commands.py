@@ -16,8 +16,7 @@ from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
 from lock.cli.exit_codes import Exit
 from lock.runtime.clock import now
-from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import OURS, Implementation
+from tests.lock.conformance.conftest import OURS, Contend, Implementation
 from tests.lock.conformance.recipes import MUTEX, Face, Loop, every
 from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, await_rest, keys
 from tests.support.waiting import assert_raises, has_ended, in_thread, wait_until

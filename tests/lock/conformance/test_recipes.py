@@ -18,8 +18,7 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from lock.recipes import acquisition
-from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import ETCDCTL, OURS, Implementation
+from tests.lock.conformance.conftest import ETCDCTL, OURS, Contend, Implementation
 from tests.lock.conformance.recipes import USES, Face, Loop, Make, every
 from tests.support.lock import WAIT_S, Script, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until

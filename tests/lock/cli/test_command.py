@@ -231,24 +231,19 @@ def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[
 
 
 def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, invoke: Invoke) -> None:
-    """The holder comes first, then the waiters, with token, TTL, key and a readable owner; or none."""
+    """The holder, then the waiters, with token, TTL, key and readable owner; another client's escapes do nothing."""
     hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(stranger, "command/queue"))
-    _, first, second = invoke("contenders", "command/queue").stdout.splitlines()
+    by_hand = put(client, "command/queue/\x1b[2J", value=b"\x1b[31m")
+    shown = invoke("contenders", "command/queue").stdout
+    _, first, second, third = shown.splitlines()
     assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
     assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
+    assert (r"command/queue/\x1b[2J" in third, "\x1b" in shown) == (True, False)
+    delete(client, by_hand.key)
     hold.release()
     waiting.result(WAIT_S).release()
     assert "is free" in invoke("contenders", "command/queue").stdout
-
-
-def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -> None:
-    """A key with escapes, put into the queue by hand, does not decide how the list of it looks."""
-    kv = put(client, "command/escapes/\x1b[2J", value=b"\x1b[31m")
-    shown = invoke("contenders", "command/escapes").stdout
-    delete(client, kv.key)
-    assert r"command/escapes/\x1b[2J" in shown
-    assert "\x1b" not in shown
 
 
 def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:

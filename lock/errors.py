@@ -1,20 +1,4 @@
-"""What can go wrong, as types.
-
-LockError
-├── InvalidName           the name of a lock would make queues overlap        (also a ValueError)
-├── LockTimeout           the lock was not acquired in the time given         (also a TimeoutError)
-├── LockCancelled         the wait was cancelled from another thread
-├── LockLost              the hold, or the place in the queue, is gone
-│   ├── HoldExpired       ... because it was held for longer than `max_hold`
-│   └── SessionLost       ... because its lease expired, was revoked or could not be kept alive
-├── AdmissionConflict     the queue stands by other terms: another limit      (also a ValueError)
-├── UpgradeRefused        a reader wants to write without leaving the queue
-├── NotHeld               release of a hold that was released already
-├── ForkedError           used in a child process of the one that made it
-└── EtcdError             etcd answered with an error
-    ├── EtcdUnavailable   no endpoint answered before the deadline            (also a ConnectionError)
-    ├── EtcdDenied        wrong user, password or permission                  (also a PermissionError)
-    └── LeaseNotFound     the lease has expired or was revoked
+"""What can go wrong, as types: docs/lock.md draws the tree.
 
 Every message says what happened, to which key, and what to do.
 """

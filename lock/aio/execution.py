@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from lock import EtcdUnavailable
+from lock.runtime.execution import Execution
 from lock.runtime.interrupts import InterruptSafeEvent
 
 T = TypeVar("T")
@@ -21,17 +22,16 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 _threads: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-class Suspending:
-    """Suspends the task that makes it; its methods are those of `Execution`. No thread waits for what it waits for."""
+class Suspending(Execution):
+    """Suspends the task that makes it. No thread waits for what it waits for."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._owner = asyncio.current_task()
+        self._task = asyncio.current_task()
 
     @property
     def owner(self) -> object:
-        """The task."""
-        return self._owner
+        return self._task
 
     async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
         if event.is_set() or timeout <= 0:

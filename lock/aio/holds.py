@@ -22,12 +22,12 @@ class Lost:
     def __init__(self, held: sync.Hold | sync.Permit | sync.MultiHold) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
-        self._is_set = False
+        self._lost = held.lost
         held.add_listener(self._set)
 
     def is_set(self) -> bool:
         """Whether it is lost."""
-        return self._is_set
+        return self._lost.is_set()
 
     async def wait(self) -> None:
         """Until it is lost."""
@@ -37,7 +37,6 @@ class Lost:
         return self.wait().__await__()
 
     def _set(self) -> None:
-        self._is_set = True
         with contextlib.suppress(RuntimeError):  # the loop was closed
             self._loop.call_soon_threadsafe(self._event.set)
 

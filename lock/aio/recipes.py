@@ -9,31 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import lock as sync
 from lock.aio.execution import Suspending
 from lock.aio.holds import AsyncHoldT, HeldT, Hold, Leadership, MultiHold, Permit, ReadHold, WriteHold
+from lock.recipes.queued_lock import Acquirable
 from lock.runtime.clock import deadline
 from lock.runtime.execution import Execution
 
 _FAREWELL_S = 0.05  # how long a task that is cancelled waits until its key is deleted
-
-HeldT_co = TypeVar("HeldT_co", covariant=True)
-
-
-class Recipe(Protocol[HeldT_co]):
-    """A recipe of `lock`, as the steps that threads and tasks share."""
-
-    async def acquiring(
-        self, execution: Execution, until: float, cancel: sync.CancelToken | None = None
-    ) -> HeldT_co: ...
-
-    async def attempting(self, execution: Execution) -> HeldT_co | None: ...
-
-    def contenders(self) -> Any: ...
-
-    def locked(self) -> bool: ...
 
 
 class Acquiring(Generic[AsyncHoldT]):
@@ -58,7 +43,7 @@ class Acquiring(Generic[AsyncHoldT]):
 class AsyncLock(Generic[HeldT, AsyncHoldT]):
     """A name to be locked by any task, through a recipe of `lock`; costs nothing until used and may be shared."""
 
-    def __init__(self, recipe: Recipe[HeldT], wrap: Callable[[HeldT], AsyncHoldT]) -> None:
+    def __init__(self, recipe: Acquirable[HeldT], wrap: Callable[[HeldT], AsyncHoldT]) -> None:
         self._recipe = recipe
         self._wrap = wrap
 

@@ -13,8 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from lock.cli import guardian
-from lock.cli.exit_codes import Exit
-from lock.cli.signals import await_event
+from lock.cli.exit_codes import Exit, await_event
 from lock.recipes.hold import HeldKey
 
 _PATIENCE_S = 1.0  # beyond the grace: for a guardian that is alive to kill what has not ended

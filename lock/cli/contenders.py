@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import Connection, connection_options, name_argument
 from lock.model import UNDECLARED, Contender, KeyValue, declaration, printable
 from lock.queue.admission import EXCLUSIVE, Admission
-from lock.queue.contenders import contenders_of
 from lock.queue.names import queue_prefix
+from lock.recipes.queued_lock import contenders_of
 from lock.recipes.read_write import ReadersTogether
 from lock.recipes.semaphore import UpTo
 
@@ -24,7 +23,7 @@ def contenders(connection: Connection, *, name: str) -> None:
 
     Of readers and of permits several hold. It joins no queue and writes nothing.
     """
-    with errors_as_exit_codes(), connection.open() as client:
+    with connection.open() as client:
         prefix = queue_prefix(name)
         queue = contenders_of(client, prefix, _rule_of(client.get_prefix(prefix).keys[:1]))
     if not queue:

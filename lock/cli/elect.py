@@ -6,9 +6,8 @@ import contextlib
 
 import click
 
-from lock.cli.exit_codes import Exit, errors_as_exit_codes
+from lock.cli.exit_codes import Signals, Stopped, stay
 from lock.cli.options import Connection, connection_options, name_argument
-from lock.cli.signals import Signals, Stopped, await_event
 from lock.etcd.client import Client
 from lock.queue.names import queue_prefix
 from lock.recipes.election import Election, Observation
@@ -32,23 +31,14 @@ def elect(connection: Connection, *, name: str, value: str | None, listen: bool,
     """
     if (value is None) != listen:
         raise click.UsageError("give either the VALUE to campaign with, or --listen")
-    with Signals().handled():
-        try:
-            with errors_as_exit_codes(), connection.open() as client:
-                code = _listen(client, name) if value is None else _campaign(client, name, value, ttl)
-        except Stopped as stopped:
-            code = Exit.SIGNALLED + stopped.number
+    with Signals().handled(), connection.open() as client:
+        code = _listen(client, name) if value is None else _campaign(client, name, value, ttl)
     click.get_current_context().exit(code)
 
 
 def _campaign(client: Client, name: str, value: str, ttl: int) -> int:
     with Session(client, ttl=ttl) as session, Election(session, name).campaign(value) as leadership:
-        click.echo(f"{leadership.key}\n{value}")
-        try:
-            await_event(leadership.lost)
-        except Stopped:
-            return 0
-        return Exit.LOST  # why, the resignation tells
+        return stay(leadership.lost, leadership.key, value)
 
 
 def _listen(client: Client, name: str) -> int:

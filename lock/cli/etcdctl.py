@@ -1,4 +1,4 @@
-"""etcd's requests as the `etcdctl` commands that do the same, for a POSIX shell.
+"""etcd's requests in words, and as the `etcdctl` commands that do the same, for a POSIX shell.
 
 What only a run can know (the id of a lease, the create revision of a key) stands in variables of the shell, which the
 commands themselves set.
@@ -20,24 +20,41 @@ class Script:
         self._tokens: dict[int, str] = {}  # create revision -> variable
         self._watches: list[str] = []
 
-    def command(self, who: str, request: Any, response: Any) -> list[str]:
-        """The command lines that do what this request of contender `who` did; none for what only looks."""
+    def step(self, who: str, request: Any, response: Any) -> list[str]:
+        """What this request of contender `who` did and what for, and the command lines that do it."""
         match request:
             case rpc.LeaseGrantRequest():
                 self._leases[f"{response.ID:x}"] = f"LEASE_{who}"
-                return [f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')"]
+                return [
+                    f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal",
+                    f"LEASE_{who}=$(etcdctl lease grant {request.TTL} | awk '{{ print $2 }}')",
+                ]
             case rpc.LeaseKeepAliveRequest():
-                return [f"etcdctl lease keep-alive --once ${self._leases[f'{request.ID:x}']}"]
+                return [
+                    f"{response.TTL} s from now; a session renews after a third of them",
+                    f"etcdctl lease keep-alive --once ${self._leases[f'{request.ID:x}']}",
+                ]
             case rpc.LeaseRevokeRequest():
-                return [f"etcdctl lease revoke ${self._leases[f'{request.ID:x}']}"]
+                return [
+                    "the session is over, and whatever is bound to its lease is gone",
+                    f"etcdctl lease revoke ${self._leases[f'{request.ID:x}']}",
+                ]
             case rpc.RangeRequest():
-                return [f"etcdctl get --prefix {self._word(request.key)}"]
-            case rpc.WatchRequest():
+                return [
+                    f"lists the queue: {len(response.kvs)} there; of those the smallest create revision holds",
+                    f"etcdctl get --prefix {self._word(request.key)}",
+                ]
+            case rpc.WatchRequest() if response.created:
                 self._watches.append(f"$WATCH_{who}")
-                return [f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!"]
+                return [
+                    "watches the queue, once for all threads of the process",
+                    f"etcdctl watch --prefix {self._word(request.create_request.key)} & WATCH_{who}=$!",
+                ]
+            case rpc.WatchRequest():
+                return [f"is told: {', '.join(map(_event, response.events))}"]
             case rpc.TxnRequest():
                 return self._txn(who, request, response)
-        return []
+        return ["the session looks after its keys"]
 
     def end(self) -> list[str]:
         """What ends the watches, which run in the background."""
@@ -48,12 +65,14 @@ class Script:
         success = [self._operation(each) for each in request.success]
         failure = [self._operation(each) for each in request.failure]
         lines = ["etcdctl txn <<EOF", *compares, "", *success, "", *failure, "", "EOF"]
-        put = request.success[0].request_put
-        if put.key:
-            self._tokens[response.header.revision] = f"$TOKEN_{who}"
-            key = self._word(put.key)
-            lines.append(f"TOKEN_{who}=$(etcdctl get {key} -w fields | awk '/CreateRevision/ {{ print $NF }}')")
-        return lines
+        put, condition = request.success[0].request_put, request.compare[0]
+        if not put.key:
+            key, token = condition.key.decode(), condition.create_revision
+            return [f"frees the lock: deletes {key} if its create revision is {token}", *lines]
+        revision, word = response.header.revision, self._word(put.key)
+        self._tokens[revision] = f"$TOKEN_{who}"
+        lines.append(f"TOKEN_{who}=$(etcdctl get {word} -w fields | awk '/CreateRevision/ {{ print $NF }}')")
+        return [f"queues {put.key.decode()}, unless it exists: create revision {revision}", *lines]
 
     def _operation(self, operation: Any) -> str:
         kind = operation.WhichOneof("request")
@@ -78,6 +97,10 @@ class Script:
         for lease, variable in self._leases.items():
             text = text.replace(lease, f"${variable}")
         return text
+
+
+def _event(event: Any) -> str:
+    return f"{'DELETE' if event.type == event.DELETE else 'PUT'} {event.kv.key.decode('utf-8', 'replace')}"
 
 
 def _escaped(text: str, special: str) -> str:

@@ -1,15 +1,23 @@
-"""The command's own exit codes; they keep clear of what children and shells commonly use."""
+"""How a command ends: exit codes that keep clear of what children and shells commonly use, by error or by signal."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import click
 
 from lock.errors import EtcdDenied, EtcdUnavailable, LockError, LockLost, LockTimeout
+from lock.runtime.clock import now
+
+_POLL_S = 0.1
+_CLEANUP_S = 10.0  # enough to release a lock and revoke a lease, even if etcd does not answer
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Exit(enum.IntEnum):
@@ -47,3 +55,75 @@ def errors_as_exit_codes() -> Iterator[None]:
     except LockError as error:
         say(str(error))
         sys.exit(next(code for kind, code in _OF_ERROR if isinstance(error, kind)))
+
+
+def await_event(event: threading.Event, *, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Wait in the main thread for an event or for `Stopped`, and do something every 0.1 s.
+
+    It wakes by itself, for the kernel may hand a signal to another thread, and Python handles it in this one alone.
+    """
+    while not event.wait(_POLL_S):
+        meanwhile()
+
+
+def stay(lost: threading.Event, *lines: object) -> int:
+    """Print what is held, and hold it until a signal; the exit code."""
+    try:
+        click.echo("\n".join(map(str, lines)))
+        await_event(lost)
+    except Stopped:
+        return 0
+    return Exit.LOST  # why, the release tells
+
+
+class Stopped(BaseException):
+    """A signal asked this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Signals:
+    """Handles the ending signals; by default they raise `Stopped` in the main thread, but not while that cleans up.
+
+    Signals that were ignored when this process started (``nohup``) stay ignored.
+    """
+
+    def __init__(self) -> None:
+        self._deliver: Callable[[int], object] = self._stop
+        self._deaf_until = 0.0
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[Signals]:
+        """Handle them inside, end with 128+N at `Stopped`, and restore what was there before."""
+        numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self._receive) for number in numbers}
+        try:
+            yield self
+        except Stopped as stopped:
+            sys.exit(Exit.SIGNALLED + stopped.number)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def launch(self, start: Callable[[], object], deliver: Callable[[int], object]) -> None:
+        """Start a child and deliver signals to it from now on; those that come while it starts reach it then."""
+        pending: list[int] = []
+        self._deliver = pending.append
+        try:
+            start()
+        except BaseException:
+            self._deliver = self._stop
+            raise
+        self._deliver = deliver
+        for number in pending:
+            deliver(number)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._deliver(number)
+
+    def _stop(self, number: int) -> None:
+        if now() >= self._deaf_until:
+            self._deaf_until = now() + _CLEANUP_S
+            raise Stopped(number)

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from lock.cli.child import Child
-from lock.cli.exit_codes import Exit, errors_as_exit_codes, say
+from lock.cli.exit_codes import Exit, Signals, say, stay
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
-from lock.cli.signals import Signals, Stopped, await_event
 from lock.errors import LockTimeout
 from lock.etcd.client import Client
 from lock.recipes.hold import HeldKey, Hold
@@ -80,18 +79,15 @@ def hold(
         raise click.UsageError("--try does not wait, so it takes no --timeout")
     if shared and limit is not None:
         raise click.UsageError("--shared lets any number hold, --limit N as many as that: give one of them")
-    with Signals().handled() as signals:
-        try:
-            with (
-                errors_as_exit_codes(),
-                Child(command, grace) if command else contextlib.nullcontext() as child,
-                connection.open() as client,
-                Session(client, ttl=ttl) as session,
-                _take(_recipe(session, name, shared, limit), try_, timeout) as held,
-            ):
-                code = _run(held, client, signals, child) if child else _stay(held)
-        except Stopped as stopped:
-            code = Exit.SIGNALLED + stopped.number
+    with (
+        Signals().handled() as signals,
+        Child(command, grace) if command else contextlib.nullcontext() as child,
+        connection.open() as client,
+        Session(client, ttl=ttl) as session,
+        _take(_recipe(session, name, shared, limit), try_, timeout) as held,
+    ):
+        token = {"LOCK_TOKEN": str(held.token)} if isinstance(held, Hold) else {}
+        code = _run(held, token, client, signals, child) if child else stay(held.lost, held.key, *token.values())
     ctx.exit(code)
 
 
@@ -109,23 +105,9 @@ def _take(lock: QueuedLock[Any], try_: bool, timeout: float | None) -> HeldKey:
     return held
 
 
-def _stay(held: HeldKey) -> int:
-    """Hold until a signal."""
-    try:
-        click.echo(f"{held.key}\n{held.token}" if isinstance(held, Hold) else held.key)
-        await_event(held.lost)
-    except Stopped:
-        return 0
-    return Exit.LOST  # why, the release tells
-
-
-def _run(held: HeldKey, client: Client, signals: Signals, child: Child) -> int:
+def _run(held: HeldKey, token: dict[str, str], client: Client, signals: Signals, child: Child) -> int:
     """Hold while the command runs."""
-    environment = {
-        "ETCD_LOCK_KEY": held.key,
-        "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision),
-        **({"LOCK_TOKEN": str(held.token)} if isinstance(held, Hold) else {}),
-    }
+    environment = {"ETCD_LOCK_KEY": held.key, "ETCD_LOCK_REV": str(client.get_prefix(held.key).revision), **token}
     held.ensure()
     try:
         signals.launch(partial(child.start, environment, held.remaining()), child.signal)

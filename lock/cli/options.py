@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lock.cli.exit_codes import errors_as_exit_codes
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.stream import Observer
@@ -65,13 +66,14 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a subcommand the options, and pass it a `Connection` first."""
+    """Give a subcommand the options, pass it a `Connection` first, and turn the errors of `lock` into exit codes."""
 
     @functools.wraps(command)
     def with_connection(endpoints: str, user: str | None, password: str | None, **options: Any) -> Any:
         files = [options.pop(name) for name in ("cacert", "cert", "key")]
         name, secret = _login(user, password)
-        return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
+        with errors_as_exit_codes():
+            return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
 

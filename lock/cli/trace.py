@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import click
 
 from lock.cli.etcdctl import Script
-from lock.cli.exit_codes import errors_as_exit_codes
 from lock.cli.options import SECONDS, Connection, connection_options, name_argument
 from lock.etcd.stream import Observer
-from lock.etcd.transport import rpc
 from lock.recipes.mutex import Mutex
 from lock.recipes.read_write import ReadWriteLock
 from lock.session.session import Session
@@ -73,7 +71,6 @@ def trace(connection: Connection, *, name: str, timeout: float, shared: bool) ->
     """
     log = Log()
     with (
-        errors_as_exit_codes(),
         connection.open(log.of("A")) as a,
         connection.open(log.of("B")) as b,
         Session(a, ttl=_TTL_S, name="A") as session_a,
@@ -117,46 +114,9 @@ def _lines(log: Log) -> Iterator[str]:
             yield f"# {entry}"
             continue
         who, call, request, response, seconds = entry
-        pushed = call == "Watch" and not response.created
-        latency = "   pushed" if pushed else f"{seconds * 1000:6.1f} ms"
-        yield f"# {who}  {call:<14} revision {response.header.revision:<6} {latency}  {_explain(request, response)}"
-        if not pushed:
-            yield from script.command(who, request, response)
+        explanation, *commands = script.step(who, request, response)
+        latency = f"{seconds * 1000:6.1f} ms" if commands or call != "Watch" else "   pushed"
+        yield f"# {who}  {call:<14} revision {response.header.revision:<6} {latency}  {explanation}"
+        yield from commands
     yield ""
     yield from script.end()
-
-
-def _explain(request: Any, response: Any) -> str:
-    """What the request has done, and what for."""
-    match request:
-        case rpc.LeaseGrantRequest():
-            return f"lease {response.ID:x}: what is bound to it goes after {response.TTL} s without a renewal"
-        case rpc.LeaseKeepAliveRequest():
-            return f"{response.TTL} s from now; a session renews after a third of them"
-        case rpc.LeaseRevokeRequest():
-            return "the session is over, and whatever is bound to its lease is gone"
-        case rpc.RangeRequest():
-            return f"lists the queue: {len(response.kvs)} there; of those the smallest create revision holds"
-        case rpc.WatchRequest():
-            return _watched(response)
-        case rpc.TxnRequest():
-            return _transaction(request, response)
-    return "the session looks after its keys"
-
-
-def _watched(response: Any) -> str:
-    if response.created:
-        return "watches the queue, once for all threads of the process"
-    told = [f"{'DELETE' if event.type == event.DELETE else 'PUT'} {_text(event.kv.key)}" for event in response.events]
-    return f"is told: {', '.join(told)}"
-
-
-def _transaction(request: Any, response: Any) -> str:
-    put, condition = request.success[0].request_put, request.compare[0]
-    if put.key:
-        return f"queues {_text(put.key)}, unless it exists: create revision {response.header.revision}"
-    return f"frees the lock: deletes {_text(condition.key)} if its create revision is {condition.create_revision}"
-
-
-def _text(key: bytes) -> str:
-    return key.decode("utf-8", "replace")

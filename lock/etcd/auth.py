@@ -9,17 +9,13 @@ from lock.runtime.clock import now
 
 
 class Login:
-    """One token for all threads, got when it is first needed and after each `forget`."""
+    """One token for all threads, got when it is first needed and after each `forget`; None while there is none."""
 
     def __init__(self, user: str, password: str) -> None:
         self.user = user
         self.password = password
-        self._token: str | None = None
+        self.known: str | None = None
         self._lock = threading.Lock()
-
-    def known(self) -> str | None:
-        """The token, if there is one; takes no lock."""
-        return self._token
 
     def token(self, authenticate: Callable[[float], str], deadline: float) -> str:
         """The token; `authenticate` asks etcd for one within that many seconds. TimeoutError at the deadline.
@@ -29,14 +25,14 @@ class Login:
         if not self._lock.acquire(timeout=max(deadline - now(), 0.0)):
             raise TimeoutError("logging in took too long")
         try:
-            token = self._token
+            token = self.known
             if token is None:
-                token = self._token = authenticate(max(deadline - now(), 0.0))
+                token = self.known = authenticate(max(deadline - now(), 0.0))
             return token
         finally:
             self._lock.release()
 
     def forget(self, token: str | None = None) -> None:
         """`token` is not good any more, or none is; it stays if another thread has got a new one already."""
-        if token is None or self._token == token:
-            self._token = None
+        if token is None or self.known == token:
+            self.known = None

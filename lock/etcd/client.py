@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from lock.errors import LeaseNotFound
@@ -115,45 +114,17 @@ class Client(Transport):
 
     # Keys
 
-    def create(
-        self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None, unanswered: Unanswered = None
-    ) -> KeyValue | None:
-        """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone.
-
-        `unanswered` is called for each endpoint that was asked and did not answer: it may do it later, and write a key
-        that was deleted in the meantime.
-        """
-        return self.answer(self.requests.create(key, value, lease_id), timeout, unanswered)
+    def create(self, key: str, value: bytes, lease_id: int, *, timeout: float | None = None) -> KeyValue | None:
+        """Write `key` unless it exists; the key as it stands now. Raises LeaseNotFound where the lease is gone."""
+        return self.answer(self.requests.create(key, value, lease_id), timeout)
 
     def replace(self, kv: KeyValue, value: bytes, *, timeout: float | None = None) -> KeyValue | None:
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
         return self.answer(self.requests.replace(kv, value), timeout)
 
-    def delete(
-        self, key: str, create_revision: int | None, *, timeout: float | None = None, unanswered: Unanswered = None
-    ) -> bool:
-        """Delete `key` if it was created at `create_revision` (at any, if None); whether it was there.
-
-        Without the comparison, a late repetition of an old release could free a newer hold (etcd issue 22082).
-        `unanswered` is called for each endpoint that was asked before and did not answer: it may have deleted it.
-        """
-        return self.delete_several([(key, create_revision)], timeout=timeout, unanswered=unanswered)[0]
-
-    def delete_several(
-        self, keys: Sequence[tuple[str, int | None]], *, timeout: float | None = None, unanswered: Unanswered = None
-    ) -> list[bool]:
-        """What `delete` does to each key, in one transaction; etcd takes up to 127 keys (``--max-txn-ops``)."""
-        return self.answer(self.requests.delete_several(keys), timeout, unanswered)
-
     def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
         """All keys under `prefix`, by a linearizable read."""
         return self.answer(self.requests.get_prefix(prefix), timeout)
-
-    def has_keys(self, prefix: str, *, timeout: float | None = None) -> bool:
-        """Whether any key stands under `prefix`, by a linearizable read."""
-        start, end = self.requests.range(prefix)
-        request = rpc.RangeRequest(key=start, range_end=end, count_only=True)
-        return self.answer(Call(lambda to: to.kv.Range, request, lambda told: bool(told.count)), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""
@@ -167,5 +138,9 @@ class Client(Transport):
         return self.answer(Call(lambda to: to.maintenance.Status, request, lambda told: str(told.version)), timeout)
 
     def answer(self, call: Call[T], timeout: float | None = None, unanswered: Unanswered = None) -> T:
-        """The answer to one of the client's `requests`; for `unanswered` see `create`."""
+        """The answer to one of the client's `requests`.
+
+        `unanswered` is called for each endpoint that was asked and did not answer: it may have done what was asked, or
+        may do it later, and write a key that was deleted in the meantime.
+        """
         return run_blocking(self.ask, BLOCKING, call, timeout=timeout, unanswered=unanswered)

@@ -5,7 +5,7 @@ Each write is conditional on a key that no other client writes, so it can be rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,8 +67,12 @@ class Requests:
         )
         return self._put_if(unchanged, kv._replace(value=value))
 
-    def delete_several(self, keys: Sequence[tuple[str, int | None]]) -> Call[list[bool]]:
-        """Delete each key if it was created at its revision, by a transaction inside the transaction."""
+    def delete(self, *keys: tuple[str, int | None]) -> Call[list[bool]]:
+        """Delete each key if it was created at this revision (at any, if None); whether it was there.
+
+        Without the comparison, a late repetition of an old release could free a newer hold (etcd issue 22082). Each is
+        a transaction inside the transaction, of which etcd takes up to 127 (``--max-txn-ops``).
+        """
         deletions = [self._deletion(*key) for key in keys]
         if len(deletions) == 1:
             return Call(_txn, deletions[0], lambda response: [_deleted(response)])

@@ -229,7 +229,7 @@ class Transport:
         return response
 
     async def _get_token(self, execution: Execution, endpoint: Endpoint, deadline: float) -> str:
-        known = "" if self._login is None else self._login.known()
+        known = "" if self._login is None else self._login.known
         return await execution.call(partial(self._token, endpoint, deadline)) if known is None else known
 
     def _token(self, endpoint: Endpoint, deadline: float) -> str:

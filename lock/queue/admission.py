@@ -8,8 +8,9 @@ them leave, so an old view of the queue is safe: `lock.queue.view` proves it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lock.model import KeyValue, declaration
 
@@ -67,10 +68,7 @@ class Frontier:
         self._rule = rule
         self._admitted: dict[str, str | None] = {}
         self._waiting = OrderedDict((kv.key, rule.kind(kv)) for kv in keys)
-        self._ahead: dict[str, int] = {}  # of those admitted, by kind
-        self._exclusive = 0  # of those admitted
-        self._first: KeyValue | None = None
-        self._conflict: str | None = None  # with that one
+        self._ahead: Counter[Any] = Counter()  # those admitted, by kind
 
     def put(self, kv: KeyValue) -> None:
         """A key has come, behind all others; or it was overwritten, and keeps its place."""
@@ -110,22 +108,10 @@ class Frontier:
         """Whether a key was not admitted."""
         return bool(self._waiting)
 
-    def conflict(self, first: KeyValue | None) -> str | None:
-        """Why no key can wait behind the first one; asked of the rule once for each first key."""
-        if first is not self._first:
-            self._first = first
-            self._conflict = None if first is None else self._rule.conflict(first)
-        return self._conflict
-
     def _joins(self, kind: str | None) -> bool:
-        return kind is not None and not self._exclusive and self._rule.admits(kind, self._ahead)
+        return kind is not None and None not in self._ahead and self._rule.admits(kind, self._ahead)
 
     def _count(self, kind: str | None, change: int) -> None:
-        if kind is None:
-            self._exclusive += change
-            return
-        count = self._ahead.get(kind, 0) + change
-        if count:
-            self._ahead[kind] = count
-        else:
+        self._ahead[kind] += change
+        if not self._ahead[kind]:
             del self._ahead[kind]

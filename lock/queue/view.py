@@ -90,8 +90,8 @@ class QueueView:
 
     def conflicts(self) -> dict[Admission, str]:
         """The rules by which no key can wait behind the first one, and why."""
-        found = {rule: frontier.conflict(self.head()) for rule, frontier in self._frontiers.items()}
-        return {rule: reason for rule, reason in found.items() if reason}
+        first = self.head()
+        return {} if first is None else {rule: why for rule in self._frontiers if (why := rule.conflict(first))}
 
     def has_waiters(self, rule: Admission) -> bool:
         """Whether any key has to wait by a rule that is followed."""

@@ -123,18 +123,19 @@ class WaitQueue:
         with self._lock:
             return self._view.has_waiters(rule)
 
-    def audit(self, *, timeout: float) -> None:
-        """Check the view against a list, if that was not done lately; called while there are waiters.
+    def audit(self, *, timeout: float) -> bool:
+        """Check the view against a list, if that was not done lately; whether it was done now.
 
         A difference means that the watch is late or has gone silent, so it is opened anew.
         """
         with self._lock:
             if now() - self._audited_at < _AUDIT_S:
-                return
+                return False
             self._audited_at = now()
         if self.refresh(timeout) and self._watch is not None:
             logger.debug("the watch of %s was behind: watching anew", self.prefix)
             self._watch.close()
+        return True
 
     def is_behind(self, ticket: Ticket) -> bool:
         """Whether the view is older than the ticket's key."""
@@ -151,10 +152,8 @@ class WaitQueue:
         self.trouble = None
         return self._take(snapshot)
 
-    def needs_audit(self) -> bool:
-        """Whether a ticket waits, and the view was not checked against a list lately."""
-        if now() - self._audited_at < _AUDIT_S:
-            return False
+    def is_waited_in(self) -> bool:
+        """Whether a ticket of this process waits."""
         with self._lock:
             return any(ticket.token is None for ticket in self._tickets.values())
 

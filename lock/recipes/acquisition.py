@@ -6,7 +6,6 @@ answer. A write whose answer was lost is repeated under the same key.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,10 +82,10 @@ class Acquisition(Generic[HoldT_co]):
         self._ticket = session.new_ticket(f"{prefix}{terms.folder}", terms.rule)
         self._queue = session.add_ticket(prefix, self._ticket)
 
-    async def run(self, deadline: float, cancel: CancelToken | None = None) -> HoldT_co:
+    async def run(self, deadline: float, cancel: CancelToken) -> HoldT_co:
         """Queue, wait and hold; or withdraw and raise."""
         try:
-            with contextlib.nullcontext() if cancel is None else cancel.attached(self.cancel):
+            with cancel.attached(self.cancel):
                 await self.join(deadline)
                 return await self.wait(deadline)
         except GeneratorExit:  # the loop of this task is gone, and nothing can be awaited any more
@@ -169,7 +168,11 @@ class Acquisition(Generic[HoldT_co]):
         while self._ticket.written_at is None and not self._ticket.turn.is_set():
             try:
                 async with self._execution.slot(max(deadline - now(), _FAREWELL_S)):
-                    kv = await self._create(deadline)
+                    if self._ticket.turn.is_set():
+                        return
+                    timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
+                    creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
+                    kv = await self._write(creation, timeout)
             except EtcdUnavailable as error:
                 if deadline - now() <= _RETRY_S:
                     raise EtcdUnavailable(
@@ -181,14 +184,6 @@ class Acquisition(Generic[HoldT_co]):
             else:
                 if kv is not None:
                     self._queue.written(self._ticket, kv.create_revision)
-
-    async def _create(self, deadline: float) -> KeyValue | None:
-        """Write the key; None if the wait has ended in the meantime."""
-        if self._ticket.turn.is_set():
-            return None
-        timeout = min(self._client.timeout, max(deadline - now(), _FAREWELL_S))
-        creation = self._client.requests.create(self._ticket.key, self._value, self._session.lease_id)
-        return await self._write(creation, timeout)
 
     async def wait(self, deadline: float, since: float | None = None) -> HoldT_co:
         """Wait for the turn; after a `LockTimeout`, see `timed_out`, another thread may go on waiting for it."""

@@ -52,7 +52,7 @@ class CohortMutex(Lockable):
         self.session = session
         self.name = name
         self._mutex = Mutex(session, name)
-        self._turns_of = partial(Turns, batch=batch, slice=slice)
+        self._turns_of = partial(Turns, session, batch=batch, slice=slice)
         self._together = together
         self._lock = threading.Lock()
         self._waiters: deque[Waiter] = deque()
@@ -73,7 +73,7 @@ class CohortMutex(Lockable):
                 self._waiters.append(waiter)
                 if not self._busy:
                     self._appoint_leader()
-            waiter.called.wait(min(max(until - now(), 0.0), threading.TIMEOUT_MAX))
+            waiter.called.wait(until - now())
             return self._proceed(waiter, until)
         except BaseException:
             run_uninterrupted(lambda: self._leave(waiter))
@@ -152,7 +152,7 @@ class CohortMutex(Lockable):
     def _first_turn(self, waiter: Waiter, hold: Hold) -> Turn:
         with self._lock:
             self._waiters.remove(waiter)  # fails if it was interrupted and has left: the key goes with it
-            waiter.turn = self._turns_of(hold, self.session.client, self._end).next()
+            waiter.turn = self._turns_of(hold, self._end).next()
             return waiter.turn
 
     def _leave(self, waiter: Waiter) -> None:

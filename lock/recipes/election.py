@@ -8,8 +8,7 @@ An `Observation` outlives broken connections, and ends only by `close`, its own 
 
 from __future__ import annotations
 
-import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lock.errors import EtcdUnavailable
 from lock.etcd.client import Client
@@ -40,10 +39,6 @@ class Leader(NamedTuple):
 class Leadership(Hold):
     """An election won; made by `Election.campaign`. Leaving ``with`` resigns."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._one_at_a_time = threading.Lock()
-
     def proclaim(self, value: str) -> None:
         """Let all observers see another value, without a new election.
 
@@ -52,8 +47,7 @@ class Leadership(Hold):
             NotHeld: it has resigned.
             EtcdUnavailable: etcd did not answer in time; the value may have been proclaimed.
         """
-        with self._one_at_a_time:
-            run_blocking(self.proclaiming, BLOCKING, value)
+        run_blocking(self.proclaiming, BLOCKING, value)
 
     async def proclaiming(self, execution: Execution, value: str) -> None:
         self.ensure()
@@ -88,7 +82,7 @@ class Election:
         acquisition = Acquisition(
             self.session, self.name, self._prefix, Leadership, value=_encode(value), execution=execution
         )
-        return await acquisition.run(until, cancel)
+        return await acquisition.run(until, cancel or CancelToken())
 
     def leader(self) -> Leader | None:
         """The leader of this moment, or None; asks etcd, so it may raise `EtcdUnavailable`."""

@@ -17,6 +17,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import deadline, now
 from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.runtime.lost_event import LostEvent
 from lock.session.session import Session
 
 ReleasableT = TypeVar("ReleasableT", bound="Releasable")
@@ -37,7 +38,18 @@ class Lockable:
 
 
 class Releasable(ABC):
-    """What leaving ``with`` releases."""
+    """What leaving ``with`` releases, unless it is lost before, of which `lost_event` tells."""
+
+    def __init__(self, session: Session, lost_event: LostEvent) -> None:
+        self._session = session
+        self.lost_event = lost_event  # for the recipes
+        self.lost = lost_event.lost
+        self.released = False
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
+        self._session.client.check_process()
+        self.lost_event.on_lost(callback)
 
     @abstractmethod
     def release(self) -> None:
@@ -54,7 +66,29 @@ class Releasable(ABC):
                 raise
 
 
-class HeldKey(Releasable):
+class Held(Releasable):
+    """What threads and tasks hold alike."""
+
+    def add_listener(self, listener: Callable[[], object]) -> None:
+        """For the recipes: see `LostEvent.add_listener`."""
+        self.lost_event.add_listener(listener)
+
+    def release(self) -> None:
+        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
+
+        Where etcd does not answer, the session's janitor goes on trying. A next one of this process holds at once.
+
+        Raises:
+            NotHeld: it was released before.
+            LockLost: the lock was lost before, so it was not ours up to this moment.
+        """
+        run_blocking(self.releasing, BLOCKING)
+
+    @abstractmethod
+    async def releasing(self, execution: Execution) -> None: ...
+
+
+class HeldKey(Held):
     """A key that holds, made by a recipe. Leaving ``with`` releases it.
 
     Attributes:
@@ -76,16 +110,14 @@ class HeldKey(Releasable):
     ) -> None:
         self.name = name
         self.key = ticket.key
-        self.lost = ticket.lost
         self._create_revision = self._written_at = token  # its mod revision
-        self._session = session
         self._queue = queue
         self._ticket = ticket
         self._is_fence = False  # whether a transaction may rely on the key
         self._expires = deadline(max_hold)
         self._expire = partial(_expire, session, ticket, f"lock {name!r} was held for {max_hold} s, its max_hold")
         self._timer = None if max_hold is None else session.timers.set(self._expires, self._expire)
-        self.released = False
+        super().__init__(session, ticket)  # last: what is not released, `__del__` deletes
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours unless its key is deleted by hand; 0.0 once it is lost."""
@@ -123,26 +155,6 @@ class HeldKey(Releasable):
         """Whether there is a waiter, as far as this process knows; asks no server."""
         self._session.client.check_process()
         return self._queue.has_waiters(self._ticket.rule)
-
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the lock is lost, as `Session.on_lost` does; at once if it is already."""
-        self._session.client.check_process()
-        self._ticket.on_lost(callback)
-
-    def add_listener(self, listener: Callable[[], object]) -> None:
-        """For the recipes: see `LostEvent.add_listener`."""
-        self._ticket.add_listener(listener)
-
-    def release(self) -> None:
-        """Free the lock for the next one; returns when etcd has deleted the key or the client's timeout is over.
-
-        Where etcd does not answer, the session's janitor goes on trying. A next one of this process holds at once.
-
-        Raises:
-            NotHeld: it was released before.
-            LockLost: the lock was lost before, so it was not ours up to this moment.
-        """
-        run_blocking(self.releasing, BLOCKING)
 
     async def releasing(self, execution: Execution) -> None:
         self._session.client.check_process()

@@ -9,7 +9,6 @@ Error handling: whatever goes wrong on the way, the locks taken so far are relea
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
@@ -19,16 +18,18 @@ from lock.etcd.requests import Created
 from lock.model import Contender
 from lock.queue.names import queue_prefix
 from lock.recipes.cancellation import CancelToken
-from lock.recipes.hold import Hold, Lockable, Releasable
+from lock.recipes.hold import Held, Hold
 from lock.recipes.mutex import Mutex
-from lock.runtime.clock import deadline
-from lock.runtime.execution import BLOCKING, Execution, run_blocking
+from lock.recipes.queued_lock import Acquirable
+from lock.runtime.execution import Execution
 from lock.runtime.lost_event import LostEvent
 from lock.session.session import Session
 
 
-class MultiLock(Lockable):
+class MultiLock(Acquirable["MultiHold"]):
     """Several names, locked together by any thread; costs nothing until used and may be shared.
+
+    All of them are acquired or none; a `timeout` is for all together.
 
     Args:
         session: the process's session.
@@ -40,27 +41,9 @@ class MultiLock(Lockable):
     """
 
     def __init__(self, session: Session, names: Iterable[str]) -> None:
+        super().__init__(session)
         self.names = _in_order(names)
-        self._session = session
         self._mutexes = [Mutex(session, name) for name in self.names]
-        self._waiting: set[CancelToken] = set()
-
-    def acquire(self, *, timeout: float | None = None, cancel: CancelToken | None = None) -> MultiHold:
-        """Wait for all locks; use the result in ``with``, or release it.
-
-        Arguments and errors are those of `Mutex.acquire`, with `timeout` for all locks together.
-        """
-        return run_blocking(self.acquiring, BLOCKING, deadline(timeout), cancel)
-
-    def try_acquire(self) -> MultiHold | None:
-        """All locks if all are free, else None. Errors are those of `Mutex.try_acquire`."""
-        return run_blocking(self.attempting, BLOCKING)
-
-    def cancel(self) -> None:
-        """As `Mutex.cancel`."""
-        self._session.client.check_process()
-        for waits in list(self._waiting):
-            waits.cancel()
 
     def locked(self) -> bool:
         """Whether one of them is held at this moment, by any client; see `Mutex.locked`."""
@@ -70,21 +53,13 @@ class MultiLock(Lockable):
         """Holder and waiters of each name, holder first; asks etcd. Errors are those of `Mutex.contenders`."""
         return {mutex.name: mutex.contenders() for mutex in self._mutexes}
 
-    # For the recipes
-
-    async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> MultiHold:
-        waits = CancelToken()
-        self._waiting.add(waits)
-        try:
-            with contextlib.nullcontext() if cancel is None else cancel.attached(waits.cancel):
-                hold = await self._all(execution, lambda mutex: mutex.acquiring(execution, until, waits))
-                assert hold is not None
-                return hold
-        finally:
-            self._waiting.discard(waits)
-
     async def attempting(self, execution: Execution) -> MultiHold | None:
         return await self._all(execution, lambda mutex: mutex.attempting(execution))
+
+    async def _acquiring(self, execution: Execution, until: float, cancel: CancelToken) -> MultiHold:
+        hold = await self._all(execution, lambda mutex: mutex.acquiring(execution, until, cancel))
+        assert hold is not None
+        return hold
 
     async def _all(
         self, execution: Execution, acquire: Callable[[Mutex], Coroutine[Any, Any, Hold | None]]
@@ -99,14 +74,14 @@ class MultiLock(Lockable):
                 holds.append(hold)
             for hold in holds:
                 hold.ensure()  # the first may be lost since
-            return MultiHold(holds, self._session)
+            return MultiHold(holds, self.session)
         except BaseException:
             await _release_all(execution, holds)
             raise
 
 
-class MultiHold(Releasable):
-    """Several locks, held; made by `MultiLock`. Leaving ``with`` releases all.
+class MultiHold(Held):
+    """Several locks, held; made by `MultiLock`. Leaving ``with`` frees all, the last first, even where some are lost.
 
     Attributes:
         tokens: the fencing token of each name.
@@ -115,13 +90,10 @@ class MultiHold(Releasable):
     """
 
     def __init__(self, holds: list[Hold], session: Session) -> None:
+        super().__init__(session, LostEvent(session.callbacks))
         self.tokens = {hold.name: hold.token for hold in holds}
         self._holds = holds
-        self._client = session.client
-        self.released = False
-        self._lost_event = LostEvent(session.callbacks)
-        self.lost = self._lost_event.lost
-        one_lost = partial(_one_lost, self._lost_event, ", ".join(self.tokens))
+        one_lost = partial(_one_lost, self.lost_event, ", ".join(self.tokens))
         for hold in holds:
             hold.add_listener(one_lost)
 
@@ -138,27 +110,14 @@ class MultiHold(Releasable):
         """The conditions that all locks are still ours; see `Hold.is_owner`."""
         return [hold.is_owner() for hold in self._holds]
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once when the first of the locks is lost; at once if one is already."""
-        self._client.check_process()
-        self._lost_event.on_lost(callback)
-
-    def add_listener(self, listener: Callable[[], object]) -> None:
-        """For the recipes: see `LostEvent.add_listener`."""
-        self._lost_event.add_listener(listener)
-
     def drop(self) -> None:
         """For the recipes: have the janitor release what is not released."""
         self.released = True
         for hold in self._holds:
             hold.drop()
 
-    def release(self) -> None:
-        """Free all locks, the last first, even where some are lost; raises as `Hold.release`."""
-        run_blocking(self.releasing, BLOCKING)
-
     async def releasing(self, execution: Execution) -> None:
-        self._client.check_process()
+        self._session.client.check_process()
         if self.released:
             raise NotHeld(f"locks {', '.join(self.tokens)} were released before")
         self.released = True

@@ -28,7 +28,6 @@ class ReentrantHold(Hold):
     owner: object = None  # the thread or task that alone may release it
 
     async def releasing(self, execution: Execution) -> None:
-        """For the recipes: leave once; the last time frees the lock, and raises as `Hold.release`."""
         self._session.client.check_process()
         if execution.owner is not self.owner:
             raise NotHeld(
@@ -62,12 +61,10 @@ class ReentrantMutex(QueuedLock[ReentrantHold]):
         self._held: WeakValueDictionary[object, ReentrantHold] = WeakValueDictionary()
 
     async def acquiring(self, execution: Execution, until: float, cancel: CancelToken | None = None) -> ReentrantHold:
-        """For the recipes: enter again if the owner holds the lock, else wait for it."""
         again = self._enter_again(execution.owner)
         return again or self._remember(await super().acquiring(execution, until, cancel), execution.owner)
 
     async def attempting(self, execution: Execution) -> ReentrantHold | None:
-        """For the recipes: enter again, or take the lock if it is free at this moment; else None."""
         hold = self._enter_again(execution.owner) or await super().attempting(execution)
         return hold and self._remember(hold, execution.owner)
 

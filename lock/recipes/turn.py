@@ -10,10 +10,10 @@ from functools import partial
 from typing import NamedTuple
 
 from lock.errors import LockError, NotHeld
-from lock.etcd.client import Client
 from lock.recipes.hold import Hold, Releasable
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent, run_detached, run_uninterrupted
+from lock.session.session import Session
 
 
 class CohortToken(NamedTuple):
@@ -39,9 +39,8 @@ class Turn(Releasable):
         self.name = self._hold.name
         self.key = self._hold.key
         self.token = CohortToken(self._hold.token, number)
-        self.lost = self._hold.lost
-        self.released = False
         self.turns = turns  # for `CohortMutex` alone
+        super().__init__(turns.session, turns.hold.lost_event)
 
     def remaining(self) -> float:
         """Seconds for which the lock is surely ours; 0.0 once it is lost."""
@@ -54,17 +53,13 @@ class Turn(Releasable):
             raise NotHeld(f"this turn of lock {self.name!r} was ended before")
         self._hold.ensure()
 
-    def on_lost(self, callback: Callable[[], object]) -> None:
-        """As `Hold.on_lost`; of a hold with many turns every listener is told."""
-        self._hold.on_lost(callback)
-
     def release(self) -> None:
         """End the turn; raises `NotHeld` if it was ended before, `LockLost` if the hold was found lost at its end."""
-        self.turns.client.check_process()
+        self._session.client.check_process()
         run_uninterrupted(lambda: self.turns.end(self))
 
     def __del__(self) -> None:
-        if getattr(self, "released", True) or self.turns.client.forked():
+        if getattr(self, "released", True) or self._session.client.forked():
             return
         run_detached(partial(drop, self))
         warnings.warn(f"a turn of lock {self.name!r} was dropped without a release", ResourceWarning, stacklevel=2)
@@ -93,9 +88,9 @@ class Turns:
     `end` is what ends a turn, `batch` and `slice` are those of `CohortMutex`.
     """
 
-    def __init__(self, hold: Hold, client: Client, end: Callable[[Turn], None], *, batch: int, slice: float) -> None:
+    def __init__(self, session: Session, hold: Hold, end: Callable[[Turn], None], *, batch: int, slice: float) -> None:
+        self.session = session
         self.hold = hold
-        self.client = client
         self.end = end
         self._batch = batch
         self._slice_ends = now() + slice

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from lock.runtime.interrupts import InterruptSafeEvent, run_uninterrupted
 
@@ -19,57 +19,36 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Execution(Protocol):
-    """What takes time.
-
-    Attributes:
-        owner: the thread or task that the steps are done for.
-    """
-
-    @property
-    def owner(self) -> object: ...
-
-    async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
-        """Until the event is set, for `timeout` seconds at most; whether it is."""
-
-    async def call(self, blocking: Callable[[], T]) -> T:
-        """What a call returns that blocks for a while."""
-
-    async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
-        """The response to a gRPC request with one response."""
-
-    def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
-        """In it a write may be sent; where there are very many, wait for it; EtcdUnavailable after `timeout` s."""
-
-    async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What these steps return; no KeyboardInterrupt stops them halfway."""
-
-
-class Blocking:
-    """Blocks the thread; its methods are those of `Execution`."""
+class Execution:
+    """What takes time; here it blocks the thread. `lock.aio.execution` suspends the task instead."""
 
     @property
     def owner(self) -> object:
-        """This thread."""
+        """The thread or task that the steps are done for."""
         return threading.current_thread()
 
     async def wait(self, event: InterruptSafeEvent, timeout: float) -> bool:
+        """Until the event is set, for `timeout` seconds at most; whether it is."""
         return event.wait(timeout)
 
     async def call(self, blocking: Callable[[], T]) -> T:
+        """What a call returns that blocks for a while."""
         return blocking()
 
     async def send(self, method: Callable[..., Any], request: Any, **options: Any) -> Any:
+        """The response to a gRPC request with one response."""
         return method(request, **options)
 
     def slot(self, timeout: float) -> AbstractAsyncContextManager[object]:
+        """In it a write may be sent; where there are very many, wait for it; EtcdUnavailable after `timeout` s."""
         return contextlib.nullcontext()  # there are no more writes than threads
 
     async def run(self, steps: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What these steps return; no KeyboardInterrupt stops them halfway."""
         return run_uninterrupted(lambda: run_blocking(steps))
 
 
-BLOCKING = Blocking()
+BLOCKING = Execution()
 
 
 def run_blocking(steps: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **options: P.kwargs) -> T:

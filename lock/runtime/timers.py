@@ -28,7 +28,11 @@ class Timers:
     def set(self, when: float, action: Callable[[], object]) -> sched.Event:
         """Have `action` called at `when`, a time of `lock.runtime.clock`; it has to be quick and must not raise."""
         timer = self._scheduler.enterabs(when, 0, action)
-        self._wake()
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="lock-timers", daemon=True)
+                self._thread.start()
+        self._changed.set()
         return timer
 
     @uninterrupted  # halfway the scheduler's heap is out of order
@@ -46,13 +50,6 @@ class Timers:
         self._changed.set()
         if self._thread is not None and threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_S)
-
-    def _wake(self) -> None:
-        with self._lock:
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="lock-timers", daemon=True)
-                self._thread.start()
-        self._changed.set()
 
     def _run(self) -> None:
         while not self._closed:

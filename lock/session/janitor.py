@@ -161,9 +161,8 @@ class Janitor:
                 if deletion.first is not None:
                     deletion.first()
                     deletion.first = None
-            there = self._client.delete_several(
-                [(deletion.key, deletion.create_revision) for deletion in group], unanswered=in_doubt.set
-            )
+            keys = [(deletion.key, deletion.create_revision) for deletion in group]
+            there = self._client.answer(self._client.requests.delete(*keys), unanswered=in_doubt.set)
         except EtcdError as error:
             self._failed(group, error)
             return

@@ -26,12 +26,8 @@ _SLEEP_S = 1.0  # at most: a machine that was suspended learns soon after that i
 class KeptLease(LostEvent):
     """A lease, renewed by its own thread until it is lost or `stop` is called. Thread-safe.
 
-    Args:
-        client: where etcd is.
-        ttl: seconds to ask for.
-        taken_over: a lease to keep alive instead of a new one, or None; raises LeaseNotFound where it is gone.
-        owner: named in the message when it is lost.
-        callbacks: calls the users' callbacks when it is lost.
+    It is a new one of `ttl` seconds, or the one that is `taken_over`; LeaseNotFound where that is gone. The message of
+    its loss names `owner`.
 
     Attributes:
         id: the lease in etcd.

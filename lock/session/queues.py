@@ -117,10 +117,8 @@ class SessionQueues:
     def _audit(self) -> None:
         """Check the views that threads rely on: one list after the other, and not all at once."""
         for queue in self._all():
-            if queue.needs_audit():
-                queue.audit(timeout=self._client.timeout)
-                if self._closed.wait(_PACE_S):
-                    return
+            if queue.is_waited_in() and queue.audit(timeout=self._client.timeout) and self._closed.wait(_PACE_S):
+                return
 
     def _close_idle(self) -> None:
         with self._lock:

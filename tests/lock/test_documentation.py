@@ -14,6 +14,7 @@ import redis
 import lock.aio
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
+from tests.support.lock import delete, shell
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lock.md"
@@ -40,7 +41,7 @@ def test_the_python_examples_run(etcd: Etcd, redis_server: Redis, page: Path, le
         assert observer.get_prefix("flash-sale/").keys == []
         assert [kv.key for kv in observer.get_prefix("docs/").keys] == left
         for key in left:
-            observer.delete(key, None)
+            delete(observer, key)
     session.close()  # type: ignore[attr-defined]
     client.close()  # type: ignore[attr-defined]
     with redis.Redis.from_url(redis_server.url) as shop:
@@ -59,9 +60,7 @@ def test_the_shell_examples_run(client: Client, etcdctl_env: dict[str, str]) -> 
     """Each line of each shell example succeeds, and they leave no key."""
     path = os.pathsep.join([str(Path(sys.executable).parent), etcdctl_env["PATH"]])
     for script in blocks("sh"):
-        done = subprocess.run(
-            ["sh", "-eu"], input=script, env={**etcdctl_env, "PATH": path}, capture_output=True, text=True, timeout=50
-        )
+        done = shell(script, {**etcdctl_env, "PATH": path})
         assert (done.returncode, done.stderr) == (0, "")
         assert "FAILURE" not in done.stdout
     assert client.get_prefix("docs/").keys == []

@@ -44,6 +44,12 @@ def put(client: Client, key: str, value: bytes = b"", lease_id: int = 0) -> KeyV
     return kv
 
 
+def delete(client: Client, key: str, create_revision: int | None = None) -> bool:
+    """Delete a key by hand, as etcdctl does, or one that was created at this revision; whether it was there."""
+    [was_there] = client.answer(client.requests.delete((key, create_revision)), WAIT_S)
+    return was_there
+
+
 def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) -> Future[Hold]:
     """A wait in its own thread; returns once its key is in etcd, as `observer` sees it."""
     before = len(keys(observer, mutex.name))
@@ -55,6 +61,11 @@ def queue_up(observer: Client, mutex: Mutex, *, timeout: float | None = WAIT_S) 
 def lock_threads() -> list[str]:
     """The names of the library's threads that run in this process."""
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("lock-")]
+
+
+def shell(script: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a POSIX shell makes of a script, which ends at the first failure."""
+    return subprocess.run(["sh", "-eu"], input=script, env=env, capture_output=True, text=True, timeout=50)
 
 
 def metric(etcd: Etcd, name: str) -> float:

@@ -23,6 +23,7 @@ from app.sales.sale import Sale
 from app.sales.schedule import Schedule
 from loadtest.stack.servers import Redis
 from lock import Hold, Mutex, Turn
+from tests.support.lock import delete
 from tests.support.shops import WAIT_S, Answer, at_once, buy, in_ms
 
 EXACT = [guard.name for guard in GUARDS if guard.promise is not Promise.NONE]
@@ -130,7 +131,7 @@ def test_a_lost_lock_writes_nothing(
         (holder,) = stranger.contenders()
         details.append("Nothing was written")
         if loss == "key deleted":
-            stranger.session.client.delete(holder.key, holder.token)
+            delete(stranger.session.client, holder.key)
         elif loss == "lease revoked":
             stranger.session.client.revoke(holder.lease_id)
             assert session.lost.wait(WAIT_S)
@@ -178,7 +179,7 @@ def test_what_is_written_without_the_lock_is_a_sale(
     def lose_afterwards(*args: Any, **options: Any) -> Any:
         done = original(*args, **options)
         for holder in stranger.contenders():
-            stranger.session.client.delete(holder.key, holder.token)
+            delete(stranger.session.client, holder.key)
         assert sale.client.delete(sale.keys.lock) == (guard == "redis-lock")
         return done
 

@@ -20,6 +20,7 @@ from app.sales.snapshot import Snapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
+from tests.support.lock import delete
 from tests.support.overtaking import overtaken
 from tests.support.shops import at_once
 
@@ -191,10 +192,10 @@ def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
     sale = process()
     first, again = (Purchase("ada", "g", key="k") for _ in range(2))
     assert Inventory(sale, instance="shop-a").sell(first).stock == 9
-    sale.record._client.delete(sale.record.key, None)
+    delete(sale.record._client, sale.record.key)
     assert (buys(sale), buys(process(items=2))) == (8, 7)
     assert Inventory(sale, instance="shop-a").sell(again).order == first.order
-    sale.record._client.delete(sale.record.key, None)
+    delete(sale.record._client, sale.record.key)
     wipe(sale)
     refused(sale, SaleLost)
     assert buys(process()) == 9

@@ -20,6 +20,7 @@ from app.sales.schedule import NoSchedule, Schedule
 from app.sales.scripts import run
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
+from tests.support.lock import delete
 from tests.support.shops import in_ms
 
 
@@ -152,7 +153,7 @@ def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process)
     """Redis still says that the sale is closed, and a process that starts then adopts that."""
     sale = process()
     Schedule(sale).set(2, in_ms(60_000))
-    sale.record._client.delete(sale.record.key, None)
+    delete(sale.record._client, sale.record.key)
     for each in (process(), sale):
         with pytest.raises(NotOpen):
             buys(each)

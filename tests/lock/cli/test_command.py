@@ -18,7 +18,9 @@ from lock import Client, Election, Mutex, Session
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
-from tests.support.lock import keys, put, queue_up
+from lock.cli.trace import Log, _lines
+from lock.etcd.transport import rpc
+from tests.support.lock import delete, keys, put, queue_up, shell
 from tests.support.waiting import Patch, wait_until
 
 WAIT_S = 30.0  # far more than anything here takes
@@ -160,7 +162,7 @@ def test_a_child_that_obeys_is_not_killed(client: Client, start: Start) -> None:
     script = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     process = start("command/obeys", "--grace", str(WAIT_S), "--", "bash", "-c", script)
     assert line(process) == "up"
-    client.delete(keys(client, "command/obeys")[0], None)
+    delete(client, keys(client, "command/obeys")[0])
     output, _ = process.communicate(timeout=WAIT_S)
     assert (process.returncode, output) == (Exit.LOST, "cleaned\n")
 
@@ -218,9 +220,7 @@ def test_wrong_usage_says_what_to_do(args: tuple[str, ...], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "args",
-    [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")],
-    ids=" ".join,
+    "args", [("hold", "trace"), ("trace",), ("--ttl", "5", "elect"), ("hold",), ("--try", "another")], ids=" ".join
 )
 def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[str, ...]) -> None:
     """`hold NAME` and `NAME --` lock whatever the name is."""
@@ -231,24 +231,19 @@ def test_a_name_like_a_subcommand_can_be_locked(monkeypatch: Patch, args: tuple[
 
 
 def test_contenders_lists_the_queue(client: Client, session: Session, stranger: Session, invoke: Invoke) -> None:
-    """The holder comes first, then the waiters, with token, TTL, key and a readable owner; or none."""
+    """The holder, then the waiters, with token, TTL, key and readable owner; another client's escapes do nothing."""
     hold = Mutex(session, "command/queue").acquire(timeout=WAIT_S)
     waiting = queue_up(client, Mutex(stranger, "command/queue"))
-    _, first, second = invoke("contenders", "command/queue").stdout.splitlines()
+    by_hand = put(client, "command/queue/\x1b[2J", value=b"\x1b[31m")
+    shown = invoke("contenders", "command/queue").stdout
+    _, first, second, third = shown.splitlines()
     assert re.match(rf"holds +{hold.token} +\d+\.\d s +\d+ s +{hold.key} +ours \(host .*\)$", first)
     assert re.match(r"waits, 1\. +\d+ .* stranger \(host .*\)$", second)
+    assert (r"command/queue/\x1b[2J" in third, "\x1b" in shown) == (True, False)
+    delete(client, by_hand.key)
     hold.release()
     waiting.result(WAIT_S).release()
     assert "is free" in invoke("contenders", "command/queue").stdout
-
-
-def test_contenders_gives_a_terminal_no_orders(client: Client, invoke: Invoke) -> None:
-    """A key with escapes, put into the queue by hand, does not decide how the list of it looks."""
-    kv = put(client, "command/escapes/\x1b[2J", value=b"\x1b[31m")
-    shown = invoke("contenders", "command/escapes").stdout
-    client.delete(kv.key, kv.create_revision)
-    assert r"command/escapes/\x1b[2J" in shown
-    assert "\x1b" not in shown
 
 
 def test_options_win_over_the_environment(invoke: Invoke, etcd: Etcd) -> None:
@@ -287,3 +282,45 @@ def test_readers_and_permits_share_a_name(client: Client, run: Run, invoke: Invo
     assert invoke("--shared", "--limit", "2", name).exit_code == 2
     assert invoke("trace", "--shared", f"{name}/c").exit_code == 0
     assert client.get_prefix(f"{name}/").keys == []
+
+
+# trace: what it prints is true, and runs as printed
+
+
+def test_every_operation_is_printed_with_revision_and_latency(invoke: Invoke) -> None:
+    """Each contender's operations appear in the order of the protocol, and B's token is greater than A's."""
+    script = invoke("trace", "trace/all").stdout
+    steps = re.findall(r"^# ([AB])  (\w+) +revision \d+ +(?:\d+\.\d ms|pushed)  \S", script, re.MULTILINE)
+    for who, keep_alives in (("A", 1), ("B", 0)):
+        calls = [call for contender, call in steps if contender == who and call not in ("Watch", "LeaseTimeToLive")]
+        assert calls[0] == "LeaseGrant"
+        assert sorted(calls[1:3]) == ["Range", "Txn"]
+        assert calls[3:] == ["LeaseKeepAlive"] * keep_alives + ["Txn", "LeaseRevoke"]
+        assert "Watch" in [call for contender, call in steps if contender == who]
+    first, second = map(int, re.findall(r"^# [AB] holds\. Its fencing token is (\d+)", script, re.MULTILINE))
+    assert second > first
+
+
+def test_what_the_janitor_asks_needs_no_command() -> None:
+    """A session that waits for long looks for stray keys; the script need not do the same."""
+    log = Log()
+    log.of("A")("LeaseTimeToLive", rpc.LeaseTimeToLiveRequest(ID=1), rpc.LeaseTimeToLiveResponse(), 0.001)
+    assert [line[:20] for line in _lines(log)][:3] == ["", "# A  LeaseTimeToLive", ""]
+
+
+def test_the_output_runs_as_printed(client: Client, invoke: Invoke, etcdctl_env: dict[str, str]) -> None:
+    """As a script, with etcdctl alone, it queues both, frees both in turn, and leaves neither key nor lease."""
+    name = """trace/it's "odd" $HOME `date` \\ \\n ü &"""
+    printed = invoke("trace", name)
+    assert printed.exit_code == 0
+    before = client.get_prefix(f"{name}/").revision
+    done = shell(printed.stdout, etcdctl_env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("SUCCESS") == 4
+    assert "FAILURE" not in done.stdout
+    leases = re.findall(r"^lease (\w+) revoked$", done.stdout, re.MULTILINE)
+    assert [client.time_to_live(int(lease, 16)).ttl for lease in leases] == [-1, -1]
+    after = client.get_prefix(f"{name}/")
+    assert after.keys == []
+    assert after.revision >= before + 4
+    assert f"{name}/{leases[0]}-1" in done.stdout

@@ -18,7 +18,7 @@ from lock import Client, Mutex, Session
 from lock.cli import guardian
 from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
-from tests.support.lock import keys
+from tests.support.lock import delete, keys
 from tests.support.terminal import WAIT_S, Terminal
 from tests.support.waiting import Patch, freeze, has_ended, in_thread, wait_until
 
@@ -33,6 +33,7 @@ SCATTERED = {
     "an orphan without the environment": "(env -i setsid sh -c 'sleep 1000 & echo $!')",
     "a child that ignores SIGTERM": "trap '' TERM; sleep 1000 & echo $!",
 }
+EVERY = "; ".join(SCATTERED.values())
 
 
 class Job:
@@ -48,7 +49,7 @@ class Job:
         self.guardian = psutil.Process(self.processes[-1].ppid())
 
     def lose(self, client: Client) -> None:
-        client.delete(keys(client, self.name)[0], None)
+        delete(client, keys(client, self.name)[0])
 
     def has_ended(self) -> bool:
         return all(map(has_ended, (*self.processes, self.guardian)))
@@ -81,39 +82,26 @@ def terminal(etcdctl_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
         yield lambda *command: stack.enter_context(Terminal(command, etcdctl_env))
 
 
-def test_a_lost_lock_ends_every_process(client: Client, job: Start) -> None:
-    """Also those in other process groups and sessions, and those whose parent has ended."""
-    started = job("; ".join(SCATTERED.values()))
-    started.lose(client)
-    assert started.keeper.wait(WAIT_S) == Exit.LOST
-    assert started.has_ended(), [each for each in started.processes if not has_ended(each)]
-
-
-def test_a_killed_keeper_takes_every_process_along(job: Start) -> None:
-    """kill -9 of `python -m lock` leaves nothing of what the command has started."""
-    started = job("; ".join(SCATTERED.values()))
-    started.keeper.kill()
-    wait_until(started.has_ended, timeout=WAIT_S)
-
-
 @pytest.mark.parametrize(
-    ("fault", "code"),
+    ("script", "fault", "code"),
     [
-        (lambda started, client: started.guardian.kill(), Exit.FAILED),
-        (lambda started, client: started.guardian.suspend() or started.lose(client), Exit.LOST),
-        (lambda started, client: started.keeper.terminate(), 128 + signal.SIGTERM),
+        (EVERY, lambda started, client: started.lose(client), Exit.LOST),
+        (EVERY, lambda started, client: started.keeper.kill(), -signal.SIGKILL),
+        (EVERY, lambda started, client: started.guardian.kill(), Exit.FAILED),
+        (EVERY, lambda started, client: started.guardian.suspend() or started.lose(client), Exit.LOST),
+        (SCATTERED["an orphan"], lambda started, client: started.keeper.terminate(), 128 + signal.SIGTERM),
     ],
-    ids=["the guardian is killed", "lost while the guardian is stopped", "SIGTERM"],
+    ids=["lost", "the keeper is killed", "the guardian is killed", "lost while the guardian is stopped", "SIGTERM"],
 )
-def test_what_ends_the_keeper_ends_every_process(
-    client: Client, job: Start, name: str, fault: Callable[[Job, Client], None], code: int
+def test_every_process_ends_with_the_lock(
+    client: Client, job: Start, script: str, fault: Callable[[Job, Client], None], code: int
 ) -> None:
-    """Keeper and guardian do each other's work if one fails, and a signal reaches every process."""
-    started = job(SCATTERED["an orphan"])
+    """Also those in other groups and sessions, and orphans; keeper and guardian do each other's work if one fails."""
+    started = job(script)
     fault(started, client)
     assert started.keeper.wait(WAIT_S) == code
     wait_until(started.has_ended, timeout=WAIT_S)
-    assert keys(client, name) == []
+    wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
 
 
 def test_a_guardian_killed_early_is_noticed(session: Session, name: str, monkeypatch: Patch) -> None:

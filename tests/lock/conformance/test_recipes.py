@@ -18,10 +18,9 @@ from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost
 from lock.recipes import acquisition
-from tests.lock.conformance.conftest import Contend
-from tests.lock.conformance.implementations import ETCDCTL, OURS, Implementation
+from tests.lock.conformance.conftest import ETCDCTL, OURS, Contend, Implementation
 from tests.lock.conformance.recipes import USES, Face, Loop, Make, every
-from tests.support.lock import WAIT_S, Script, await_keys, keys, put, queue_up
+from tests.support.lock import WAIT_S, Script, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 # a, b, c: which contenders hold, and in which order
@@ -230,7 +229,7 @@ def test_k_names_what_stands_below(make: Make, face: Face, session: Session, str
     assert (contender.lease_id, contender.ttl_s) == (0, None)
     assert not face.can_try() or face.attempt() is None
     timed_out(face, match=rf"{stray.key}.*lease 0")
-    client.delete(stray.key, stray.create_revision)
+    delete(client, stray.key)
     with make(stranger, f"{face.name}b").acquire():
         face.acquire().release()
     with Mutex(stranger, f"{face.name}/b").acquire():

@@ -1,4 +1,4 @@
-"""User and password: tokens expire, servers restart and forget them, and callers need not notice."""
+"""User and password, whose tokens expire while callers need not notice; and certificates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from loadtest.stack.proxy import Proxy
-from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, connect
+from lock import Client, EtcdDenied, EtcdError, LockLost, Mutex, Semaphore, Session, Tls, connect
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
 from lock.etcd.auth import Login
 from lock.queue import wait_queue
 from lock.runtime.clock import now
-from tests.support.lock import WAIT_S, keys, length, put, queue_up
-from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, LoginEtcd
+from tests.support.lock import WAIT_S, delete, keys, length, put, queue_up, shell
+from tests.support.secured import ROOT_PASSWORD, SHOP_PASSWORD, Certificates, LoginEtcd, TlsEtcd
 from tests.support.waiting import Patch, assert_raises, out_of_threads, wait_until
 
 TOKEN_S = 2.5  # without use, etcd forgets a token after one second, which it checks once a second
@@ -81,7 +81,7 @@ def test_a_watch_that_is_refused_ends_no_other(server: LoginEtcd) -> None:
         assert_raises(EtcdError, list, client.watch("elsewhere/"), match="ended the watch")
         kv = put(client, "shop/undisturbed/a")
         assert [event.kv for event in next(changes)] == [kv]
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
 
 
 def test_a_new_token_is_not_thrown_away_for_an_old_one() -> None:
@@ -135,14 +135,6 @@ def test_the_command_logs_in(server: LoginEtcd, etcdctl_env: dict[str, str]) -> 
     assert denied.exit_code == Exit.DENIED
 
 
-def test_an_etcd_that_has_forgotten_all_tokens_is_logged_in_to_again(server: LoginEtcd, shop: Client) -> None:
-    """A restart ends every token."""
-    shop.get_prefix("shop/")
-    server.stop()
-    server.start()
-    assert shop.get_prefix("shop/").revision
-
-
 @pytest.fixture
 def proxy(server: LoginEtcd) -> Iterator[Proxy]:
     with Proxy(server.endpoint) as proxy:
@@ -187,7 +179,7 @@ def test_expired_tokens_are_renewed(
         wait_until(lambda: can_watch(watching))
         proxy.reset()
         hold.release()
-        root.delete(held.key, held.token)
+        delete(root, held.key)
         with waiting.result(WAIT_S) as mine:
             assert keys(root, "shop/wait") == [mine.key]
         assert held.lost.wait(WAIT_S)
@@ -218,3 +210,37 @@ def test_authentication_is_turned_on_and_off_under_a_lock(tmp_path: Path) -> Non
             server.etcdctl("--user", f"root:{ROOT_PASSWORD}", "auth", "disable")
             assert keys(client, mutex.name) == [hold.key]
         mutex.acquire(timeout=WAIT_S).release()
+
+
+# TLS and mutual TLS, with certificates made for the test
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    if Certificates.program is None:
+        pytest.skip("the openssl command makes the certificates")
+    return Certificates(tmp_path)
+
+
+def test_a_server_with_a_certificate(tmp_path: Path, certificates: Certificates) -> None:
+    """The authority is enough where the server does not ask who the client is."""
+    with (
+        TlsEtcd(tmp_path, certificates, mutual=False) as server,
+        connect(f"https://{server.endpoint}", tls=Tls(certificates.ca), timeout=3.0) as client,
+    ):
+        assert client.status()
+
+
+def test_both_sides_show_a_certificate(tmp_path: Path, certificates: Certificates, etcdctl_env: dict[str, str]) -> None:
+    """--cacert, --cert and --key, or etcdctl's variables, speak TLS; what `trace` prints does so with etcdctl."""
+    cert, key = certificates.sign("client")
+    with TlsEtcd(tmp_path, certificates, mutual=True) as server:
+        env = etcdctl_env | {"ETCDCTL_ENDPOINTS": f"https://{server.endpoint}"}
+        options = ["--cacert", certificates.ca, "--cert", cert, "--key", key]
+        command = [sys.executable, "-m", "lock", *options, "tls/command", "--", "echo", "in"]
+        assert subprocess.run(command, env=env, capture_output=True, text=True, timeout=WAIT_S).stdout == "in\n"
+        assert CliRunner().invoke(main, [*options[:2], "contenders", "tls/command"], env=env).exit_code != 0
+        env |= {"ETCDCTL_CACERT": certificates.ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
+        script = CliRunner().invoke(main, ["trace", "tls/trace"], env=env).stdout
+        done = shell(script, etcdctl_env)
+    assert (done.returncode, done.stdout.count("SUCCESS")) == (0, 4)

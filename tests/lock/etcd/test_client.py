@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import subprocess
 import sys
@@ -17,9 +18,10 @@ from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
+from lock.etcd import protobuf_compat
 from lock.etcd.transport import parse_endpoints
-from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, keys, put, queue_up
-from tests.support.waiting import assert_raises, in_thread, wait_until
+from tests.support.lock import AT_ONCE_S, ROOT, WAIT_S, delete, keys, put, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 NO_LEASE = 0
 
@@ -92,24 +94,24 @@ def test_only_the_first_of_a_prefix_is_created_alone(client: Client) -> None:
 def test_only_the_very_key_is_deleted(client: Client) -> None:
     """delete() compares the create revision: an old one does not free a newer key of the same name; None takes any."""
     first = put(client, "client/delete/a")
-    assert client.delete("client/delete/a", first.create_revision)
+    assert delete(client, "client/delete/a", first.create_revision)
     second = put(client, "client/delete/a")
-    assert not client.delete("client/delete/a", first.create_revision)
+    assert not delete(client, "client/delete/a", first.create_revision)
     assert client.get_prefix("client/delete/").keys == [second]
-    assert client.delete("client/delete/a", second.create_revision)
-    assert not client.delete("client/delete/a", second.create_revision)
+    assert delete(client, "client/delete/a", second.create_revision)
+    assert not delete(client, "client/delete/a", second.create_revision)
     put(client, "client/delete/a")
-    assert client.delete("client/delete/a", None)
-    assert not client.delete("client/delete/a", None)
+    assert delete(client, "client/delete/a")
+    assert not delete(client, "client/delete/a")
 
 
 def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
     """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
     first, second, third = (put(client, f"client/several/{name}") for name in "abc")
     wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
-    assert client.delete_several([*wanted, (third.key, None)]) == [True, False, False, True]
+    assert client.answer(client.requests.delete(*wanted, (third.key, None))) == [True, False, False, True]
     assert client.get_prefix("client/several/").keys == [second]
-    assert client.delete_several([(second.key, second.create_revision)]) == [True]
+    assert delete(client, second.key, second.create_revision)
 
 
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
@@ -119,14 +121,14 @@ def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     found = client.get_prefix("client/long/", timeout=WAIT_S).keys
     assert len(found) == 5
     for kv in found:
-        client.delete(kv.key, kv.create_revision, timeout=WAIT_S)
+        delete(client, kv.key)
 
 
 def test_a_key_that_is_not_text_survives(client: Client, etcdctl: Callable[..., str]) -> None:
     """Another client's key of arbitrary bytes is listed, and can be deleted by the name that was listed."""
     etcdctl("put", b"client/bytes/\xff\xfe".decode("utf-8", "surrogateescape"), "x")
     (kv,) = client.get_prefix("client/bytes/").keys
-    assert client.delete(kv.key, kv.create_revision)
+    assert delete(client, kv.key)
     assert client.get_prefix("client/bytes/").keys == []
 
 
@@ -216,3 +218,60 @@ def test_a_lock_works_through_the_proxy(etcd: Etcd, client: Client, stranger: Se
             waiting = queue_up(client, Mutex(session, hold.name))
             hold.release()
             waiting.result(AT_ONCE_S).release()
+
+
+# The bridge: etcd3's client on current protobuf, without running generated code or disturbing other packages
+
+
+def output(code: str) -> str:
+    """What `code` prints in a fresh interpreter; it has to succeed."""
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_etcd3s_own_client_works_beside_ours_on_the_fast_runtime(etcd: Etcd) -> None:
+    """After `import lock` it works on installed protobuf, in C (upb), with the bytes of etcd's API; twice is once."""
+    host, port = etcd.endpoint.split(":")
+    code = f"""
+import lock, etcd3, sys
+from google.protobuf.internal import api_implementation
+from lock.etcd import protobuf_compat
+from lock.etcd.transport import rpc
+client = etcd3.client({host!r}, {port})
+lease = client.lease(60)
+client.put("bridge/a", "one", lease)
+print(client.get("bridge/a")[0].decode(), lease.remaining_ttl > 0)
+lease.revoke()
+print(client.get("bridge/a")[0])
+print(api_implementation.Type())
+print(rpc.PutRequest(key=b"k", value=b"v", lease=5).SerializeToString().hex())
+before = sys.modules["etcd3.etcdrpc.rpc_pb2"]
+protobuf_compat.install()
+print(sys.modules["etcd3.etcdrpc.rpc_pb2"] is before)
+"""
+    assert output(code).split("\n") == ["one True", "None", "upb", (b"\n\x01k\x12\x01v\x18\x05").hex(), "True"]
+
+
+def test_another_kv_proto_in_the_same_process_is_no_conflict() -> None:
+    """Other packages bring a kv.proto and an rpc.proto too, in protobuf's default pool."""
+    code = """
+from google.protobuf import descriptor_pb2, descriptor_pool
+for name in ("kv.proto", "rpc.proto", "auth.proto"):
+    file = descriptor_pb2.FileDescriptorProto(name=name, package="mvccpb")
+    file.message_type.add(name="KeyValue" if name == "kv.proto" else "Other" + name[:2])
+    descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+import lock
+print("fine")
+"""
+    assert output(code) == "fine"
+
+
+def test_without_etcd3_0_12_the_error_says_what_is_missing(monkeypatch: Patch) -> None:
+    """ImportError: which package to install, or that the one that is there looks different."""
+    monkeypatch.delitem(sys.modules, "etcd3.etcdrpc.kv_pb2")
+    with monkeypatch.context() as patched:
+        patched.setattr(importlib.util, "find_spec", lambda name: None)
+        assert_raises(ImportError, protobuf_compat.install, match="pip install etcd3==0.12.0")
+    monkeypatch.setattr(protobuf_compat, "_source", lambda name: "DESCRIPTOR = None")
+    assert_raises(ImportError, protobuf_compat.install, match="kv_pb2 carries no serialized schema")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from typing import Any, NoReturn
 
 import grpc
 import pytest
@@ -17,7 +20,8 @@ from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdDenied, EtcdError, EtcdUnavailable, LeaseNotFound, connect
-from tests.support.lock import put
+from lock.etcd.stream import Watch
+from tests.support.lock import WAIT_S, delete, metric, put
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 SLACK_S = 3.0  # what a busy machine may add to a deadline; the next larger deadline is beyond
@@ -30,7 +34,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "revoke": lambda client: client.revoke(1, timeout=0.3),
     "create": lambda client: client.create("a/b", b"", NO_LEASE, timeout=0.3),
     "create_alone": lambda client: client.answer(client.requests.create_alone("a/", "a/b", b"", NO_LEASE), 0.3),
-    "delete": lambda client: client.delete("a/b", 1, timeout=0.3),
+    "delete": lambda client: client.answer(client.requests.delete(("a/b", 1)), 0.3),
     "get_prefix": lambda client: client.get_prefix("a/", timeout=0.3),
     "status": lambda client: client.status(timeout=0.3),
 }
@@ -115,10 +119,11 @@ def test_each_endpoint_that_did_not_answer_is_told_of(etcd: Etcd, client: Client
     """The caller has to know: it may do later what another one has done by now, or none."""
     unanswered: list[str] = []
     with connect(f"{silent},{etcd.endpoint}", timeout=0.6) as both:
-        kv = both.create("transport/told", b"", NO_LEASE, unanswered=lambda: unanswered.append("silent"))
+        request = both.requests.create("transport/told", b"", NO_LEASE)
+        kv = both.answer(request, unanswered=lambda: unanswered.append("silent"))
         assert kv is not None
         assert unanswered == ["silent"]
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
     with connect(silent, timeout=0.3) as alone:
         request = alone.requests.create_alone("transport/", "transport/told", b"", NO_LEASE)
         assert_raises(EtcdUnavailable, alone.answer, request, unanswered=lambda: unanswered.append("alone"))
@@ -168,9 +173,9 @@ def test_what_is_said_has_one_error(
     failing: Callable[[grpc.StatusCode, str], Client], code: grpc.StatusCode, said: str, error: type, in_doubt: bool
 ) -> None:
     """Only etcd's word that a lease is gone is LeaseNotFound; where etcd did not refuse, the caller learns that."""
-    unanswered: list[str] = []
+    unanswered, client = list[str](), failing(code, said)
     with pytest.raises(EtcdError, match=said or code.name.lower()) as caught:
-        failing(code, said).create("a/b", b"", NO_LEASE, unanswered=lambda: unanswered.append("asked"))
+        client.answer(client.requests.create("a/b", b"", NO_LEASE), unanswered=lambda: unanswered.append("asked"))
     assert type(caught.value) is error
     assert unanswered == ["asked"] * in_doubt
 
@@ -183,9 +188,9 @@ def test_every_endpoint_is_asked_once(etcd: Etcd, silent: str, refused: str) -> 
             for position in (0, 1):
                 client._leave(position)
 
-        kv = client.create("transport/once", b"", NO_LEASE, unanswered=others_move)
+        kv = client.answer(client.requests.create("transport/once", b"", NO_LEASE), unanswered=others_move)
         assert kv is not None
-        client.delete(kv.key, kv.create_revision)
+        delete(client, kv.key)
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -222,7 +227,7 @@ def test_a_watch_stays(both: Client, far: Client, proxy: Proxy, client: Client, 
     proxy.resume()
     kv = put(client, "transport/stays/a")
     assert [event.kv for event in next(changes)] == [kv]
-    client.delete(kv.key, kv.create_revision)
+    delete(client, kv.key)
 
 
 def test_a_web_proxy_is_not_asked(etcd: Etcd, refused: str, monkeypatch: Patch) -> None:
@@ -249,3 +254,98 @@ def test_logging_in_is_part_of_the_deadline(silent: str, timeout: float) -> None
     """A call that has to log in first gets no second deadline."""
     with connect(silent, timeout=10, user="shop", password="secret") as client:
         assert seconds(lambda: client.status(timeout=timeout)) < timeout + SLACK_S
+
+
+# Streams: they end, and leave nothing of gRPC's behind that could keep the interpreter from ending
+
+
+class Calls:
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        self.made: list[weakref.ref[Any]] = []
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        call = self._method(*args, **options)
+        self.made.append(weakref.ref(call))
+        return call
+
+    def are_gone(self) -> bool:
+        return bool(self.made) and not any(call() for call in self.made)
+
+
+class Ended:
+    """A stream that ends before it has answered."""
+
+    cancel = staticmethod(lambda: None)
+
+    def __iter__(self) -> Ended:
+        return self
+
+    def __next__(self) -> NoReturn:
+        raise StopIteration
+
+
+def read(watch: Watch, stands: threading.Event) -> None:
+    """Until it ends, in whatever way."""
+    with contextlib.suppress(EtcdError):
+        for _ in watch:
+            stands.set()
+
+
+@pytest.mark.parametrize("ends", [lambda watch, _: watch.close(), lambda _, proxy: proxy.reset()], ids=["close", "cut"])
+@pytest.mark.usefixtures("no_garbage_collector")
+def test_the_call_of_a_watch_goes_with_it(
+    far: Client, proxy: Proxy, monkeypatch: Patch, ends: Callable[[Watch, Proxy], None]
+) -> None:
+    """Its deletion takes a lock of gRPC's threads, which hangs where it is left for the end of the interpreter."""
+    endpoint = far.endpoints[0].watch
+    calls = Calls(endpoint.Watch)
+    monkeypatch.setattr(endpoint, "Watch", calls)
+    watch, stands = far.watch("stream/call/"), threading.Event()
+    reading = in_thread(read, watch, stands)
+    assert stands.wait(WAIT_S)
+    assert not calls.are_gone()
+    ends(watch, proxy)
+    reading.result(WAIT_S)
+    wait_until(calls.are_gone)
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+def test_the_call_of_a_failed_renewal_goes_with_it(far: Client, proxy: Proxy, monkeypatch: Patch) -> None:
+    """It is a stream as well, and its own error."""
+    endpoint = far.endpoints[0].lease
+    calls = Calls(endpoint.LeaseKeepAlive)
+    monkeypatch.setattr(endpoint, "LeaseKeepAlive", calls)
+    proxy.stall()
+    with contextlib.suppress(EtcdUnavailable):
+        far.keep_alive(1, timeout=0.2)
+    wait_until(calls.are_gone)
+
+
+def test_a_watch_that_is_read_no_more_ends(fresh_etcd: Etcd) -> None:
+    """Where its reader leaves the loop, etcd watches no more, and no thread is left here."""
+    before = set(threading.enumerate())
+    with connect(fresh_etcd.endpoint) as client:
+        for _ in client.watch("stream/left/"):
+            assert metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 1
+            break
+        wait_until(lambda: metric(fresh_etcd, "etcd_debugging_mvcc_watcher_total") == 0)
+        wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_a_watch_that_ends_without_an_error_is_an_error(client: Client, monkeypatch: Patch) -> None:
+    """Something between us and etcd may end it so: its reader lists again after a pause, and does not spin."""
+    monkeypatch.setattr(client.endpoints[0].watch, "Watch", lambda *_, **__: Ended())
+    assert_raises(EtcdUnavailable, list, client.watch("stream/ended/"), match="ended the stream")
+
+
+def test_a_renewal_without_an_answer_is_sent_to_the_next_endpoint(etcd: Etcd, monkeypatch: Patch) -> None:
+    """As with any call that an endpoint does not answer; where none does, it is EtcdUnavailable."""
+    with connect(f"{etcd.endpoint},{etcd.endpoint}") as client:
+        lease = client.grant(30)
+        first, second = client.endpoints
+        monkeypatch.setattr(first.lease, "LeaseKeepAlive", lambda requests, **options: Ended())
+        assert client.keep_alive(lease.id) == 30
+        monkeypatch.setattr(second.lease, "LeaseKeepAlive", lambda requests, **options: Ended())
+        assert_raises(EtcdUnavailable, client.keep_alive, lease.id, match="without an answer")
+        client.revoke(lease.id)

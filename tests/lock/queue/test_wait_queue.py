@@ -21,8 +21,8 @@ from lock.queue import wait_queue
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
-from tests.support.lock import WAIT_S, keys, length, lock_threads, metric, put, queue_up
-from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
+from tests.support.lock import WAIT_S, delete, keys, length, lock_threads, metric, put, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, out_of_threads, wait_until
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_an_audit_finds_a_lost_deletion(hold: Hold, client: Client, deaf: Sessio
 def test_a_lost_deletion_of_the_holders_key_is_noticed_by_its_release(client: Client, deaf: Session, name: str) -> None:
     """No event has told of it, but what is to be deleted is not there: it was not ours up to this moment."""
     hold = Mutex(deaf, name).acquire(timeout=WAIT_S)
-    client.delete(hold.key, None)
+    delete(client, hold.key)
     assert_raises(LockLost, hold.release, match="gone before it was released")
 
 
@@ -179,7 +179,7 @@ def test_a_key_that_came_and_went_before_the_list(client: Client, session: Sessi
     """No event tells of it, and the list does not show it; when its write is acknowledged, it is lost at once."""
     ticket = session.new_ticket(f"{name}/")
     kv = put(client, ticket.key, lease_id=session.lease_id)
-    client.delete(kv.key, None)
+    delete(client, kv.key)
     queue = session.add_ticket(f"{name}/", ticket)
     wait_until(lambda: queue._view.revision >= kv.create_revision)
     assert not ticket.lost.is_set()
@@ -326,7 +326,7 @@ def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str) ->
             wait_until(lambda: f"lock-queue {name}/" not in lock_threads())
         hold = Mutex(session, name).acquire(timeout=WAIT_S)
         assert not hold.lost.wait(0.3)
-        client.delete(hold.key, None)
+        delete(client, hold.key)
         assert hold.lost.wait(WAIT_S)
 
 
@@ -342,24 +342,6 @@ def test_a_lock_per_order_follows_few_queues(client: Client, name: str, monkeypa
         held, *_, first, second, third = session.queues.followed
         assert [held, first, second, third] == [f"{name}/{which}/" for which in ("held", 17, 18, 19)]
         wait_until(lambda: len([thread for thread in lock_threads() if name in thread]) == len(session.queues.followed))
-        client.delete(hold.key, None)
+        delete(client, hold.key)
         assert hold.lost.wait(WAIT_S)
         assert_raises(LockLost, hold.release)
-
-
-def test_another_holder_is_waited_for_and_told_at_once(hold: Hold, client: Client, name: str) -> None:
-    """A thread that has seen the holder sleeps until it is another one, the time is over, or the queue is closed."""
-    with Session(client, ttl=600) as session:
-        queue = session.add_ticket(f"{name}/", session.new_ticket(f"{name}/"))
-        seen = queue.await_holder(None, timeout=WAIT_S)
-        assert seen is not None
-        assert seen.key == hold.key
-        began = now()
-        assert queue.await_holder(seen, timeout=0.2) == seen
-        assert now() - began >= 0.2
-        following = in_thread(queue.await_holder, seen, timeout=3 * WAIT_S)
-        hold.release()
-        assert following.result(WAIT_S) is None
-        closing = in_thread(queue.await_holder, None, timeout=3 * WAIT_S)
-        assert_goes_on(closing, 0.05)
-    closing.result(WAIT_S)

@@ -21,7 +21,7 @@ from lock import Client, EtcdUnavailable, LockTimeout, Mutex, NotHeld, Session, 
 from lock.aio.execution import Suspending
 from lock.etcd import transport
 from lock.queue.wait_queue import WaitQueue
-from tests.support.lock import WAIT_S, await_keys, keys
+from tests.support.lock import WAIT_S, await_keys, delete, keys
 from tests.support.waiting import Patch, out_of_threads, wait_until
 
 P = ParamSpec("P")
@@ -108,7 +108,7 @@ async def test_a_loss_can_be_awaited(client: Client, session: Session, name: str
     hold = await aio.Mutex(session, name).acquire(timeout=WAIT_S)
     waiting = asyncio.create_task(hold.lost.wait())
     assert not hold.lost.is_set()
-    client.delete(hold.key, None)
+    delete(client, hold.key)
     await asyncio.wait_for(waiting, WAIT_S)
     await hold.lost
     assert hold.lost.is_set()

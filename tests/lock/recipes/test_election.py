@@ -12,7 +12,8 @@ from loadtest.stack import programs
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
-from tests.support.lock import WAIT_S, lock_threads
+from lock.recipes import election as elections
+from tests.support.lock import WAIT_S, delete, lock_threads
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 Elect = Callable[..., "subprocess.Popen[str]"]
@@ -92,7 +93,7 @@ def test_a_deposed_leader_overwrites_nothing(
 ) -> None:
     """Its key was deleted and made anew by hand, and it has not heard of that: what stands there stays as it is."""
     deposed = election.campaign("old", timeout=WAIT_S)
-    client.delete(deposed.key, deposed.token)
+    delete(client, deposed.key)
     client.create(deposed.key, b"by hand", session.lease_id)
     monkeypatch.setattr(deposed, "ensure", lambda: None)
     assert_raises(LockLost, deposed.proclaim, "late")
@@ -100,15 +101,18 @@ def test_a_deposed_leader_overwrites_nothing(
     assert values(client, election.name) == ["by hand"]
 
 
-def test_observers_see_all_leaders(client: Client, election: Election, theirs: Election, elect: Elect) -> None:
+def test_observers_see_all_leaders(
+    client: Client, election: Election, theirs: Election, elect: Elect, monkeypatch: Patch
+) -> None:
     """Ours and `etcdctl elect --listen` see each leader and value from the present one on once, and a vacancy never."""
+    monkeypatch.setattr(elections, "_POLL_S", 600.0)  # all is told at once
     first = election.campaign("one", timeout=WAIT_S)
     listening = elect("--listen")
     with theirs.observe() as observation:
         told = next(observation)
         assert (told.key, told.value) == lines(listening) == (first.key, "one")
         first.proclaim("two")
-        told = next(observation)
+        told = in_thread(next, observation).result(WAIT_S)
         assert (told.key, told.value) == lines(listening) == (first.key, "two")
         elected = elect("three")
         wait_until(lambda: values(client, election.name) == ["two", "three"])
@@ -124,8 +128,9 @@ def test_observers_see_all_leaders(client: Client, election: Election, theirs: E
             assert reading.result(WAIT_S).value == "four"
 
 
-def test_closing_an_observation_wakes_its_reader(election: Election) -> None:
+def test_closing_an_observation_wakes_its_reader(election: Election, monkeypatch: Patch) -> None:
     """close from another thread ends the iteration, twice is fine, and no thread is left."""
+    monkeypatch.setattr(elections, "_POLL_S", 600.0)
     seen: list[str] = []
     with election.campaign("one", timeout=WAIT_S):
         observation = election.observe()

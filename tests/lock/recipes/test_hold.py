@@ -11,10 +11,18 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from tests.support.lock import WAIT_S, await_keys, keys, queue_up
+from tests.support.lock import WAIT_S, await_keys, delete, keys, queue_up
 from tests.support.waiting import assert_raises
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
+
+
+from collections import Counter
+
+from lock import LockTimeout
+from lock.session import janitor
+from tests.support.lock import AT_ONCE_S, length
+from tests.support.waiting import Patch, in_thread, seconds, wait_until
 
 SHORT_S = 0.2
 
@@ -38,7 +46,7 @@ def test_the_token_does_not_change_by_waiting(client: Client, hold: Hold, strang
 
 def test_a_late_repetition_of_a_release_frees_no_other_hold(client: Client, hold: Hold) -> None:
     """Even if a key of the same name was created since: what is deleted is this very key (etcd issue 22082)."""
-    client.delete(hold.key, hold.token)
+    delete(client, hold.key)
     client.create(hold.key, b"", hold._session.lease_id)
     assert_raises(LockLost, hold.release)
     assert keys(client, hold.name) == [hold.key]
@@ -138,3 +146,108 @@ def test_only_the_owner_writes(hold: Hold, stranger: Session, etcd: Etcd) -> Non
             assert not put(proof, "late")
         assert database.get("owned")[0] == b"second"
         database.delete("owned")
+
+
+# From a hold to the next one of the same process: at once, while what was left behind is deleted in groups
+
+
+def test_the_next_one_of_this_process_holds_before_etcd_knows(
+    client: Client, far_session: Session, stranger: Session, proxy: Proxy, name: str
+) -> None:
+    """While the first key cannot be deleted, the second thread holds; others wait until both keys are gone."""
+    hold = Mutex(far_session, name).acquire(timeout=WAIT_S)
+    second, third = queue_up(client, Mutex(far_session, name)), queue_up(client, Mutex(stranger, name))
+    wait_until(lambda: length(hold._queue) == 3)
+    proxy.stall()
+    releasing = in_thread(hold.release)
+    with second.result(AT_ONCE_S) as next_hold:
+        next_hold.ensure()
+        assert next_hold.token > hold.token
+        assert keys(client, name)[:2] == [hold.key, next_hold.key]
+        assert_raises(LockTimeout, Mutex(stranger, name).acquire, timeout=0.5)
+        proxy.resume()
+        releasing.result(WAIT_S)
+        wait_until(lambda: hold.key not in keys(client, name))
+        assert not third.done()
+    third.result(WAIT_S).release()
+
+
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_fencing_key_is_deleted_first(session: Session, name: str, monkeypatch: Patch, fences: bool) -> None:
+    """After `is_owner`, a transaction of this hold that arrives late must fail: no hold begins before that."""
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = in_thread(Mutex(session, name).acquire, timeout=WAIT_S)
+    wait_until(lambda: length(hold._queue) == 2)
+    delete, heads = session.janitor.delete, []
+
+    async def watched(*args: Any, **options: Any) -> bool:
+        heads.append(hold._queue.holder())
+        return await delete(*args, **options)
+
+    monkeypatch.setattr(session.janitor, "delete", watched)
+    if fences:
+        hold.is_owner()
+    hold.release()
+    assert (heads[0] is not None and heads[0].key == hold.key) is fences
+    second.result(WAIT_S).release()
+
+
+def test_a_hand_over_asks_etcd_for_nothing(
+    counted: Client, calls: Counter[str], client: Client, name: str, monkeypatch: Patch
+) -> None:
+    """No list, no read, not even a bounded one; the keys of holds after each other are deleted in one transaction."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
+    with Session(counted, ttl=600) as session:
+        mutex = Mutex(session, name)
+        hold = mutex.acquire(timeout=WAIT_S)
+        waits = [in_thread(lambda: mutex.acquire(timeout=WAIT_S).release()) for _ in range(30)]
+        wait_until(lambda: calls["Txn"] == 31 and length(hold._queue) == 31)
+        calls.clear()
+        hold.release()
+        for wait in waits:
+            wait.result(WAIT_S)
+        assert calls["Txn"] == 1
+        assert calls["Range"] <= 1  # an audit, if that took longer than expected
+        assert keys(client, name) == []
+
+
+def test_a_key_in_the_way_of_another_process_goes_at_once(
+    client: Client, session: Session, stranger: Session, name: str, monkeypatch: Patch
+) -> None:
+    """A key that stands in another process's way is deleted at once, and those that waited for company go with it."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", 60 * WAIT_S)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second, third = queue_up(client, Mutex(session, name)), queue_up(client, Mutex(stranger, name))
+    wait_until(lambda: length(hold._queue) == 3)
+    releasing = in_thread(hold.release)
+    last = second.result(WAIT_S)
+    assert not releasing.done()
+    assert seconds(last.release) < AT_ONCE_S
+    releasing.result(WAIT_S)
+    third.result(WAIT_S).release()
+    assert keys(client, name) == []
+
+
+def test_a_loss_is_told_in_a_group_too(client: Client, session: Session, name: str, monkeypatch: Patch) -> None:
+    """Of two holds that leave together, the one whose key was gone gets LockLost, and the other does not."""
+    monkeypatch.setattr(janitor, "_COMPANY_S", WAIT_S)
+    hold = Mutex(session, name).acquire(timeout=WAIT_S)
+    second = queue_up(client, Mutex(session, name))
+    wait_until(lambda: length(hold._queue) == 2)
+    releasing = in_thread(hold.release)
+    last = second.result(WAIT_S)
+    delete(client, hold.key)
+    last.release()
+    assert_raises(LockLost, releasing.result, WAIT_S, match="gone before")
+
+
+def test_an_uncontended_lock_costs_two_writes(counted: Client, calls: Counter[str]) -> None:
+    """Acquire and release on a queue that is followed already are one transaction each, and nothing else."""
+    with Session(counted, ttl=600) as session:
+        mutex = Mutex(session, "trace/cost")
+        mutex.acquire(timeout=WAIT_S).release()
+        calls.clear()
+        for _ in range(10):
+            mutex.acquire(timeout=WAIT_S).release()
+        assert calls["Txn"] == 20
+        assert set(calls) <= {"Txn", "Watch"}

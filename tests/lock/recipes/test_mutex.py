@@ -1,33 +1,27 @@
-"""The mutex: what a wait, a try and `contenders` tell, and how a wait is cancelled or interrupted."""
+"""Mutex, ReentrantMutex and MultiLock: what a wait, a try and `contenders` tell, and how a wait is cancelled."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    CancelToken,
-    Client,
-    CohortMutex,
-    EtcdDenied,
-    EtcdUnavailable,
-    LockCancelled,
-    LockTimeout,
-    MultiLock,
-    Mutex,
-    Session,
-    connect,
-)
+from lock import CancelToken, Client, CohortMutex, MultiLock, Mutex, ReentrantMutex, Session, connect
+from lock.errors import EtcdDenied, EtcdUnavailable, InvalidName, LockCancelled, LockLost, LockTimeout, NotHeld
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
+from lock.runtime.execution import Execution
 from lock.session.janitor import Janitor
-from tests.support.lock import WAIT_S, await_keys, keys, put, queue_up
+from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
 
 
@@ -164,3 +158,158 @@ def test_an_interrupt_while_withdrawing_leaves_no_key(
         monkeypatch.setattr(place, step, interrupted_once)
         assert_raises(KeyboardInterrupt, mutex.acquire, timeout=0.3)
         wait_until(lambda: keys(client, mutex.name) == [hold.key])
+
+
+# ReentrantMutex: a thread enters as often as it likes, with one key and one token; other threads stay out
+
+
+@pytest.fixture
+def nested(session: Session, name: str) -> ReentrantMutex:
+    return ReentrantMutex(session, name)
+
+
+def test_a_thread_enters_again_with_the_same_token(client: Client, nested: ReentrantMutex) -> None:
+    """Nested entries share key and token, write nothing to etcd, and only the last release frees (pitfall 10)."""
+    with nested.acquire(timeout=WAIT_S) as outer:
+        revision = client.get_prefix(f"{nested.name}/").revision
+        with nested.acquire(timeout=0) as inner:
+            tried = nested.try_acquire()
+            assert tried is not None
+            assert (inner.token, tried.token, outer.entries) == (outer.token, outer.token, 3)
+            assert client.get_prefix(f"{nested.name}/").revision == revision
+            tried.release()
+        outer.ensure()
+        assert keys(client, nested.name) == [outer.key]
+    assert keys(client, nested.name) == []
+    with nested.acquire(timeout=WAIT_S) as later:
+        assert later.token > outer.token
+
+
+def test_another_thread_stays_out(nested: ReentrantMutex) -> None:
+    """It gets None from a try and NotHeld from a release; what is held in two entries takes two releases."""
+    with ThreadPoolExecutor(1, thread_name_prefix="thief") as pool, nested.acquire(timeout=WAIT_S) as outer:
+        with nested.acquire(timeout=WAIT_S):
+            assert_raises(NotHeld, pool.submit(outer.release).result, WAIT_S, match=r"MainThread.*thief")
+            assert outer.entries == 2
+        assert pool.submit(nested.try_acquire).result(WAIT_S) is None
+
+
+def test_entering_a_lost_lock_again_is_an_error(client: Client, nested: ReentrantMutex) -> None:
+    """A thread whose hold is lost gets LockLost instead of running the inner body unlocked, until it has left."""
+    hold = nested.acquire(timeout=WAIT_S)
+    delete(client, hold.key)
+    assert hold.lost.wait(WAIT_S)
+    for call in (nested.acquire, nested.try_acquire, hold.release):
+        assert_raises(LockLost, call)
+    with nested.acquire(timeout=WAIT_S) as again:
+        again.ensure()
+
+
+# MultiLock: several names, all or nothing, without deadlock whatever the order given
+
+
+@pytest.fixture
+def several(session: Session, name: str) -> MultiLock:
+    return MultiLock(session, [f"{name}/a", f"{name}/b", f"{name}/c"])
+
+
+def test_all_are_held_and_all_are_released(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Inside `with` no other session gets any of the names; `b` and `bb` are two, and one given twice is one."""
+    names = [f"{name}/{each}" for each in ("c", "a", "b", "bb", "a")]
+    several = MultiLock(session, names)
+    with several.acquire(timeout=WAIT_S) as hold:
+        assert list(hold.tokens) == sorted(set(names))
+        assert {name: queue[0].token for name, queue in several.contenders().items()} == hold.tokens
+        assert all(Mutex(stranger, name).try_acquire() is None for name in names)
+        proofs = {bytes(proof.key).decode(): proof.revision for proof in hold.is_owner()}
+        assert proofs == {keys(client, name)[0]: hold.tokens[name] for name in names}
+        assert len(keys(client, name)) == 4
+    assert keys(client, name) == []
+    assert_raises(NotHeld, hold.release, match=f"{name}/a")
+
+
+def test_opposite_orders_do_not_deadlock(client: Client, session: Session, stranger: Session, name: str) -> None:
+    """Workers that name the same locks in random order, or nested ones, all get through, never two inside a name."""
+    nested = (["a", "c"], ["b", "a/b"], ["c/d"])
+    inside = {each: threading.Lock() for each in ("a", "b", "c", "d", "e", "a/b", "c/d")}
+
+    def work(number: int) -> None:
+        wanted = nested[number // 2 % 3] if number % 2 else random.Random(number).sample("abcde", 3)
+        names = [f"{name}/{each}" for each in wanted]
+        with MultiLock((session, stranger)[number // 6 % 2], names).acquire(timeout=WAIT_S), ExitStack() as alone:
+            for each in wanted:
+                assert inside[each].acquire(blocking=False), f"two are inside {each}"
+                alone.callback(inside[each].release)
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(120)))
+    assert keys(client, name) == []
+
+
+def test_all_are_held_or_none(client: Client, several: MultiLock, stranger: Session, name: str) -> None:
+    """When one name is busy, at a timeout or a try, the others are free again, and the error names the busy one."""
+    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S) as busy:
+        assert_raises(LockTimeout, several.acquire, timeout=1.0, match=rf"{name}/b.*stranger")
+        wait_until(lambda: keys(client, name) == [busy.key])
+        assert several.try_acquire() is None
+        assert keys(client, name) == [busy.key]
+    hold = several.try_acquire()
+    assert hold is not None
+    assert len(keys(client, name)) == 3
+    hold.release()
+
+
+def test_losing_one_is_losing_all(client: Client, several: MultiLock, name: str) -> None:
+    """When one key is deleted by hand, `lost` is set, ensure raises, and release still frees the others."""
+    hold, told = several.acquire(timeout=WAIT_S), threading.Event()
+    hold.on_lost(told.set)
+    delete(client, keys(client, f"{name}/b")[0])
+    assert told.wait(WAIT_S)
+    assert (hold.lost.is_set(), hold.remaining()) == (True, 0.0)
+    for call in (hold.ensure, hold.release):
+        assert_raises(LockLost, call)
+    assert keys(client, name) == []
+
+
+def test_a_loss_on_the_way_is_noticed(
+    client: Client, session: Session, several: MultiLock, stranger: Session, name: str
+) -> None:
+    """A thread that loses the first name while it waits for the second gets LockLost, never a body half locked."""
+    with Mutex(stranger, f"{name}/b").acquire(timeout=WAIT_S):
+        waiting = in_thread(several.acquire, timeout=WAIT_S)
+        await_keys(client, name, 3)
+        (first,) = session.queues.followed[f"{name}/a/"]._tickets.values()
+        delete(client, first.key)
+        assert first.lost.wait(WAIT_S)
+    assert_raises(LockLost, waiting.result, WAIT_S)
+    await_keys(client, name, 0)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_cancellation_between_two_names_is_not_missed(several: MultiLock, stranger: Session, place: int) -> None:
+    """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
+    following = several._mutexes[place]
+    begin = following.new_acquisition
+
+    def cancelled_before_it_begins(execution: Execution) -> object:
+        several.cancel()
+        return begin(execution)
+
+    following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
+    with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
+        in_thread(several.acquire, timeout=WAIT_S).result(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "a name at least"),
+        (["multi/a", "multi/a/b"], "below 'multi/a'"),
+        (["multi/a/b/c", "multi/a"], "below 'multi/a'"),
+        (["multi/a", "multi//b"], "empty part"),
+        ("multi/a", "list of names"),
+    ],
+)
+def test_names_that_make_no_sense_are_refused(session: Session, names: list[str], message: str) -> None:
+    """No name, nested names, an invalid one, and one text instead of a list are InvalidName."""
+    assert_raises(InvalidName, MultiLock, session, names, match=message)

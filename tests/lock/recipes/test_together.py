@@ -9,22 +9,12 @@ from dataclasses import dataclass
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
-from lock import (
-    AdmissionConflict,
-    Client,
-    EtcdUnavailable,
-    LockTimeout,
-    Mutex,
-    NotHeld,
-    ReadWriteLock,
-    Semaphore,
-    Session,
-    UpgradeRefused,
-)
+from lock import Client, Mutex, ReadWriteLock, Semaphore, Session
+from lock.errors import AdmissionConflict, EtcdUnavailable, LockTimeout, NotHeld, UpgradeRefused
 from lock.model import KeyValue, Snapshot
 from lock.queue.view import QueueView
 from lock.recipes.read_write import ReadersTogether
-from tests.support.lock import WAIT_S, await_keys, keys, put
+from tests.support.lock import WAIT_S, await_keys, delete, keys, put
 from tests.support.waiting import assert_goes_on, assert_raises, in_thread
 
 
@@ -103,7 +93,7 @@ def test_gos_rwmutex_shares_the_queue(
     hold = lock.read.try_acquire()
     assert (hold is not None) is together
     assert lock.write.try_acquire() is None
-    client.delete(gos.key, gos.create_revision)
+    delete(client, gos.key)
     if hold is not None:
         hold.release()
     with lock.write.acquire(timeout=WAIT_S) as writer:

@@ -25,7 +25,7 @@ from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.runtime.interrupts import InterruptSafeEvent
 from lock.runtime.timers import Timers
-from tests.support.lock import WAIT_S, keys, lock_threads, put
+from tests.support.lock import WAIT_S, delete, keys, lock_threads, put
 from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 LIBRARY = str(Path(lock.__file__).parent)
@@ -142,7 +142,7 @@ def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_ke
         interrupt(partial(queue.refresh, WAIT_S))
         with queue._lock:
             assert (queue._view.revision >= kv.create_revision) == (kv in queue._view.in_order())
-        client.delete(kv.key, None)
+        delete(client, kv.key)
 
 
 def lock_and_release(lock: Mutex | CohortMutex | MultiLock) -> None:

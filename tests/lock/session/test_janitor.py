@@ -6,7 +6,7 @@ import gc
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -77,13 +77,13 @@ def test_keys_in_doubt_go_together(
 ) -> None:
     """Whenever they came, a look costs etcd one transaction."""
     groups: list[int] = []
-    delete_several = client.delete_several
+    delete = client.requests.delete
 
-    def counted(keys: Sequence[tuple[str, int | None]], **options: Any) -> list[bool]:
+    def counted(*keys: tuple[str, int | None]) -> Call[list[bool]]:
         groups.append(len(keys))
-        return delete_several(keys, **options)
+        return delete(*keys)
 
-    monkeypatch.setattr(client, "delete_several", counted)
+    monkeypatch.setattr(client.requests, "delete", counted)
     for number in range(5):
         session.janitor.delete_later(f"{name}/{number}")
         wait_until(partial(lambda number: len(groups) > number, number))

@@ -163,14 +163,6 @@ def test_a_cancelled_wait_is_no_sign_of_a_lost_lease(
     assert looks == []
 
 
-def test_a_revoked_lease_of_an_idle_session_is_known_at_its_next_renewal(client: Client) -> None:
-    """Without a key to watch, a third of the TTL is the longest it can take; the local deadline would come later."""
-    with Session(client, ttl=2) as session:
-        client.revoke(session.lease_id)
-        assert session.lost.wait(WAIT_S)
-        assert_raises(SessionLost, session.ensure, match="was revoked")
-
-
 @pytest.mark.parametrize("attempt", [Mutex.acquire, Mutex.try_acquire])
 def test_a_call_that_first_hears_of_a_revoked_lease_says_so(
     client: Client, lasting: Session, name: str, attempt: Callable[[Mutex], object]

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
-from lock import (
-    Client,
-    EtcdUnavailable,
-    LeaseNotFound,
-    LockCancelled,
-    LockError,
-    LockTimeout,
-    Mutex,
-    Session,
-    SessionLost,
-    connect,
-)
+from lock import Client, CohortMutex, Election, MultiLock, Mutex, Session, connect
+from lock.errors import EtcdUnavailable, LeaseNotFound, LockCancelled, LockError, LockTimeout, SessionLost
 from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])
@@ -170,42 +164,113 @@ def test_a_program_that_ends_frees_its_locks(etcd: Etcd, client: Client, name: s
 
 def test_a_forked_child_has_no_part_in_the_parents_lock(etcd: Etcd, client: Client, name: str) -> None:
     """There everything raises ForkedError, and its end, with its own exit code, neither hangs nor releases."""
-    code = (
-        "hold = mutex.acquire(timeout=5)\n"
-        "both = MultiLock(session, ['fork/a', 'fork/b']); holds = both.acquire()\n"
-        "cohort = CohortMutex(session, 'fork/c'); turn = cohort.acquire()\n"
-        "nested = ReentrantMutex(session, 'fork/d'); inner = nested.acquire(); nested.acquire()\n"
-        "observation = Election(session, 'fork/e').observe()\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    calls = [client.status, lambda: Session(client), session.ensure, session.remaining, session.close,\n"
-        "             session.cancel_waiters, observation.close, lambda: next(observation), hold.contended,\n"
-        "             client.check_process, lambda: client.grant(5), lambda: client.get_prefix('a/'),\n"
-        "             lambda: client.create('a/b', b'', 0), lambda: client.watch('a/')]\n"
-        "    for each in (mutex, both, cohort, nested): calls += [each.acquire, each.cancel, each.contenders]\n"
-        "    for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, each.remaining]\n"
-        "    for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: each.on_lost(print))\n"
-        "    for each in (mutex, both, nested): calls.append(each.try_acquire)\n"
-        "    for each in (hold, holds, inner): calls.append(each.is_owner)\n"
-        "    refusals = 0\n"
-        "    for call in calls:\n"
-        "        try: call()\n"
-        "        except ForkedError as error: refusals += f'belongs to process {os.getppid()}' in str(error)\n"
-        "    sys.exit(0 if refusals == len(calls) else refusals + 1)\n"
-        "say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        "with session:\n"
-        "    child = os.fork()\n"
-        "    if child == 0: sys.exit(7)\n"
-        "    say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        "    say(hold.key)\n"
-        "    hear()\n"
-        "    hold.release()\n"
-    )
+    code = """
+hold = mutex.acquire(timeout=5)
+both = MultiLock(session, ['fork/a', 'fork/b']); holds = both.acquire()
+cohort = CohortMutex(session, 'fork/c'); turn = cohort.acquire()
+nested = ReentrantMutex(session, 'fork/d'); inner = nested.acquire(); nested.acquire()
+observation = Election(session, 'fork/e').observe()
+calls = [client.status, lambda: Session(client), session.ensure, session.remaining, session.close,
+         session.cancel_waiters, observation.close, lambda: next(observation), hold.contended,
+         client.check_process, lambda: client.grant(5), lambda: client.get_prefix('a/'),
+         lambda: client.create('a/b', b'', 0), lambda: client.watch('a/')]
+for each in (mutex, both, cohort, nested): calls += [each.acquire, each.cancel, each.contenders]
+for each in (hold, holds, turn, inner): calls += [each.ensure, each.release, each.remaining]
+for each in (session, hold, holds, turn, inner): calls.append(lambda each=each: each.on_lost(print))
+for each in (mutex, both, nested): calls.append(each.try_acquire)
+for each in (hold, holds, inner): calls.append(each.is_owner)
+with session:
+    child = os.fork()
+    if child == 0:
+        refusals = 0
+        for call in calls:
+            try: call()
+            except ForkedError as error: refusals += f'belongs to process {os.getppid()}' in str(error)
+        sys.exit(7 if refusals == len(calls) else 8)
+    say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    say(hold.key)
+    hear()
+    hold.release()
+"""
     with Script(etcd.endpoint, name, code) as script:
-        assert (script.says(), script.says()) == ("0", "7")
+        assert script.says() == "7"
         assert keys(client, name) == [script.says()]
         script.tell()
         exit_code, errors = script.ends()
         assert exit_code == 0, errors
         assert "ForkedError" not in errors
         assert keys(client, name) == []
+
+
+# A loss: all know of it at once, whatever the callbacks of the others do
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a callback that takes its time waits for."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def test_a_slow_callback_delays_no_other_loss(client: Client, name: str, gate: threading.Event) -> None:
+    """The lease is gone: all holds and waits of all names know before the first callback has returned."""
+    with Session(client, ttl=60) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
+        several = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
+        waiting = queue_up(client, Mutex(session, f"{name}/2"))
+        for on_lost in (*(hold.on_lost for hold in holds), several.on_lost):
+            on_lost(lambda: gate.wait(2 * WAIT_S))
+        in_thread(session.lease.gone).result(WAIT_S)
+        assert all(lost.is_set() for lost in (*(hold.lost for hold in holds), several.lost))
+        assert_raises(SessionLost, waiting.result, WAIT_S)
+        gate.set()
+
+
+def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.Event, monkeypatch: Patch) -> None:
+    """It may be logging in: the holds of all names know before it is closed."""
+    with Session(client, ttl=60) as session:
+        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
+        for hold in holds:
+            wait_until(partial(lambda queue: queue._watch is not None, hold._queue))
+            watch = hold._queue._watch
+            assert watch is not None
+            monkeypatch.setattr(watch, "close", in_turn(partial(gate.wait, 2 * WAIT_S), watch.close))
+        ending = in_thread(session.lease.gone)
+        assert all(hold.lost.wait(WAIT_S) for hold in holds)
+        assert not ending.done()
+        gate.set()
+        ending.result(WAIT_S)
+
+
+def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name: str) -> None:
+    """Of holds first, then of the session, a late one at once; SystemExit ends one of them; no other type is taken."""
+    told: list[str] = []
+    with Session(client, ttl=60) as session:
+        hold = Mutex(session, name).acquire(timeout=WAIT_S)
+        for on_lost in (hold.on_lost, session.on_lost):
+            assert_raises(TypeError, on_lost, None, match="function")
+        session.on_lost(sys.exit)
+        session.on_lost(lambda: 1 / 0)
+        session.on_lost(lambda: told.append(f"session, with its hold lost: {hold.lost.is_set()}"))
+        session.on_lost(session.close)
+        hold.on_lost(sys.exit)
+        hold.on_lost(lambda: told.append("hold"))
+        client.revoke(session.lease_id)
+        wait_until(lambda: len(told) == 2)
+    assert told == ["hold", "session, with its hold lost: True"]
+    session.on_lost(lambda: told.append("late"))
+    assert told[2:] == ["late"]
+
+
+def test_what_is_closed_leaves_no_thread_in_the_list(etcd: Etcd, name: str) -> None:
+    """Not even as a dummy: Python lists threads that it did not start as soon as they ask for themselves."""
+    before = set(threading.enumerate())
+    with (
+        connect(etcd.endpoint) as client,
+        Session(client) as session,
+        CohortMutex(session, name).acquire(timeout=WAIT_S),
+        Election(session, f"{name}/e").observe(),
+    ):
+        pass
+    wait_until(lambda: set(threading.enumerate()) <= before)

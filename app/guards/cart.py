@@ -12,8 +12,8 @@ import json
 import time
 from collections.abc import Iterable
 
+from app.guards.base import release
 from app.locking.etcd_sessions import EtcdSessions
-from app.locking.holding import release
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
 from app.sales.scripts import decided, fenced_off, replayed, run, sending

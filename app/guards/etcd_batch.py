@@ -12,8 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from app.guards.base import Guard, Promise, Tools
-from app.locking.holding import release
+from app.guards.base import Guard, Promise, Tools, release
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp, InDoubt, again
 from lock import LockTimeout, Turn

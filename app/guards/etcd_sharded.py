@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.guards.base import Guard, Promise, Tools
-from app.locking.holding import waiting_in_line
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
@@ -34,13 +33,13 @@ class EtcdShardedGuard(Guard):
         stock = self.stocks[purchase.item]
         shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         purchase.think()
-        if not shard.line.locked() and (receipt := self.sell(shard, purchase)):
+        if not shard.line.locked() and (receipt := self.sell(stock, shard, purchase)):
             return receipt
         # The shard is empty, or items are on their way: one thread waits for them, and the others wait behind it.
         shard.waiting.append(purchase)
         try:
-            with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
-                while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
+            with self.in_line(shard.line, purchase):
+                while not (receipt := stock.known_sold_out(purchase) or self.sell(stock, shard, purchase)):
                     self.refill(stock, shard, purchase)
                 return receipt
         except (GaveUp, LockTimeout):
@@ -49,10 +48,10 @@ class EtcdShardedGuard(Guard):
         finally:
             shard.waiting.pop()
 
-    def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
+    def sell(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> Receipt | None:
         """The purchase in one script without a lock; None if the shard is empty."""
         with purchase.critical_section():
-            return shard.sell(purchase)
+            return stock.sell(shard, purchase)
 
     def refill(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> None:
         """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
@@ -64,6 +63,7 @@ class EtcdShardedGuard(Guard):
                 stock.line.release()
         elif self.time_left(purchase):
             self.sessions.check_open()
-            shard.wait(POLL_S)  # not longer: the other instance may bring some, too
+            shard.brought.wait(POLL_S)  # not longer: the other instance may bring some, too
+            shard.brought.clear()
         else:
             raise GaveUp(f"no items came to shard {shard.number} in time")

@@ -4,42 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import redis
 from flask import Flask, Response
 
-from app.config.settings import Settings
-from app.locking.etcd_sessions import EtcdSessions
-from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
+from app.services import PROBE_TIMEOUT, Services
 from app.web.responses import json_response, problem_response
-from lock import EtcdError
-
-TIMEOUT = 1.0
+from lock import Client, EtcdError
 
 
+@dataclass(frozen=True)
 class Health:
     """``/livez`` asks no server; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
 
     Both wait for a free thread: while all threads sell, neither answers before a purchase ends.
     """
 
-    def __init__(self, settings: Settings, sessions: EtcdSessions) -> None:
-        # Its own client, with shorter deadlines: the connections of the shop's client are for buyers.
-        self._redis = connect(settings.redis_url, connections=2, timeout=TIMEOUT)
-        self._sessions = sessions
-        record = OpeningRecord(sessions.client, settings.sale, timeout=TIMEOUT)
-        stock, items, shards = settings.stock, settings.items, settings.shards
-        self._sale = Sale(self._redis, settings.sale, record=record, stock=stock, items=items, shards=shards)
+    etcd: Client
+    sale: Sale
 
     def livez(self) -> Response:
         return json_response({"status": "alive"})
 
     def readyz(self) -> Response:
         states = {
-            "etcd": _state(lambda: self._sessions.client.status(timeout=TIMEOUT)),
+            "etcd": _state(lambda: self.etcd.status(timeout=PROBE_TIMEOUT)),
             "redis": _state(self._write_nothing),
             "sale": self._sale_state(),
         }
@@ -50,18 +42,15 @@ class Health:
 
     def _write_nothing(self) -> None:
         """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
-        self._sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self._sale.keys.nothing)
+        self.sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self.sale.keys.nothing)
 
     def _sale_state(self) -> str:
         with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
             try:
-                self._sale.snapshot()
+                self.sale.snapshot()
             except SaleLost as error:
                 return str(error)
         return "ok"
-
-    def close(self) -> None:
-        self._redis.close()
 
 
 def _state(ask: Callable[[], object]) -> str:
@@ -72,7 +61,9 @@ def _state(ask: Callable[[], object]) -> str:
     return "ok"
 
 
-def init_app(app: Flask, health: Health) -> None:
-    """Register the probes."""
+def init_app(app: Flask, services: Services) -> None:
+    """Register what machines ask: the probes and the metrics."""
+    health = Health(services.sessions.client, services.probed)
     app.add_url_rule("/livez", view_func=health.livez, methods=["GET"])
     app.add_url_rule("/readyz", view_func=health.readyz, methods=["GET"])
+    app.add_url_rule("/metrics", view_func=services.metrics.expose, methods=["GET"])

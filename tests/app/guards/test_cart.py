@@ -105,7 +105,7 @@ def test_one_high_fence_refuses_the_whole_cart(
     app: Flask, sale: Sale, item: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a higher token was at one of the items, nothing is written; the answer names that item's token."""
-    carts = services.of(app).shop.carts
+    carts = services.of(app).carts
     commit, tokens = carts._commit, dict[str, Any]()
 
     def noted(purchase: Purchase, held: Any) -> Any:
@@ -124,7 +124,7 @@ def test_one_high_fence_refuses_the_whole_cart(
 def test_a_cart_fences_every_item(app: Flask, sale: Sale) -> None:
     """After a cart, holders from before it are refused at each of its items, and at no other."""
     tokens = buy(app, 1, 2)["token"]
-    stock_of = services.of(app).shop.seller_of["etcd"].tools.stocks
+    stock_of = services.of(app).guards["etcd"].tools.stocks
     for item in ("1", "2"):
         late = Purchase("bob", "etcd", item=item, token=tokens[item] - 1)
         with pytest.raises(FencedOff):

@@ -73,7 +73,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     """While every lock is held, and every read overtaken, nothing is sold; the answer names the holder in etcd."""
     app = make(lock_timeout=1.0)
     services.of(app).sessions.session()  # or its making would count
-    thread_lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
+    thread_lock = services.of(app).guards["thread"]._locks["1"]  # type: ignore[attr-defined]
     sale.client.set(sale.keys.lock, "another", px=20_000)
     monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
     with stranger.acquire(timeout=WAIT_S), thread_lock:
@@ -224,7 +224,7 @@ def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
 
 @pytest.fixture
 def schedule(app: Flask) -> Schedule:
-    return services.of(app).shop.schedule
+    return services.of(app).schedule
 
 
 @pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
@@ -261,7 +261,7 @@ def test_the_opening_in_a_crowd(
         return outcome
 
     clicking = [crowd.submit(keep_clicking, number) for number in range(12)]
-    while services.of(other).shop.schedule.open(1)[0] == "early":
+    while services.of(other).schedule.open(1)[0] == "early":
         time.sleep(0.01)
     assert Counter(each.result(WAIT_S) for each in clicking) == {"sold": 7, "sold_out": 5}
 

@@ -48,7 +48,7 @@ def waiting(app: Flask, guard: str) -> int:
     if guard == "etcd":
         return len(made.sessions.mutex().contenders())
     if guard == "etcd-batch":
-        return len(made.shop.seller_of[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
+        return len(made.guards[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
     return len(cohort._waiters) if cohort else 0
 
@@ -216,7 +216,7 @@ def buy_or_end(app: Flask) -> Any:
 
 
 def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[Any]]:
-    queue = services.of(app).shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
+    queue = services.of(app).guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
     buyers = [threads.submit(buy_or_end, app)]
     wait_until(lambda: len(queue) == 1)
     buyers += [threads.submit(buy_or_end, app) for _ in range(count - 1)]

@@ -152,7 +152,7 @@ def test_an_etcd_that_forgot_a_schedule_does_not_open_the_sale(process: Process)
     """Redis still says that the sale is closed, and a process that starts then adopts that."""
     sale = process()
     Schedule(sale).set(2, in_ms(60_000))
-    sale.record._client.delete(sale.record.key, None)
+    sale.record.client.delete(sale.record.key, None)
     for each in (process(), sale):
         with pytest.raises(NotOpen):
             buys(each)

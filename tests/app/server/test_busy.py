@@ -14,6 +14,7 @@ from flask import Flask
 from app import services
 from app.board.sources.heartbeats import HeartbeatReader
 from app.guards import GUARDS
+from app.web.busy import BusyAnswers
 from loadtest.results.answer import Answer, Outcome
 from loadtest.stack.apps import Instance
 from lock import Mutex
@@ -80,7 +81,7 @@ def test_a_busy_answer_has_the_members_of_every_refusal(make: Callable[..., Flas
     """The same headers and members as a purchase that gave up, but for the item, which was not looked at."""
     app = make(lock_timeout=2.0)
     made = services.of(app)
-    busy = made.busy.answer(BUY.encode())
+    busy = BusyAnswers(app).answer(BUY.encode())
     assert busy is not None
     head, _, body = busy.partition(b"\r\n\r\n")
     with made.sessions.mutex("1").acquire(timeout=20):
@@ -111,9 +112,9 @@ WHOLE_OR_NOT: list[tuple[str, str | None]] = [
 
 def test_only_a_whole_purchase_is_refused(app: Flask) -> None:
     """It is counted under its guard; what the routes have to answer is neither refused nor counted."""
-    made, refused = services.of(app), 0
+    busy, metrics, refused = BusyAnswers(app), services.of(app).metrics, 0
     for text, guard in WHOLE_OR_NOT:
-        answer = made.busy.answer(text.encode())
+        answer = busy.answer(text.encode())
         assert (answer and json.loads(answer.partition(b"\r\n\r\n")[2])["guard"]) == guard, text
         refused += guard is not None
-        assert made.metrics.outcomes()["busy"] == refused, text
+        assert metrics.outcomes()["busy"] == refused, text

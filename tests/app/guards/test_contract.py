@@ -30,14 +30,13 @@ PAIRS = ("etcd-cohort", "etcd-batch")  # whose tokens are pairs: hold and turn
 
 @pytest.fixture
 def shop(make: Callable[..., Flask], tmp_path: Path) -> Flask:
-    """A shop of three items that logs its critical sections, under a name that is not a file name."""
-    shop = make(instance="shop/a", section_log=tmp_path / "section-log", items=3)
-    services.of(shop).sale.reset()
-    return shop
+    """A shop of three items that logs its sections, with a name that is not a file name and the smallest pool."""
+    return make(instance="shop/a", section_log=tmp_path / "section-log", items=3, threads=1)
 
 
 @pytest.fixture
 def sale(shop: Flask) -> Sale:
+    """The sale, which was not opened yet."""
     return services.of(shop).sale
 
 
@@ -103,6 +102,7 @@ def test_a_key_buys_once_and_the_log_tells_why(shop: Flask, sale: Sale, tmp_path
 @each_guard
 def test_sold_out_is_a_conflict_for_one_item(shop: Flask, sale: Sale, guard: str) -> None:
     """An empty stock is a 409 problem without an order, again and again; other items are still sold."""
+    sale.snapshot()  # opens it
     sale.client.set(sale.keys_of["3"].stock, 0)
     answers = [buy(shop, guard, item=item) for item in (3, 3, 1, 3, 2)]
     assert [answer["status"] for answer in answers] == [409, 409, 200, 409, 200]

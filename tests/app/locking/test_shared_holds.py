@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -209,21 +208,6 @@ def test_each_entry_raises_its_own_error() -> None:
     assert cause.__traceback__ is None
 
 
-def buy_or_end(app: Flask) -> Any:
-    """The outcome of one purchase; None if its thread was interrupted."""
-    with suppress(Interrupted):
-        return buy(app, "etcd-batch")["outcome"]
-
-
-def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[Any]]:
-    queue = services.of(app).guards["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
-    buyers = [threads.submit(buy_or_end, app)]
-    wait_until(lambda: len(queue) == 1)
-    buyers += [threads.submit(buy_or_end, app) for _ in range(count - 1)]
-    wait_until(lambda: len(queue) == count)
-    return buyers
-
-
 @pytest.mark.parametrize(
     ("place", "error", "first", "others"),
     [
@@ -235,13 +219,7 @@ def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[A
     ids=["interrupted in the queue", "interrupted at the lock", "timed out", "interrupted in the commit"],
 )
 def test_a_leader_that_fails_blocks_no_other(
-    app: Flask,
-    crowd: ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
-    place: Any,
-    error: Any,
-    first: Any,
-    others: str,
+    queue_up: QueueUp, app: Flask, monkeypatch: pytest.MonkeyPatch, place: Any, error: Any, first: Any, others: str
 ) -> None:
     """A leader that is interrupted or times out passes the lead on; in the commit, it leaves its group in doubt."""
     go_on, acquire = threading.Event(), CohortMutex.acquire
@@ -257,7 +235,11 @@ def test_a_leader_that_fails_blocks_no_other(
 
     monkeypatch.setattr(CohortMutex, "acquire", late)
     monkeypatch.setattr(place[0], place[1], fail)
-    buyers = queued(app, crowd, 4)
+    leader, *behind = queue_up("etcd-batch", 4)
     go_on.set()
-    assert [buyer.result(WAIT_S) for buyer in buyers] == [first, *[others] * 3]
+    if first is None:
+        assert leader.exception(WAIT_S) is error
+    else:
+        assert told([leader]) == [first]
+    assert told(behind) == [others] * 3
     assert buy(app, "etcd-batch")["outcome"] == "sold"

@@ -1,4 +1,4 @@
-"""The sale as a whole: reset and verdict; and tokens in Redis, in JSON and for people."""
+"""The sale as a whole: its keys, and what a reset keeps; and tokens in Redis, in JSON and for people."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.sales.sale import Sale
+from app.sales.slots import Keys
 from app.sales.tokens import Token, fence_text, shown
 from lock import CohortToken
+from tests.app.sales.conftest import Process
+
+
+def test_the_first_item_has_the_keys_of_a_sale_with_one(process: Process) -> None:
+    """Further items add their number; all keys have the same hash tag, or no cluster could run a script over them."""
+    assert Keys("demo").stock == Keys("demo", "1").stock == "sale:{demo}:stock"
+    assert Keys("demo", "7").orders == "sale:{demo}:7:orders"
+    assert Keys("demo", "7").answers == "sale:{demo}:answers"
+    names = [name for keys in process(items=3).keys_of.values() for name in vars(keys).values()]
+    assert len({name[name.index("{") : name.index("}")] for name in names}) == 1
+    assert len(set(names)) == len(names) - 2 * 3  # the answers, the opener and the key that does not exist are shared
 
 
 def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:

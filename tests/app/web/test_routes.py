@@ -181,31 +181,22 @@ def test_the_name_of_an_instance_is_sent_as_it_is(make: Make) -> None:
     assert '"instance": "Köln ☃"' in make(instance="Köln ☃").test_client().get("/livez").text
 
 
-@pytest.mark.parametrize("setting", ["etcd_endpoints", "redis_url"])
-def test_not_ready_names_what_is_unavailable(make: Make, setting: str) -> None:
-    """Without etcd or Redis the instance lives, is not ready, names what is missing, and sells nothing."""
-    nowhere = f"127.0.0.1:{free_port()}"
-    server, change = ("etcd", nowhere) if setting == "etcd_endpoints" else ("redis", f"redis://{nowhere}/0")
-    app = make(**{setting: change})
+def test_not_ready_names_what_is_unavailable(make: Make) -> None:
+    """Without etcd the instance lives, is not ready, names what is missing, and sells nothing."""
+    app = make(etcd_endpoints=f"127.0.0.1:{free_port()}")
     browser = app.test_client()
     assert browser.get("/livez").status_code == 200
     ready = browser.get("/readyz")
     assert (ready.status_code, ready.mimetype) == (503, "application/problem+json")
-    assert ready.get_json()["detail"] == f"Cannot be used: {server}."
-    assert [name for name in ("etcd", "redis") if ready.get_json()[name] != "ok"] == [server]
+    assert (ready.get_json()["detail"], ready.get_json()["redis"]) == ("Cannot be used: etcd.", "ok")
     for guard in ("etcd", "redis-watch", "redis-lua"):
         bought = buy(app, guard)
         assert (bought["status"], bought["outcome"], bought["retry_after"]) == (503, "unavailable", "1")
         assert (bought["title"], bought["in_doubt"]) == ("Unavailable", False)
-        assert re.search(r"[^.?][.?] Nothing was written; try again when (etcd|Redis) is back\.$", bought["detail"])
-    if server == "etcd":
-        lock = browser.get("/lock")
-        assert lock.status_code == 503
-        assert lock.get_json()["detail"].endswith("is etcd running there? Try again in a moment.")
-    else:
-        for answer in (browser.get("/stock"), browser.post("/stock/reset")):
-            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-            assert (answer.get_json()["title"], answer.get_json().get("in_doubt", False)) == ("Unavailable", False)
+        assert re.search(r"[^.?][.?] Nothing was written; try again when etcd is back\.$", bought["detail"])
+    lock = browser.get("/lock")
+    assert lock.status_code == 503
+    assert lock.get_json()["detail"].endswith("is etcd running there? Try again in a moment.")
 
 
 @pytest.mark.parametrize(

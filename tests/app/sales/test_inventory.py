@@ -206,6 +206,8 @@ def test_a_key_used_for_two_items_at_once_buys_one(process: Process, fence: int 
         (CohortToken(5, 9), CohortToken(5, 10)),
         (CohortToken(5, 999), 6),
         (5, CohortToken(6, 1)),
+        (CohortToken(5, 999_999_999), CohortToken(5, 1_000_000_000)),
+        (CohortToken(10**18 - 1, 1), 10**18),
         (CohortToken(2**53, 1), CohortToken(2**53 + 1, 1)),
     ],
 )

@@ -60,20 +60,6 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         client.connection_pool.release(in_use)
 
 
-def test_a_frozen_or_restarted_redis_is_used_again(fresh_redis: Redis) -> None:
-    """A command fails at its timeout; idle connections that broke are replaced in silence."""
-    with connect(fresh_redis.url, connections=3, timeout=1.0) as client:
-        warm_up(client)
-        fresh_redis.pause()
-        with pytest.raises(redis.TimeoutError):
-            client.ping()
-        fresh_redis.resume()
-        assert client.ping()
-        fresh_redis.stop()
-        fresh_redis.start()
-        assert [client.ping() for _ in range(4)] == [True] * 4
-
-
 def test_warming_up_opens_every_connection(redis_server: Redis) -> None:
     """The warm-up makes as many connections as the pool has room for; one of them is there already."""
     with connect(redis_server.url, connections=7) as client:

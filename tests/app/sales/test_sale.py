@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from app.sales.sale import Sale
 from app.sales.slots import Keys
-from app.sales.tokens import Token, fence_text, shown
+from app.sales.tokens import fence_text, shown
 from lock import CohortToken
 from tests.app.sales.conftest import Process
 
@@ -32,27 +29,6 @@ def test_a_reset_keeps_what_was_sold_before(sale: Sale) -> None:
     previous = {"initial": "10", "stock": "9", "lucky": "0", "generation": generation}
     assert sale.client.hgetall(sale.keys.previous) == previous
     assert sale.client.lrange(sale.keys.previous_orders, 0, -1) == ["first", "second"]
-
-
-revisions = st.integers(1, 2**63 - 1)
-turns = st.integers(1, 2**31)
-holds = st.lists(revisions, unique=True, min_size=2, max_size=2).map(sorted)
-
-
-@given(holds, turns, turns)
-def test_a_later_hold_is_above_every_turn_of_an_earlier_one(revisions: list[int], turn: int, other: int) -> None:
-    """Whether a hold is one token or many turns, what Redis compares rises from hold to hold."""
-    earlier, later = revisions
-    before: list[Token] = [earlier, CohortToken(earlier, turn)]
-    after: list[Token] = [later, CohortToken(later, other)]
-    assert all(fence_text(low) < fence_text(high) for low in before for high in after)
-
-
-@given(revisions, turns)
-@example(1, 999_999_999)
-def test_a_later_turn_is_above_an_earlier_one(revision: int, turn: int) -> None:
-    """Within a hold tokens rise from turn to turn, also where a digit is added."""
-    assert fence_text(CohortToken(revision, turn)) < fence_text(CohortToken(revision, turn + 1))
 
 
 def test_people_read_tokens_without_the_zeros(sale: Sale) -> None:

@@ -31,8 +31,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask("app", static_folder=None)
     error_handlers.init_app(app)
     app.config["INSTANCE"] = settings.instance
-    services = app.extensions["services"] = Services(settings)
+    app.extensions["services"] = Services(settings)
     access.init_app(app, names={*settings.names, settings.host}, setting="FLASHSALE_NAMES")
-    routes.init_app(app, services)
-    health.init_app(app, services)
+    routes.init_app(app)
+    health.init_app(app)
     return app

@@ -20,9 +20,8 @@ from typing import ClassVar
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.purchase import LossCause, Purchase, Receipt
-from app.sales.refusals import GaveUp
 from app.sales.sale import Sale
-from lock import CohortMutex, Hold, LockCancelled, LockLost, MultiHold, Mutex, Turn
+from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, MultiHold, Mutex, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ class Guard(ABC):
             if line.acquire(timeout=min(self.time_left(purchase), SLICE_S)):
                 break
             if not self.time_left(purchase):
-                raise GaveUp(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
+                raise LockTimeout(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
         try:
             yield
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.guards.base import Guard, Promise, Tools
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
 from lock import LockTimeout
 
@@ -33,25 +32,20 @@ class EtcdShardedGuard(Guard):
         stock = self.stocks[purchase.item]
         shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         purchase.think()
-        if not shard.line.locked() and (receipt := self.sell(stock, shard, purchase)):
+        if not shard.line.locked() and (receipt := stock.sell(shard, purchase)):
             return receipt
         # The shard is empty, or items are on their way: one thread waits for them, and the others wait behind it.
         shard.waiting.append(purchase)
         try:
             with self.in_line(shard.line, purchase):
-                while not (receipt := stock.known_sold_out(purchase) or self.sell(stock, shard, purchase)):
+                while not (receipt := stock.known_sold_out(purchase) or stock.sell(shard, purchase)):
                     self.refill(stock, shard, purchase)
                 return receipt
-        except (GaveUp, LockTimeout):
+        except LockTimeout:
             self.tools.sale.record.read()  # if etcd does not answer, that is why no items came
             raise
         finally:
             shard.waiting.pop()
-
-    def sell(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> Receipt | None:
-        """The purchase in one script without a lock; None if the shard is empty."""
-        with purchase.critical_section():
-            return stock.sell(shard, purchase)
 
     def refill(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> None:
         """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
@@ -66,4 +60,4 @@ class EtcdShardedGuard(Guard):
             shard.brought.wait(POLL_S)  # not longer: the other instance may bring some, too
             shard.brought.clear()
         else:
-            raise GaveUp(f"no items came to shard {shard.number} in time")
+            raise LockTimeout(f"no items came to shard {shard.number} in time")

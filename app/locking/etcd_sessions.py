@@ -8,7 +8,6 @@ took turns while etcd is unavailable, each would wait out the deadlines of all b
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -18,8 +17,6 @@ from typing import TypeVar
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown, again
 from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session, connect
-
-logger = logging.getLogger(__name__)
 
 RPC_TIMEOUT = 2.0
 

@@ -47,14 +47,15 @@ class ShardedStock:
         return decided(purchase, Outcome.SOLD_OUT, 0) if found else None
 
     def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
-        """The whole purchase in one script; None if the shard is empty and others may have items.
+        """The whole purchase in one script without a lock; None if the shard is empty and others may have items.
 
         Raises as `Inventory.sell`.
         """
-        shard.is_empty = False
-        ((status, found),) = shard.inventory.decide([purchase], sold_out=self.sold_out[0])
-        shard.is_empty = status == "empty"
-        return None if shard.is_empty else settled(purchase, status, found)
+        with purchase.critical_section():
+            shard.is_empty = False
+            ((status, found),) = shard.inventory.decide([purchase], sold_out=self.sold_out[0])
+            shard.is_empty = status == "empty"
+            return None if shard.is_empty else settled(purchase, status, found)
 
     def refill(self, shard: Shard, fence: Token) -> None:
         """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.

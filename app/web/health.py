@@ -4,53 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import redis
-from flask import Flask, Response
+from flask import Flask, Response, current_app
 
+from app import services
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
-from app.services import PROBE_TIMEOUT, Services
 from app.web.responses import json_response, problem_response
-from lock import Client, EtcdError
+from lock import EtcdError
 
 
-@dataclass(frozen=True)
-class Health:
-    """``/livez`` asks no server; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
+def livez() -> Response:
+    """``GET /livez``: asks no server."""
+    return json_response({"status": "alive"})
 
-    Both wait for a free thread: while all threads sell, neither answers before a purchase ends.
+
+def readyz() -> Response:
+    """``GET /readyz``: asks etcd and Redis, which has to take writes, one second each.
+
+    As ``/livez`` it waits for a free thread: while all threads sell, neither answers before a purchase ends.
     """
-
-    etcd: Client
-    sale: Sale
-
-    def livez(self) -> Response:
-        return json_response({"status": "alive"})
-
-    def readyz(self) -> Response:
-        states = {
-            "etcd": _state(lambda: self.etcd.status(timeout=PROBE_TIMEOUT)),
-            "redis": _state(self._write_nothing),
-            "sale": self._sale_state(),
-        }
-        unusable = [name for name, state in states.items() if state != "ok"]
-        if not unusable:
-            return json_response({"status": "ready", **states})
-        return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
-
-    def _write_nothing(self) -> None:
-        """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
-        self.sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self.sale.keys.nothing)
-
-    def _sale_state(self) -> str:
-        with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
-            try:
-                self.sale.snapshot()
-            except SaleLost as error:
-                return str(error)
-        return "ok"
+    made = services.of(current_app)
+    states = {
+        "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT)),
+        "redis": _state(lambda: _write_nothing(made.probed)),
+        "sale": _sale_state(made.probed),
+    }
+    unusable = [name for name, state in states.items() if state != "ok"]
+    if not unusable:
+        return json_response({"status": "ready", **states})
+    return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
 
 
 def _state(ask: Callable[[], object]) -> str:
@@ -61,9 +45,22 @@ def _state(ask: Callable[[], object]) -> str:
     return "ok"
 
 
-def init_app(app: Flask, services: Services) -> None:
+def _write_nothing(sale: Sale) -> None:
+    """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
+    sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, sale.keys.nothing)
+
+
+def _sale_state(sale: Sale) -> str:
+    with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
+        try:
+            sale.snapshot()
+        except SaleLost as error:
+            return str(error)
+    return "ok"
+
+
+def init_app(app: Flask) -> None:
     """Register what machines ask: the probes and the metrics."""
-    health = Health(services.sessions.client, services.probed)
-    app.add_url_rule("/livez", view_func=health.livez, methods=["GET"])
-    app.add_url_rule("/readyz", view_func=health.readyz, methods=["GET"])
-    app.add_url_rule("/metrics", view_func=services.metrics.expose, methods=["GET"])
+    app.add_url_rule("/livez", view_func=livez, methods=["GET"])
+    app.add_url_rule("/readyz", view_func=readyz, methods=["GET"])
+    app.add_url_rule("/metrics", view_func=services.of(app).metrics.expose, methods=["GET"])

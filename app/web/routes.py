@@ -17,6 +17,7 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
 
+from app import services
 from app.config.settings import MOST_ITEMS
 from app.guards import DEFAULT, Guard
 from app.guards.cart import Carts, cart_of
@@ -24,7 +25,6 @@ from app.sales.opening import Opened
 from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
 from app.sales.schedule import NoSchedule
-from app.services import Services
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
@@ -44,7 +44,7 @@ LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 class Routes:
     """The routes of the sale."""
 
-    shop: Services
+    shop: services.Services
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
@@ -221,9 +221,9 @@ def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def init_app(app: Flask, services: Services) -> None:
+def init_app(app: Flask) -> None:
     """Register the routes of the sale."""
-    routes = Routes(services)
+    routes = Routes(services.of(app))
     app.add_url_rule("/stock/reduce", view_func=routes.reduce, methods=["POST"])
     app.add_url_rule("/cart", view_func=routes.cart, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=routes.reset, methods=["POST"])

@@ -197,7 +197,8 @@ def test_each_entry_raises_its_own_error() -> None:
     entries = [Entry(Purchase(buyer, "etcd-batch")) for buyer in ("ada", "bob", "cleo")]
     for entry in entries:
         queue.add(entry)
-    queue.fail_all(cause)
+    for entry in queue.take(len(entries)):
+        entry.settle(cause)
     raised = []
     for entry in entries:
         with pytest.raises(TimeoutError, match="out of reach") as caught:

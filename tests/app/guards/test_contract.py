@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from app.guards import GUARDS
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
 from app.telemetry.section_log import FULL, SectionLog
-from lock import Mutex
-from tests.support.shops import WAIT_S, buy, ledger, queue_behind
+from tests.support.shops import buy, ledger
 
 each_guard = pytest.mark.parametrize("guard", [guard.name for guard in GUARDS])
 WITHOUT_LOCK = ("redis-lua", "etcd-sharded")  # which think before their script
@@ -134,17 +132,6 @@ def test_a_refused_write_names_the_loss(
     assert buy(shop)["outcome"] == "lock_lost"
     leave = logged(tmp_path)[-1]
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
-
-
-def test_a_purchase_that_waits_in_vain_leaves_no_line(
-    shop: Flask, tmp_path: Path, crowd: ThreadPoolExecutor, stranger: Mutex
-) -> None:
-    """It was in no critical section."""
-    with stranger.acquire(timeout=WAIT_S):
-        purchase = queue_behind(stranger, crowd, shop, "etcd")
-        services.of(shop).drain()
-        assert purchase.result(WAIT_S)["outcome"] == "unavailable"
-    assert not (tmp_path / "section-log").exists()
 
 
 def test_nothing_is_recorded_unless_asked_for(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from flask import Flask
 
 from app import services
@@ -112,19 +111,6 @@ def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
         nodes._fresh_until = 0.0
         assert mine.get("{moved}") == "here"
         assert (len(nodes._owners), set(addresses) - set(nodes._known)) == (3, set())
-
-
-def test_a_node_may_have_an_ipv6_address(tmp_path: Path) -> None:
-    """The connections go to the address that the node announces."""
-    with (
-        RedisCluster(tmp_path, masters=1) as cluster,
-        redis.Redis(port=cluster.members[0].port) as admin,
-        connect(cluster.url, connections=1, timeout=20.0) as client,
-    ):
-        admin.config_set("cluster-announce-ip", "::1")
-        nodes: Any = client.nodes
-        pool = nodes.pool_of(0)
-        assert (pool.connection_kwargs["host"], pool.connection_kwargs["port"]) == ("::1", cluster.members[0].port)
 
 
 def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, tmp_path: Path) -> None:

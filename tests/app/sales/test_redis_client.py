@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 import redis
@@ -90,3 +91,12 @@ def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis
     url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
     with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
         client.incr("counted")
+
+
+def test_a_node_of_a_cluster_may_have_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connections go to the address that the node announces."""
+    monkeypatch.setattr(redis.Redis, "execute_command", lambda *_: [[0, 16383, ["::1", 7000, "its id"]]])
+    with connect("redis+cluster://127.0.0.1:1", connections=1) as client:
+        nodes: Any = client.nodes
+        node = nodes.pool_of(0).connection_kwargs
+    assert (node["host"], node["port"]) == ("::1", 7000)

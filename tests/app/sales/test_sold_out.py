@@ -27,10 +27,6 @@ def shops(app: Flask, other: Flask) -> list[Flask]:
     return [app, other]
 
 
-def reset(shop: Flask, stock: int) -> None:
-    assert shop.test_client().post("/stock/reset", json={"stock": stock}).status_code == 200
-
-
 def outcomes(buyers: list[Future[Answer]]) -> list[str]:
     return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
@@ -68,7 +64,7 @@ def test_it_has_to_be_seen_under_the_lock(
         assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
     with stranger.acquire(timeout=WAIT_S):
         if new == "sale":
-            reset(shops[0], 5)
+            sale.reset(5)
         elif new.startswith("items"):
             sale.client.incrby(sale.keys.stock, 2)
         buyers = [queue_behind(stranger, crowd, shop, guard) for shop in shops]

@@ -116,6 +116,12 @@ BAD_REQUESTS = [
     # Which of two values is meant?
     ("/stock/reduce?guard=none&guard=etcd", "", TWICE),
     ("/cart?items=1&items=1", "", TWICE),
+    # Carts of nothing, of too much, of an item twice, or of one that there is not.
+    *((cart, "", "1 to 20 whole numbers") for cart in ("/cart", "/cart?items=1" + 20 * ",1")),
+    *(("/cart", f'{{"items": {items}}}', "1 to 20 whole numbers") for items in ("[]", "null")),
+    ("/cart", '{"items": [1, "1"]}', "each one once"),
+    *((f"/cart?items={items}", "", NO_ITEM) for items in ("0", "1,4", "1,,2")),
+    ("/cart?items=1&guard=none", "", "use items, hold_ms, buyer"),
     ("/cart?items=1", '{"items": [1]}', TWICE),
     ("/stock/reset?stock=1", '{"stock": 1}', TWICE),
     # Times in the past, too far, without a zone, or none.
@@ -192,7 +198,7 @@ def test_not_ready_names_what_is_unavailable(make: Make) -> None:
     ("status", "requests"),
     [
         (404, ["GET /", "GET /stock/", "POST /nothing/here"]),
-        (405, ["GET /stock/reduce", "DELETE /stock", "OPTIONS /stock", "PUT /livez"]),
+        (405, ["GET /stock/reduce", "GET /cart", "DELETE /stock", "OPTIONS /stock", "PUT /livez"]),
     ],
 )
 def test_unknown_routes_and_methods_are_problems(browser: FlaskClient, status: int, requests: list[str]) -> None:

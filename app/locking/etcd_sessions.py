@@ -99,7 +99,8 @@ class EtcdSessions:
         except LockError as error:
             self._outage = time.monotonic(), error
             raise
-        if self._session:  # close the lost one, now that etcd answers: a restart of etcd extends its lease, too
+        if self._session:
+            # Close the lost one, now that etcd answers: a restart of etcd extends leases, and its keys would block.
             threading.Thread(target=self._session.close, name="close-lost-session", daemon=True).start()
         return session
 

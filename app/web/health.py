@@ -27,9 +27,9 @@ def readyz() -> Response:
     """
     made = services.of(current_app)
     states = {
-        "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT)),
-        "redis": _state(lambda: _write_nothing(made.probed)),
-        "sale": _sale_state(made.probed),
+        "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT), EtcdError),
+        "redis": _state(lambda: _write_nothing(made.probed), redis.RedisError),
+        "sale": _state(made.probed.snapshot, SaleLost),
     }
     unusable = [name for name, state in states.items() if state != "ok"]
     if not unusable:
@@ -37,24 +37,17 @@ def readyz() -> Response:
     return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
 
 
-def _state(ask: Callable[[], object]) -> str:
-    try:
-        ask()
-    except (EtcdError, redis.RedisError) as error:
-        return str(error)
-    return "ok"
-
-
 def _write_nothing(sale: Sale) -> None:
     """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
     sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, sale.keys.nothing)
 
 
-def _sale_state(sale: Sale) -> str:
-    with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
+def _state(ask: Callable[[], object], told: type[Exception]) -> str:
+    """What the error that `ask` raises says, if it is of the class `told`; others are told by the other states."""
+    with suppress(EtcdError, redis.RedisError):
         try:
-            sale.snapshot()
-        except SaleLost as error:
+            ask()
+        except told as error:
             return str(error)
     return "ok"
 

@@ -45,15 +45,15 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        instance, queue, patience = settings.instance, settings.queue_name, settings.lock_timeout
-        self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=instance)
+        instance, ttl = settings.instance, settings.lease_ttl
+        self.sessions = EtcdSessions(settings.etcd_endpoints, settings.queue_name, ttl=ttl, instance=instance)
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
         stocks = {item: Inventory(self.sale, instance=instance, item=item) for item in self.sale.keys_of}
-        tools = Tools(self.sale, stocks, self.sessions, lock_timeout=patience, lease_ttl=settings.lease_ttl)
+        tools = Tools(instance, self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
         self.guards = {guard.name: guard(tools) for guard in GUARDS}
-        self.carts = Carts(self.sale, self.sessions, instance=instance, lock_timeout=patience)
+        self.carts = Carts(tools)
         self.metrics = Metrics(instance, [*self.guards, CART])
         log = settings.section_log
         self.listener = SectionLog(log, instance=instance) if log else SectionListener()
@@ -82,7 +82,6 @@ class Services:
         self.sessions.close()
         for sale in (self.sale, self.probed):
             sale.client.close()
-        self.listener.close()
 
 
 def of(app: Flask) -> Services:

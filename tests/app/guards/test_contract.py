@@ -134,20 +134,10 @@ def test_a_refused_write_names_the_loss(
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
 
 
-def test_nothing_is_recorded_unless_asked_for(
-    make: Callable[..., Flask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without FLASHSALE_SECTION_LOG no file is made."""
-    monkeypatch.chdir(tmp_path)
-    assert buy(make())["status"] == 200
-    assert list(tmp_path.iterdir()) == []
-
-
 def use(section_log: SectionLog, count: int) -> None:
     for _ in range(count):
         with Purchase("ada", "none", listener=section_log).critical_section():
             pass
-    section_log.close()
 
 
 def test_a_full_file_says_so(tmp_path: Path) -> None:

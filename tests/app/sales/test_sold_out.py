@@ -22,11 +22,6 @@ WAITING = ["etcd", "etcd-batch"]  # etcd-cohort and etcd-unfenced ask in the sam
 each_guard = pytest.mark.parametrize("guard", WAITING)
 
 
-@pytest.fixture
-def shops(app: Flask, other: Flask) -> list[Flask]:
-    return [app, other]
-
-
 def outcomes(buyers: list[Future[Answer]]) -> list[str]:
     return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
@@ -56,9 +51,10 @@ def test_once_seen_it_needs_no_lock(app: Flask, other: Flask, sale: Sale, strang
     ("guard", "new"), [*itertools.product(WAITING, ["process", "sale", "items"]), ("etcd", "items, sold again")]
 )
 def test_it_has_to_be_seen_under_the_lock(
-    crowd: ThreadPoolExecutor, shops: list[Flask], sale: Sale, stranger: Mutex, guard: str, new: str
+    crowd: ThreadPoolExecutor, app: Flask, other: Flask, sale: Sale, stranger: Mutex, guard: str, new: str
 ) -> None:
     """A process that has not seen an empty stock needs the lock; so do all after a reset or a delivery."""
+    shops = app, other
     sale.reset(0)
     if new != "process":
         assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]

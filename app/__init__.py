@@ -23,15 +23,16 @@ def create_app(settings: Settings | None = None) -> Flask:
     # before its directory is set.
     from flask import Flask
 
-    from app import services
-    from app.telemetry import metrics
+    from app.config.settings import Settings
+    from app.services import Services
     from app.web import access, error_handlers, health, routes
 
+    settings = settings or Settings.from_environment()
     app = Flask("app", static_folder=None)
     error_handlers.init_app(app)
-    made = services.init_app(app, settings)
-    access.init_app(app, names=made.host_names, setting="FLASHSALE_NAMES")
-    routes.init_app(app, made.shop)
-    health.init_app(app, made.health)
-    metrics.init_app(app, made.metrics)
+    app.config["INSTANCE"] = settings.instance
+    app.extensions["services"] = Services(settings)
+    access.init_app(app, names={*settings.names, settings.host}, setting="FLASHSALE_NAMES")
+    routes.init_app(app)
+    health.init_app(app)
     return app

@@ -87,6 +87,7 @@ def post_worker_init(worker: Any) -> None:
     """
     from app import services
     from app.server.heartbeat import Heartbeat
+    from app.web.busy import BusyAnswers
 
     made = services.of(worker.wsgi)
     stop = signal.getsignal(signal.SIGTERM)
@@ -102,7 +103,7 @@ def post_worker_init(worker: Any) -> None:
         stop(signum, frame)  # type: ignore[operator, misc]
 
     signal.signal(signal.SIGTERM, stop_and_drain)
-    worker.refusal = made.busy.answer
+    worker.refusal = BusyAnswers(worker.wsgi).answer
     worker.queue = settings.queue
     made.warm_up()
     if settings.section_log is not None:

@@ -9,64 +9,57 @@ import redis
 from flask import Flask
 
 from app.config.settings import Settings
-from app.guards import Tools, make_guards
+from app.guards import GUARDS, Tools
 from app.guards.cart import Carts
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import CART, SectionListener
-from app.sales.redis_client import connect, warm_up
+from app.sales.redis_client import TIMEOUT, connect, warm_up
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.schedule import Opener, Schedule
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import SectionLog
-from app.web.busy import BusyAnswers
-from app.web.health import Health
-from app.web.routes import Shop
-from lock import LockError
+from lock import Client, LockError
 
 logger = logging.getLogger(__name__)
 
+PROBE_TIMEOUT = 1.0  # seconds
+
+
+def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
+    """The sale of these settings, with its own client of Redis; `timeout` in seconds is that of each call."""
+    client = connect(settings.redis_url, connections=connections, timeout=timeout)
+    record = OpeningRecord(etcd, settings.sale, timeout=timeout)
+    stock, items, shards = settings.stock, settings.items, settings.shards
+    return Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)
+
 
 class Services:
-    """Everything that the routes need; connects to no server before `warm_up` or the first request."""
+    """Everything that the routes need; connects to no server before `warm_up` or the first request.
 
-    def __init__(self, app: Flask, settings: Settings) -> None:
+    Attributes:
+        probed: the sale once more, for probes: the connections of the other one are for buyers.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        instance, ttl = settings.instance, settings.lease_ttl
+        self.sessions = EtcdSessions(settings.etcd_endpoints, settings.queue_name, ttl=ttl, instance=instance)
         # One to spare: a purchase that watches needs a second connection to open the sale.
-        self.redis = connect(settings.redis_url, connections=settings.threads + 1)
-        queue = settings.queue_name
-        self.sessions = EtcdSessions(settings.etcd_endpoints, queue, ttl=settings.lease_ttl, instance=settings.instance)
-        self.host_names = frozenset({*settings.names, settings.host})
-        record = OpeningRecord(self.sessions.client, settings.sale)
-        stock, items, shards = settings.stock, settings.items, settings.shards
-        self.sale = sale = Sale(self.redis, settings.sale, record=record, stock=stock, items=items, shards=shards)
-        guards = make_guards(
-            Tools(
-                sale=sale,
-                stocks={item: Inventory(sale, instance=settings.instance, item=item) for item in sale.keys_of},
-                sessions=self.sessions,
-                lock_timeout=settings.lock_timeout,
-                lease_ttl=settings.lease_ttl,
-            )
-        )
-        carts = Carts(sale, self.sessions, instance=settings.instance, lock_timeout=settings.lock_timeout)
-        self.metrics = Metrics(settings.instance, [*guards, CART])
-        self.busy = BusyAnswers(app, guards, self.metrics)
+        self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
+        self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
+        stocks = {item: Inventory(self.sale, instance=instance, item=item) for item in self.sale.keys_of}
+        tools = Tools(instance, self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
+        self.guards = {guard.name: guard(tools) for guard in GUARDS}
+        self.carts = Carts(tools)
+        self.metrics = Metrics(instance, [*self.guards, CART])
         log = settings.section_log
-        self.listener = SectionLog(log, instance=settings.instance) if log else SectionListener()
-        schedule, opener = Schedule(sale), record.election
-        self.shop = Shop(settings, sale, schedule, opener, self.sessions, guards, carts, self.metrics, self.listener)
-        self.opener = Opener(
-            schedule,
-            self.sessions.client,
-            self.sessions.session,
-            key=record.key,
-            name=opener,
-            instance=settings.instance,
-            is_fenced=settings.opener == "fenced",
-        )
-        self.health = Health(settings, self.sessions)
+        self.listener = SectionLog(log, instance=instance) if log else SectionListener()
+        self.schedule = Schedule(self.sale)
+        is_fenced = settings.opener == "fenced"
+        self.opener = Opener(self.schedule, self.sessions.session, instance=instance, is_fenced=is_fenced)
 
     def warm_up(self) -> None:
         """Connect now rather than at the first purchase, which retries what fails here; start the opener."""
@@ -87,17 +80,8 @@ class Services:
         """Revoke the lease and close all connections."""
         self.opener.close()
         self.sessions.close()
-        self.health.close()
-        self.redis.close()
-        self.listener.close()
-
-
-def init_app(app: Flask, settings: Settings | None = None) -> Services:
-    """Make the services of `app`."""
-    settings = settings or Settings.from_environment()
-    app.config["INSTANCE"] = settings.instance
-    made = app.extensions["services"] = Services(app, settings)
-    return made
+        for sale in (self.sale, self.probed):
+            sale.client.close()
 
 
 def of(app: Flask) -> Services:

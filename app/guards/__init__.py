@@ -14,9 +14,9 @@ from app.guards.redis_lua import RedisLuaGuard
 from app.guards.redis_watch import RedisWatchGuard
 from app.guards.thread import ThreadGuard
 
-__all__ = ["DEFAULT", "GUARDS", "Guard", "Promise", "Tools", "make_guards"]
+__all__ = ["DEFAULT", "GUARDS", "Guard", "Promise", "Tools"]
 
-GUARDS: tuple[type[Guard], ...] = (
+GUARDS: tuple[type[Guard], ...] = (  # in the order in which they are shown
     NoGuard,
     ThreadGuard,
     EtcdGuard,
@@ -29,8 +29,3 @@ GUARDS: tuple[type[Guard], ...] = (
     RedisLuaGuard,
 )
 DEFAULT = EtcdGuard.name
-
-
-def make_guards(tools: Tools) -> dict[str, Guard]:
-    """Every guard by its name, in the order in which they are shown."""
-    return {guard.name: guard(tools) for guard in GUARDS}

@@ -7,6 +7,8 @@ the section log.
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -16,11 +18,14 @@ from enum import Enum
 from typing import ClassVar
 
 from app.locking.etcd_sessions import EtcdSessions
-from app.locking.holding import holding
 from app.sales.inventory import Inventory
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import LossCause, Purchase, Receipt
 from app.sales.sale import Sale
-from lock import CohortMutex, Hold, LockCancelled, Mutex, Turn
+from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, MultiHold, Mutex, Turn
+
+logger = logging.getLogger(__name__)
+
+SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
 
 
 class Promise(str, Enum):
@@ -35,6 +40,7 @@ class Promise(str, Enum):
 class Tools:
     """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
 
+    instance: str
     sale: Sale
     stocks: Mapping[str, Inventory]
     sessions: EtcdSessions
@@ -88,7 +94,34 @@ class Guard(ABC):
     @contextmanager
     def locked(self, mutex: Mutex | CohortMutex, purchase: Purchase) -> Iterator[Hold | Turn]:
         """Wait for the mutex and enter the critical section; raises `LockError`."""
-        with holding(mutex, purchase, timeout=self.time_left(purchase)) as hold:
-            yield hold
-            if self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered):
-                mutex.cancel()  # the waiters need no lock for that answer
+        hold = mutex.acquire(timeout=self.time_left(purchase))
+        try:
+            with purchase.critical_section(token=hold.token):
+                yield hold
+                if self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered):
+                    mutex.cancel()  # the waiters need no lock for that answer
+        finally:
+            release(hold, purchase)
+
+    @contextmanager
+    def in_line(self, line: threading.Lock, purchase: Purchase) -> Iterator[None]:
+        """Hold a lock of this process; a shutdown ends the wait."""
+        while True:
+            self.sessions.check_open()
+            if line.acquire(timeout=min(self.time_left(purchase), SLICE_S)):
+                break
+            if not self.time_left(purchase):
+                raise LockTimeout(f"the thread lock was not free within {self.tools.lock_timeout:g} s")
+        try:
+            yield
+        finally:
+            line.release()
+
+
+def release(hold: Hold | Turn | MultiHold, purchase: Purchase) -> None:
+    """Release. A loss found here is noted on the purchase and does not change its outcome: the write is over."""
+    try:
+        hold.release()
+    except LockLost as error:
+        purchase.loss = LossCause.RELEASED_LATE
+        logger.warning("order %s: %s", purchase.order, error)

@@ -12,10 +12,8 @@ import json
 import time
 from collections.abc import Iterable
 
-from app.locking.etcd_sessions import EtcdSessions
-from app.locking.holding import release
+from app.guards.base import Tools, release
 from app.sales.purchase import Outcome, Purchase, Receipt
-from app.sales.sale import Sale
 from app.sales.scripts import decided, fenced_off, replayed, run, sending
 from app.sales.tokens import Tokens, fence_text
 
@@ -26,31 +24,29 @@ def cart_of(items: Iterable[int]) -> str:
 
 
 class Carts:
-    """Sells carts of one sale; `lock_timeout` is for all locks of a cart together."""
+    """Sells carts of one sale; the lock timeout is for all locks of a cart together."""
 
-    def __init__(self, sale: Sale, sessions: EtcdSessions, *, instance: str, lock_timeout: float) -> None:
-        self._sale = sale
-        self._sessions = sessions
-        self._instance = instance
-        self._lock_timeout = lock_timeout
+    def __init__(self, tools: Tools) -> None:
+        self._sale = tools.sale
+        self._tools = tools
 
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
         items = purchase.item.split(",")
-        hold = self._sessions.multi(items).acquire(timeout=self._lock_timeout)
+        hold = self._tools.sessions.multi(items).acquire(timeout=self._tools.lock_timeout)
         try:
             with purchase.critical_section():
                 time.sleep(purchase.hold_s)
                 hold.ensure()
-                return self._commit(purchase, {item: hold.tokens[self._sessions.name(item)] for item in items})
+                return self._commit(purchase, {item: hold.tokens[self._tools.sessions.name(item)] for item in items})
         finally:
             release(hold, purchase)
 
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
         keys = [self._sale.keys.answers]
-        asked = [purchase.key or "", purchase.entry(self._instance, token=tokens)]
+        asked = [purchase.key or "", purchase.entry(self._tools.instance, token=tokens)]
         for item, token in tokens.items():
-            k, entry = self._sale.keys_of[item], purchase.entry(self._instance, item=item, token=token)
+            k, entry = self._sale.keys_of[item], purchase.entry(self._tools.instance, item=item, token=token)
             keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
             asked += [item, self._sale.generation, fence_text(token), entry]
         with purchase.timing("commit"), sending():

@@ -12,10 +12,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from app.guards.base import Guard, Promise, Tools
-from app.locking.holding import release
+from app.guards.base import Guard, Promise, Tools, release
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp, InDoubt, again
+from app.sales.refusals import InDoubt, again
 from lock import LockTimeout, Turn
 
 MOST_AT_ONCE = 128
@@ -83,11 +82,6 @@ class CommitQueue:
             self._appoint_first()
         return True
 
-    def fail_all(self, error: Exception) -> None:
-        """Settle all entries with the same error."""
-        for entry in self.take(len(self._waiting)):
-            entry.settle(error)
-
     def _appoint_first(self) -> None:
         """The first entry leads; with the lock held."""
         if self._waiting:
@@ -122,7 +116,7 @@ class EtcdBatchGuard(Guard):
         try:
             if not entry.wait(self.time_left(purchase) + _RESULT_S) and queue.remove(entry):
                 name = self.sessions.name(purchase.item)
-                raise GaveUp(f"others of this instance waited for lock {name!r}, but not in time")
+                raise LockTimeout(f"others of this instance waited for lock {name!r}, but not in time")
             if entry.leads:
                 self._lead(queue, entry)
         except BaseException:
@@ -136,7 +130,8 @@ class EtcdBatchGuard(Guard):
         except LockTimeout:
             raise  # the next one has a little more time
         except Exception as error:
-            queue.fail_all(error)  # each entry would fail with the same error
+            for entry in queue.take(len(queue)):
+                entry.settle(error)  # each of them would fail with the same error
             raise
         try:
             self._commit(queue.take(MOST_AT_ONCE), turn)

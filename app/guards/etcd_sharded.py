@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from app.guards.base import Guard, Promise, Tools
-from app.locking.holding import waiting_in_line
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp
 from app.sales.shards import Shard, ShardedStock
 from lock import LockTimeout
 
@@ -26,33 +24,26 @@ class EtcdShardedGuard(Guard):
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
-        self.stocks = {
-            item: ShardedStock(tools.sale, item, instance=stock.instance) for item, stock in tools.stocks.items()
-        }
+        self.stocks = {item: ShardedStock(tools.sale, item, instance=tools.instance) for item in tools.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stocks[purchase.item]
         shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         purchase.think()
-        if not shard.line.locked() and (receipt := self.sell(shard, purchase)):
+        if not shard.line.locked() and (receipt := stock.sell(shard, purchase)):
             return receipt
         # The shard is empty, or items are on their way: one thread waits for them, and the others wait behind it.
         shard.waiting.append(purchase)
         try:
-            with waiting_in_line(shard.line, timeout=self.time_left(purchase), check=self.sessions.check_open):
-                while not (receipt := stock.known_sold_out(purchase) or self.sell(shard, purchase)):
+            with self.in_line(shard.line, purchase):
+                while not (receipt := stock.known_sold_out(purchase) or stock.sell(shard, purchase)):
                     self.refill(stock, shard, purchase)
                 return receipt
-        except (GaveUp, LockTimeout):
+        except LockTimeout:
             self.tools.sale.record.read()  # if etcd does not answer, that is why no items came
             raise
         finally:
             shard.waiting.pop()
-
-    def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
-        """The purchase in one script without a lock; None if the shard is empty."""
-        with purchase.critical_section():
-            return shard.sell(purchase)
 
     def refill(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> None:
         """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
@@ -64,6 +55,7 @@ class EtcdShardedGuard(Guard):
                 stock.line.release()
         elif self.time_left(purchase):
             self.sessions.check_open()
-            shard.wait(POLL_S)  # not longer: the other instance may bring some, too
+            shard.brought.wait(POLL_S)  # not longer: the other instance may bring some, too
+            shard.brought.clear()
         else:
-            raise GaveUp(f"no items came to shard {shard.number} in time")
+            raise LockTimeout(f"no items came to shard {shard.number} in time")

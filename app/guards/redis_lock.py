@@ -12,7 +12,7 @@ from redis.lock import Lock
 from app.guards.base import Guard, Promise
 from app.sales.purchase import LossCause, Purchase, Receipt
 from app.sales.redis_client import Refused
-from app.sales.refusals import GaveUp
+from lock import LockTimeout
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class RedisLockGuard(Guard):
             if lock.acquire(blocking=False):
                 break
             if self.time_left(purchase) < lock.sleep:
-                raise GaveUp(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
+                raise LockTimeout(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
             time.sleep(lock.sleep)
         try:
             with purchase.critical_section():

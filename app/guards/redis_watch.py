@@ -9,7 +9,7 @@ from redis.exceptions import WatchError
 
 from app.guards.base import Guard, Promise, Tools
 from app.sales.purchase import Purchase, Receipt
-from app.sales.refusals import GaveUp
+from lock import LockTimeout
 
 PAUSE_S = 0.004  # for each purchase of this instance that tries: about what one attempt costs it
 LONGEST_PAUSE_S = 0.8
@@ -40,7 +40,7 @@ class RedisWatchGuard(Guard):
                 except WatchError:
                     pause = random.uniform(0, min(len(self._trying) * PAUSE_S, LONGEST_PAUSE_S))
                 if pause > self.time_left(purchase):
-                    raise GaveUp(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
+                    raise LockTimeout(f"others were faster, again and again, for {self.tools.lock_timeout:g} s")
                 time.sleep(pause)
         finally:
             self._trying.discard(purchase.order)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 from app.guards.base import Guard, Promise, Tools
-from app.locking.holding import waiting_in_line
 from app.sales.purchase import Purchase, Receipt
 
 
@@ -22,8 +21,7 @@ class ThreadGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, lock = self.stock(purchase.item), self._locks[purchase.item]
-        left, check = self.time_left(purchase), self.sessions.check_open
-        with waiting_in_line(lock, timeout=left, check=check), purchase.critical_section():
+        with self.in_line(lock, purchase), purchase.critical_section():
             reading = stock.read(purchase)
             if reading.receipt is None:  # something is left, and this is not a retry
                 purchase.think()

@@ -1,1 +1,1 @@
-"""This process's sessions with etcd, and holding a lock around a purchase."""
+"""This process's sessions with etcd."""

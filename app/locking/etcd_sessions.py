@@ -8,18 +8,15 @@ took turns while etcd is unavailable, each would wait out the deadlines of all b
 
 from __future__ import annotations
 
-import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
 from app.sales.purchase import DEFAULT_ITEM
-from app.sales.refusals import ShuttingDown
-from lock import Client, CohortMutex, MultiLock, Mutex, Session, connect
-
-logger = logging.getLogger(__name__)
+from app.sales.refusals import ShuttingDown, again
+from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session, connect
 
 RPC_TIMEOUT = 2.0
 
@@ -45,8 +42,9 @@ class EtcdSessions:
         self._ttl = ttl
         self._instance = instance
         self.client: Client = connect(endpoints, timeout=RPC_TIMEOUT)
-        self._attempt: Future[Session] | None = None
-        self._lost: list[Session] = []
+        self._session: Session | None = None
+        self._making = threading.Lock()
+        self._outage: tuple[float, LockError] | None = None  # the last time that etcd gave no session, and the error
         self._mutexes: dict[str, Mutex] = {}
         self._cohorts: dict[str, CohortMutex] = {}
         self._draining = False
@@ -83,20 +81,27 @@ class EtcdSessions:
 
     def session(self) -> Session:
         """The session of this process; raises as `mutex` does."""
-        with self._lock:
-            self.check_open()
-            before = self._attempt
-            if before is not None and not _failed(before):
-                attempt = before
-            else:
-                attempt = self._attempt = Future()
-                if lost := _made(before):
-                    self._lost.append(lost)
-        if attempt is not before:
-            self._make_session(attempt)
-        session = attempt.result()
-        with self._lock:
-            self.check_open()  # a drain does not reach threads that wait for a session
+        came = time.monotonic()
+        self.check_open()
+        with self._making:
+            if self._session is None or self._session.lost.is_set():
+                if self._outage and self._outage[0] >= came:
+                    raise again(self._outage[1])
+                self._session = self._make_session()
+            session = self._session
+        self.check_open()  # a drain does not reach threads that wait for a session
+        return session
+
+    def _make_session(self) -> Session:
+        """A new session; with `_making` held."""
+        try:
+            session = Session(self.client, ttl=self._ttl, name=self._instance)
+        except LockError as error:
+            self._outage = time.monotonic(), error
+            raise
+        if self._session:
+            # Close the lost one, now that etcd answers: a restart of etcd extends leases, and its keys would block.
+            threading.Thread(target=self._session.close, name="close-lost-session", daemon=True).start()
         return session
 
     def check_open(self) -> None:
@@ -104,44 +109,19 @@ class EtcdSessions:
         if self._draining:
             raise ShuttingDown(f"instance {self._instance} is shutting down")
 
-    def _make_session(self, attempt: Future[Session]) -> None:
-        try:
-            attempt.set_result(Session(self.client, ttl=self._ttl, name=self._instance))
-        except BaseException as error:
-            attempt.set_exception(error)
-            return
-        # Close lost sessions, now that etcd answers: a restart extends all leases, and their keys would block.
-        with self._lock:
-            lost, self._lost = self._lost, []
-        for session in lost:  # in the background, because etcd may fail again
-            threading.Thread(target=session.close, name="close-lost-session", daemon=True).start()
-
     def drain(self) -> None:
         """End all waits, later ones at once; holders go on."""
-        with self._lock:
-            self._draining = True
-            session, cohorts = _made(self._attempt), list(self._cohorts.values())
-        if session is not None:
+        self._draining = True
+        if session := self._session:
             session.cancel_waiters()
+        with self._lock:
+            cohorts = list(self._cohorts.values())
         for cohort in cohorts:
             cohort.cancel()
 
     def close(self) -> None:
         """Revoke the lease and close the connection."""
         self.drain()
-        current = _made(self._attempt)
-        for session in [*self._lost, *([current] if current else [])]:
+        if session := self._session:
             session.close()
         self.client.close()
-
-
-def _made(attempt: Future[Session] | None) -> Session | None:
-    return attempt.result() if attempt is not None and attempt.done() and attempt.exception() is None else None
-
-
-def _failed(attempt: Future[Session]) -> bool:
-    """Whether the attempt has ended without a session, or with one that is lost by now."""
-    if not attempt.done():
-        return False
-    session = _made(attempt)
-    return session is None or session.lost.is_set()

@@ -56,7 +56,7 @@ class OpeningRecord:
     """
 
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
-        self._client = client
+        self.client = client
         # Not below flash-sale/SALE/, the queue of the mutex; and not sale/SALE/opened, which had a part for each item.
         self.election = f"sale/{sale}/opener"
         self.key = f"sale/{sale}/opening"
@@ -76,14 +76,14 @@ class OpeningRecord:
                 return changed
             value = json.dumps(changed).encode()
             if before is None:
-                written = self._client.create(self.key, value, 0, timeout=self._timeout)
+                written = self.client.create(self.key, value, 0, timeout=self._timeout)
             else:
-                written = self._client.replace(before, value, timeout=self._timeout)
+                written = self.client.replace(before, value, timeout=self._timeout)
             if written is not None and written.value == value:
                 return changed
 
     def _find(self) -> KeyValue | None:
-        found = self._client.get_prefix(self.key, timeout=self._timeout).keys
+        found = self.client.get_prefix(self.key, timeout=self._timeout).keys
         return next((kv for kv in found if kv.key == self.key), None)
 
 

@@ -73,8 +73,6 @@ class SectionListener:
 
     def left(self, purchase: Purchase, error: BaseException | None) -> None: ...
 
-    def close(self) -> None: ...
-
 
 @dataclass(slots=True)
 class Purchase:

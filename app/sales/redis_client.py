@@ -170,7 +170,6 @@ class Nodes:
                 client: Any = redis.Redis(connection_pool=self.pool_at(address))
                 ranges = client.execute_command("CLUSTER SLOTS")
             except (redis.ConnectionError, redis.TimeoutError, Refused):
-                self._known = [*(each for each in self._known if each != address), address]  # asked last from now on
                 continue
             here = address.rpartition(":")[0].strip("[]")
             nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]

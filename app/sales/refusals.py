@@ -47,10 +47,6 @@ class SaleLost(PurchaseError):
         return "Redis has lost this sale: reset it"
 
 
-class GaveUp(PurchaseError):
-    """The guard's turn did not come in time; nothing was written."""
-
-
 class InDoubt(PurchaseError):
     """The write was sent and its answer lost; a retry with the same idempotency key finds out."""
 
@@ -79,7 +75,6 @@ ASK_AGAIN = "The purchase may have been made: ask again with the same Idempotenc
 REFUSALS: dict[type[Exception], Refusal] = {
     # The first match counts, so a subclass stands before its base.
     LockTimeout: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
-    GaveUp: Refusal(Outcome.LOCK_TIMEOUT, RETRY),
     SessionLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.SESSION_LOST),
     LockLost: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.HOLD_LOST),
     FencedOff: Refusal(Outcome.LOCK_LOST, RETRY, LossCause.FENCED_OFF),

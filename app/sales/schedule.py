@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
 
 import redis
 
@@ -28,7 +27,7 @@ from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.scripts import run_together
 from app.sales.tokens import Token, fence_text
-from lock import Client, Election, LockError, Session
+from lock import Election, LockError, Session
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +43,11 @@ class Schedule:
     """The time at which a sale opens. All items open together."""
 
     def __init__(self, sale: Sale) -> None:
-        self._sale = sale
+        self.sale = sale
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
         """Close the sale until that time; it then opens with `stock` pieces of each item. Raises as a reset."""
-        self._sale.begin(lambda _: Opened("", stock, is_open=False, opens_at_ms=opens_at_ms))
+        self.sale.begin(lambda _: Opened("", stock, is_open=False, opens_at_ms=opens_at_ms))
 
     def cancel(self) -> None:
         """Leave the sale closed until a reset or another schedule; raises `NoSchedule`, or as a reset."""
@@ -58,13 +57,13 @@ class Schedule:
                 raise NoSchedule("there is no schedule to cancel: see GET /sale")
             return before._replace(opens_at_ms=None)
 
-        self._sale.begin(without_time)
+        self.sale.begin(without_time)
 
     def read(self) -> Opened | None:
         """The last opening or closing in etcd; None if the sale was never opened. Raises `EtcdError`."""
-        opened = self._sale.record.read()
+        opened = self.sale.record.read()
         if opened:
-            self._sale.note_closed(opened)
+            self.sale.note_closed(opened)
         return opened
 
     def planned(self) -> Opened | None:
@@ -74,7 +73,7 @@ class Schedule:
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
-        generation, at_ms = self._sale.client.hmget(self._sale.keys.opener, ["generation", "at_ms"])
+        generation, at_ms = self.sale.client.hmget(self.sale.keys.opener, ["generation", "at_ms"])
         return int(at_ms) if at_ms and generation == opened.generation else None
 
     def open(self, fence: Token | None) -> tuple[str, str]:
@@ -85,46 +84,34 @@ class Schedule:
         """
         planned = self.planned()
         if planned:
-            for place in reversed(range(self._sale.places)):  # the treasury last: it has the stock
+            for place in reversed(range(self.sale.places)):  # the treasury last: it has the stock
                 (status, *found), *_ = self._open(place, planned, fence)  # an item that was lost is not opened
                 if status not in ("opened", "open"):
                     return status, str(found[0])
-            self._sale.confirm(planned)
+            self.sale.confirm(planned)
         return "opened", ""
 
     def _open(self, place: int, planned: Opened, fence: Token | None) -> list[list[str]]:
         """The script's answers for the slots that have this place in `Sale.slots_of`."""
         generations, stock = [planned.generation, planned.opening.generation], 0 if place else planned.stock
         asked: list[str | int] = [*generations, stock, planned.opens_at_ms or 0, fence_text(fence)]
-        keys = [slots[place].keys for slots in self._sale.slots_of.values()]
+        keys = [slots[place].keys for slots in self.sale.slots_of.values()]
         calls = [([k.initial, k.stock, k.generation, k.opener], asked) for k in keys]
-        return run_together(self._sale.slots_of[DEFAULT_ITEM][place].client, "open", calls)
+        return run_together(self.sale.slots_of[DEFAULT_ITEM][place].client, "open", calls)
 
 
 class Opener(threading.Thread):
     """A candidate for the leader that opens the sale, in each worker process.
 
-    While nothing is scheduled it costs one watch, of the `key` of the record, and no election. `name` is that of the
-    election, `instance` that of the candidate. A leader that is not fenced sends no token: if it is late, it opens the
-    sale again.
+    While nothing is scheduled it costs one watch, of the record, and no election. `instance` is the name of the
+    candidate. A leader that is not fenced sends no token: if it is late, it opens the sale again.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        client: Client,
-        session: Callable[[], Session],
-        *,
-        key: str,
-        name: str,
-        instance: str,
-        is_fenced: bool = True,
-    ) -> None:
+    def __init__(self, schedule: Schedule, session: Callable[[], Session], *, instance: str, is_fenced: bool) -> None:
         super().__init__(name="opener", daemon=True)
         self._schedule = schedule
-        self._watch = partial(client.watch, key)
+        self._record = schedule.sale.record
         self._session = session
-        self._election = name
         self._instance = instance
         self._is_fenced = is_fenced
         self._closing = threading.Event()
@@ -148,7 +135,7 @@ class Opener(threading.Thread):
         self._end_watch()
 
     def _await_schedule(self) -> None:
-        with closing(self._watch()) as watch:
+        with closing(self._record.client.watch(self._record.key)) as watch:
             self._end_watch = watch.close
             for _ in watch:
                 if self._schedule.planned() or self._closing.is_set():
@@ -156,7 +143,7 @@ class Opener(threading.Thread):
 
     def _lead(self) -> None:
         """Wait for the election, then for the time; return when the sale is open or no longer scheduled."""
-        with Election(self._session(), self._election).campaign(self._instance) as leadership:
+        with Election(self._session(), self._record.election).campaign(self._instance) as leadership:
             while not self._closing.is_set():
                 planned = self._schedule.planned()
                 if not planned:

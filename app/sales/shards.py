@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass, field
 from zlib import crc32
 
 from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.sale import Sale
 from app.sales.scripts import decided, settled
-from app.sales.slots import Slot
 from app.sales.tokens import Token
 from app.sales.transfer import Transfers
 
@@ -27,10 +27,10 @@ class ShardedStock:
     """
 
     def __init__(self, sale: Sale, item: str, *, instance: str) -> None:
-        self.sale = sale
-        self.item = item
-        self.instance = instance
-        self.shards = [Shard(self, number, slot) for number, slot in enumerate(sale.slots_of[item][1:])]
+        self._sale = sale
+        self._item = item
+        shelves = [Inventory(sale, instance=instance, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
+        self.shards = [Shard(number, shelf) for number, shelf in enumerate(shelves)]
         self.line = threading.Lock()
         self.sold_out: tuple[str, float] = "", 0.0
 
@@ -46,12 +46,23 @@ class ShardedStock:
         found = purchase.began < self.sold_out[1] and not purchase.key
         return decided(purchase, Outcome.SOLD_OUT, 0) if found else None
 
+    def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
+        """The whole purchase in one script without a lock; None if the shard is empty and others may have items.
+
+        Raises as `Inventory.sell`.
+        """
+        with purchase.critical_section():
+            shard.is_empty = False
+            ((status, found),) = shard.inventory.decide([purchase], sold_out=self.sold_out[0])
+            shard.is_empty = status == "empty"
+            return None if shard.is_empty else settled(purchase, status, found)
+
     def refill(self, shard: Shard, fence: Token) -> None:
         """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.
 
         Raises as `Transfers`.
         """
-        began, transfers = time.monotonic(), Transfers(self.sale, self.item, fence)
+        began, transfers = time.monotonic(), Transfers(self._sale, self._item, fence)
         empty = [shard, *(each for each in self.shards if each.is_empty)]
         if not transfers.refill({each.number: len(each.waiting) for each in empty}):
             self.sold_out = transfers.generation, began
@@ -59,6 +70,7 @@ class ShardedStock:
             each.brought.set()
 
 
+@dataclass(eq=False)
 class Shard:
     """One of them.
 
@@ -66,28 +78,12 @@ class Shard:
         line: held by the thread of this process that found the shard empty; the others wait behind it.
         waiting: purchases in the line; only their number counts, so any of them may leave the list.
         is_empty: whether it was, by the last answer; not while there is none, as its node may be down.
+        brought: set when a thread of this process has brought items.
     """
 
-    def __init__(self, stock: ShardedStock, number: int, slot: Slot) -> None:
-        self._stock = stock
-        self._inventory = Inventory(stock.sale, instance=stock.instance, item=stock.item, slot=slot)
-        self.number = number
-        self.line = threading.Lock()
-        self.waiting: list[Purchase] = []
-        self.is_empty = False
-        self.brought = threading.Event()
-
-    def wait(self, timeout: float) -> None:
-        """Wait until a thread of this process has brought items, or for `timeout` seconds."""
-        self.brought.wait(timeout)
-        self.brought.clear()
-
-    def sell(self, purchase: Purchase) -> Receipt | None:
-        """The whole purchase in one script; None if the shard is empty and others may have items.
-
-        Raises as `Inventory.sell`.
-        """
-        self.is_empty = False
-        ((status, found),) = self._inventory.decide([purchase], sold_out=self._stock.sold_out[0])
-        self.is_empty = status == "empty"
-        return None if self.is_empty else settled(purchase, status, found)
+    number: int
+    inventory: Inventory
+    line: threading.Lock = field(default_factory=threading.Lock)
+    waiting: list[Purchase] = field(default_factory=list)
+    is_empty: bool = False
+    brought: threading.Event = field(default_factory=threading.Event)

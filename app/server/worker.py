@@ -41,20 +41,19 @@ class CountingPool(ThreadPoolExecutor):
         all_there.wait()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self._count(queued=1)
-        return super().submit(self._work, fn, args, kwargs)
-
-    def _work(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        self._count(queued=-1, busy=1)
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            self._count(busy=-1)
-
-    def _count(self, *, queued: int = 0, busy: int = 0) -> None:
         with self._counting:
-            self.queued += queued
-            self.busy += busy
+            self.queued += 1
+        return super().submit(self._work, partial(fn, *args, **kwargs))
+
+    def _work(self, job: Callable[[], Any]) -> Any:
+        with self._counting:
+            self.queued -= 1
+            self.busy += 1
+        try:
+            return job()
+        finally:
+            with self._counting:
+                self.busy -= 1
 
 
 class CountingWorker(ThreadWorker):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -95,8 +95,3 @@ class Metrics:
             registry = CollectorRegistry()
             AllWorkers(registry)  # type: ignore[no-untyped-call]
         return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
-
-
-def init_app(app: Flask, metrics: Metrics) -> None:
-    """Register ``/metrics``."""
-    app.add_url_rule("/metrics", view_func=metrics.expose, methods=["GET"])

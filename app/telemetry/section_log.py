@@ -37,7 +37,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 class SectionLog(SectionListener):
     """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
 
-    File and directory are made when the first line is written.
+    File and directory are made when the first line is written; the file is open until the process ends.
     """
 
     def __init__(self, directory: Path, *, instance: str, largest: int = LARGEST_FILE) -> None:
@@ -57,12 +57,6 @@ class SectionLog(SectionListener):
         outcome, cause = _verdict(purchase, error)
         stock = purchase.decided.stock if purchase.decided else None
         self._write({"at": now_ns(), "event": "leave", **section, "outcome": outcome, "cause": cause, "stock": stock})
-
-    def close(self) -> None:
-        with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-            self._file, self._left = None, 0
 
     def _write(self, event: dict[str, object]) -> None:
         """Hand one line to the operating system, which keeps it if this process is killed."""

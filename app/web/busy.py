@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
 from flask import Flask
 
+from app import services
 from app.guards import DEFAULT
 from app.sales.purchase import CART, Outcome
-from app.telemetry.metrics import Metrics
 from app.web.responses import problem_response
 
 BUSY = Outcome.BUSY.value
@@ -26,12 +25,13 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,5})[ \t]*\r\n", re.IGNORE
 
 
 class BusyAnswers:
-    """The answers of the instance `app`, one for each of `guards`; each is counted when it is given."""
+    """The answers of the instance `app`, one for each guard; each is counted when it is given."""
 
-    def __init__(self, app: Flask, guards: Iterable[str], metrics: Metrics) -> None:
+    def __init__(self, app: Flask) -> None:
+        made = services.of(app)
         with app.app_context():
-            self._answer_of = {guard: _busy(guard) for guard in (*guards, CART)}
-        self._metrics = metrics
+            self._answer_of = {guard: _busy(guard) for guard in (*made.guards, CART)}
+        self._metrics = made.metrics
 
     def answer(self, received: bytes) -> bytes | None:
         """The response if `received` is one whole purchase; None for all else, which the routes have to answer."""

@@ -6,73 +6,54 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import redis
-from flask import Flask, Response
+from flask import Flask, Response, current_app
 
-from app.config.settings import Settings
-from app.locking.etcd_sessions import EtcdSessions
-from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect
+from app import services
 from app.sales.refusals import SaleLost
 from app.sales.sale import Sale
 from app.web.responses import json_response, problem_response
 from lock import EtcdError
 
-TIMEOUT = 1.0
+
+def livez() -> Response:
+    """``GET /livez``: asks no server."""
+    return json_response({"status": "alive"})
 
 
-class Health:
-    """``/livez`` asks no server; ``/readyz`` asks etcd and Redis, which has to take writes, one second each.
+def readyz() -> Response:
+    """``GET /readyz``: asks etcd and Redis, which has to take writes, one second each.
 
-    Both wait for a free thread: while all threads sell, neither answers before a purchase ends.
+    As ``/livez`` it waits for a free thread: while all threads sell, neither answers before a purchase ends.
     """
-
-    def __init__(self, settings: Settings, sessions: EtcdSessions) -> None:
-        # Its own client, with shorter deadlines: the connections of the shop's client are for buyers.
-        self._redis = connect(settings.redis_url, connections=2, timeout=TIMEOUT)
-        self._sessions = sessions
-        record = OpeningRecord(sessions.client, settings.sale, timeout=TIMEOUT)
-        stock, items, shards = settings.stock, settings.items, settings.shards
-        self._sale = Sale(self._redis, settings.sale, record=record, stock=stock, items=items, shards=shards)
-
-    def livez(self) -> Response:
-        return json_response({"status": "alive"})
-
-    def readyz(self) -> Response:
-        states = {
-            "etcd": _state(lambda: self._sessions.client.status(timeout=TIMEOUT)),
-            "redis": _state(self._write_nothing),
-            "sale": self._sale_state(),
-        }
-        unusable = [name for name, state in states.items() if state != "ok"]
-        if not unusable:
-            return json_response({"status": "ready", **states})
-        return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
-
-    def _write_nothing(self) -> None:
-        """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
-        self._sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, self._sale.keys.nothing)
-
-    def _sale_state(self) -> str:
-        with suppress(EtcdError, redis.RedisError):  # the states of etcd and Redis say so
-            try:
-                self._sale.snapshot()
-            except SaleLost as error:
-                return str(error)
-        return "ok"
-
-    def close(self) -> None:
-        self._redis.close()
+    made = services.of(current_app)
+    states = {
+        "etcd": _state(lambda: made.sessions.client.status(timeout=services.PROBE_TIMEOUT), EtcdError),
+        "redis": _state(lambda: _write_nothing(made.probed), redis.RedisError),
+        "sale": _state(made.probed.snapshot, SaleLost),
+    }
+    unusable = [name for name, state in states.items() if state != "ok"]
+    if not unusable:
+        return json_response({"status": "ready", **states})
+    return problem_response(503, f"Cannot be used: {' and '.join(unusable)}.", kind="not_ready", **states)
 
 
-def _state(ask: Callable[[], object]) -> str:
-    try:
-        ask()
-    except (EtcdError, redis.RedisError) as error:
-        return str(error)
+def _write_nothing(sale: Sale) -> None:
+    """Replace a key that does not exist, in a script: Redis refuses that if it would refuse a purchase."""
+    sale.client.eval("redis.call('SET', KEYS[1], '', 'XX')", 1, sale.keys.nothing)
+
+
+def _state(ask: Callable[[], object], told: type[Exception]) -> str:
+    """What the error that `ask` raises says, if it is of the class `told`; others are told by the other states."""
+    with suppress(EtcdError, redis.RedisError):
+        try:
+            ask()
+        except told as error:
+            return str(error)
     return "ok"
 
 
-def init_app(app: Flask, health: Health) -> None:
-    """Register the probes."""
-    app.add_url_rule("/livez", view_func=health.livez, methods=["GET"])
-    app.add_url_rule("/readyz", view_func=health.readyz, methods=["GET"])
+def init_app(app: Flask) -> None:
+    """Register what machines ask: the probes and the metrics."""
+    app.add_url_rule("/livez", view_func=livez, methods=["GET"])
+    app.add_url_rule("/readyz", view_func=readyz, methods=["GET"])
+    app.add_url_rule("/metrics", view_func=services.of(app).metrics.expose, methods=["GET"])

@@ -17,16 +17,14 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
 
-from app.config.settings import MOST_ITEMS, Settings
+from app import services
+from app.config.settings import MOST_ITEMS
 from app.guards import DEFAULT, Guard
 from app.guards.cart import Carts, cart_of
-from app.locking.etcd_sessions import EtcdSessions
 from app.sales.opening import Opened
-from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt, SectionListener
+from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
-from app.sales.sale import Sale
-from app.sales.schedule import NoSchedule, Schedule
-from app.telemetry.metrics import Metrics
+from app.sales.schedule import NoSchedule
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
@@ -43,40 +41,32 @@ LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 
 
 @dataclass(frozen=True)
-class Shop:
-    """The routes of the sale; `opener` is the name of the election of the instance that opens it."""
+class Routes:
+    """The routes of the sale."""
 
-    settings: Settings
-    sale: Sale
-    schedule: Schedule
-    opener: str
-    sessions: EtcdSessions
-    seller_of: dict[str, Guard]
-    carts: Carts
-    metrics: Metrics
-    listener: SectionListener
+    shop: services.Services
 
     def reduce(self) -> Response:
         """``POST /stock/reduce``: buy one item."""
         asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
-        guard = asked.choice("guard", DEFAULT, self.seller_of)
-        return self._sell(self.seller_of[guard], self._purchase(asked, guard, self._item(asked)))
+        guard = asked.choice("guard", DEFAULT, self.shop.guards)
+        return self._sell(self.shop.guards[guard], self._purchase(asked, guard, self._item(asked)))
 
     def cart(self) -> Response:
         """``POST /cart``: buy one piece of each of several items, or nothing."""
         asked = Parameters(request, "items", "hold_ms", "buyer")
-        items = asked.several("items", least=1, most=self.settings.items, count=LARGEST_CART, why=ITEMS_SET)
-        return self._sell(self.carts, self._purchase(asked, CART, cart_of(items)))
+        items = asked.several("items", least=1, most=self.shop.settings.items, count=LARGEST_CART, why=ITEMS_SET)
+        return self._sell(self.shop.carts, self._purchase(asked, CART, cart_of(items)))
 
     def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
         try:
-            with self.metrics.in_progress.track_inprogress():
+            with self.shop.metrics.in_progress.track_inprogress():
                 receipt = seller.serve(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:
             raise UnprocessableEntity(f"{error}: use a new key for a new purchase.") from error
-        self.metrics.count(purchase, receipt)
+        self.shop.metrics.count(purchase, receipt)
         return _answered(purchase, receipt)
 
     def _purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
@@ -87,40 +77,40 @@ class Shop:
             item=item,
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
-            listener=self.listener,
+            listener=self.shop.listener,
         )
 
     def _item(self, asked: Parameters) -> str:
-        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self.settings.items, why=ITEMS_SET))
+        return str(asked.whole("item", int(DEFAULT_ITEM), least=1, most=self.shop.settings.items, why=ITEMS_SET))
 
     def stock(self) -> Response:
         """``GET /stock``: counters and ledger of an item, and the verdict."""
         return self._stock_of(self._item(Parameters(request, "item")))
 
     def _stock_of(self, item: str) -> Response:
-        now = self.sale.snapshot(item)
+        now = self.shop.sale.snapshot(item)
         members = {name: getattr(now, name) for name in STOCK_MEMBERS}
         return json_response({"item": item, **members, "shards": [each._asdict() for each in now.shards]})
 
     def reset(self) -> Response:
         """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
         self._require_admin("resets")
-        self.sale.reset(Parameters(request, "stock").whole("stock", self.settings.stock, most=MOST_ITEMS))
+        self.shop.sale.reset(Parameters(request, "stock").whole("stock", self.shop.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
 
     def _require_admin(self, what: str) -> None:
-        require_admin(self.settings.admin_token, on_loopback=self.settings.on_loopback, what=what)
+        require_admin(self.shop.settings.admin_token, on_loopback=self.shop.settings.on_loopback, what=what)
 
     def show_schedule(self) -> Response:
         """``GET /sale``: open, scheduled or closed, and the leader."""
-        self.sale.snapshot()  # opens the sale if it never was
-        opened = self.schedule.read() or Opened("", self.settings.stock)
-        leader = Election(self.sessions.session(), self.opener).leader()
+        self.shop.sale.snapshot()  # opens the sale if it never was
+        opened = self.shop.schedule.read() or Opened("", self.shop.settings.stock)
+        leader = Election(self.shop.sessions.session(), self.shop.sale.record.election).leader()
         return json_response({**self._shown(opened), "stock": opened.stock, "leader": leader and leader.value})
 
     def _shown(self, opened: Opened) -> dict[str, Any]:
         if opened.is_open:
-            at_ms = self.schedule.opened_at_ms(opened)
+            at_ms = self.shop.schedule.opened_at_ms(opened)
             return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
         if opened.opens_at_ms is None:
             return {"state": "closed"}
@@ -131,15 +121,15 @@ class Shop:
         """``POST /sale/schedule``: close the sale until a set time."""
         self._require_admin("schedules")
         asked = Parameters(request, "stock", "opens_at", "opens_in_s")
-        stock = asked.whole("stock", self.settings.stock, most=MOST_ITEMS)
-        self.schedule.set(stock, _opens_at_ms(asked))
+        stock = asked.whole("stock", self.shop.settings.stock, most=MOST_ITEMS)
+        self.shop.schedule.set(stock, _opens_at_ms(asked))
         return self.show_schedule()
 
     def cancel_schedule(self) -> Response:
         """``DELETE /sale/schedule``: leave the sale closed until it is reset or scheduled again."""
         self._require_admin("schedules")
         try:
-            self.schedule.cancel()
+            self.shop.schedule.cancel()
         except NoSchedule as error:
             raise Conflict(f"{error}.") from error
         return self.show_schedule()
@@ -148,13 +138,13 @@ class Shop:
         """``GET /guards``: the guards that a purchase may name."""
         listed = [
             {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
-            for guard in self.seller_of.values()
+            for guard in self.shop.guards.values()
         ]
         return json_response({"guards": listed, "default": DEFAULT})
 
     def lock(self) -> Response:
         """``GET /lock``: the holder of an item's etcd mutex, and the waiters in order."""
-        mutex = self.sessions.mutex(self._item(Parameters(request, "item")))
+        mutex = self.shop.sessions.mutex(self._item(Parameters(request, "item")))
         queue = [
             {
                 "instance": contender.session,
@@ -231,14 +221,15 @@ def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def init_app(app: Flask, shop: Shop) -> None:
+def init_app(app: Flask) -> None:
     """Register the routes of the sale."""
-    app.add_url_rule("/stock/reduce", view_func=shop.reduce, methods=["POST"])
-    app.add_url_rule("/cart", view_func=shop.cart, methods=["POST"])
-    app.add_url_rule("/stock/reset", view_func=shop.reset, methods=["POST"])
-    app.add_url_rule("/stock", view_func=shop.stock, methods=["GET"])
-    app.add_url_rule("/sale", view_func=shop.show_schedule, methods=["GET"])
-    app.add_url_rule("/sale/schedule", view_func=shop.set_schedule, methods=["POST"])
-    app.add_url_rule("/sale/schedule", view_func=shop.cancel_schedule, methods=["DELETE"])
-    app.add_url_rule("/guards", view_func=shop.guards, methods=["GET"])
-    app.add_url_rule("/lock", view_func=shop.lock, methods=["GET"])
+    routes = Routes(services.of(app))
+    app.add_url_rule("/stock/reduce", view_func=routes.reduce, methods=["POST"])
+    app.add_url_rule("/cart", view_func=routes.cart, methods=["POST"])
+    app.add_url_rule("/stock/reset", view_func=routes.reset, methods=["POST"])
+    app.add_url_rule("/stock", view_func=routes.stock, methods=["GET"])
+    app.add_url_rule("/sale", view_func=routes.show_schedule, methods=["GET"])
+    app.add_url_rule("/sale/schedule", view_func=routes.set_schedule, methods=["POST"])
+    app.add_url_rule("/sale/schedule", view_func=routes.cancel_schedule, methods=["DELETE"])
+    app.add_url_rule("/guards", view_func=routes.guards, methods=["GET"])
+    app.add_url_rule("/lock", view_func=routes.lock, methods=["GET"])

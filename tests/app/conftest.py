@@ -16,12 +16,9 @@ from flask.testing import FlaskClient
 
 from app import create_app, services
 from app.config.settings import Settings
-from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect
 from app.sales.sale import Sale
 from loadtest.stack.servers import Etcd, Redis
-from lock import Mutex, Session
-from lock import connect as connect_etcd
+from lock import Mutex, Session, connect
 from tests.support.shops import environment
 
 
@@ -66,12 +63,11 @@ def browser(app: Flask) -> FlaskClient:
 @pytest.fixture
 def sale(settings: Settings) -> Iterator[Sale]:
     """The sale in Redis, opened, with all its items."""
-    with connect(settings.redis_url, connections=8) as client, connect_etcd(settings.etcd_endpoints) as etcd:
-        record = OpeningRecord(etcd, settings.sale)
-        stock, items, shards = settings.stock, settings.items, settings.shards
-        sale = Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)
+    with connect(settings.etcd_endpoints) as etcd:
+        sale = services.sale_of(settings, etcd, connections=8)
         sale.reset()
         yield sale
+        sale.client.close()
 
 
 @pytest.fixture
@@ -96,7 +92,7 @@ def other(make: Callable[..., Flask]) -> Flask:
 @pytest.fixture
 def stranger(settings: Settings) -> Iterator[Mutex]:
     """The sale's mutex in the hands of another program."""
-    with connect_etcd(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
+    with connect(settings.etcd_endpoints) as client, Session(client, ttl=10, name="stranger") as session:
         yield Mutex(session, f"flash-sale/{settings.sale}")
 
 

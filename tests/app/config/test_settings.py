@@ -33,6 +33,7 @@ def test_nothing_set_gives_defaults() -> None:
     settings = Settings.from_environment({})
     assert (settings.host, settings.port, settings.instance) == ("127.0.0.1", 8080, "127.0.0.1:8080")
     assert (settings.sale, settings.stock, settings.lease_ttl, settings.lock_timeout) == ("demo", 300, 10, 10.0)
+    assert settings.section_log is None
     assert Settings.from_environment({"FLASHSALE_PORT": "", "FLASHSALE_ADMIN_TOKEN": " "}) == settings
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from app.guards import GUARDS
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
 from app.telemetry.section_log import FULL, SectionLog
-from lock import Mutex
-from tests.support.shops import WAIT_S, buy, ledger, queue_behind
+from tests.support.shops import buy, ledger
 
 each_guard = pytest.mark.parametrize("guard", [guard.name for guard in GUARDS])
 WITHOUT_LOCK = ("redis-lua", "etcd-sharded")  # which think before their script
@@ -30,14 +28,13 @@ PAIRS = ("etcd-cohort", "etcd-batch")  # whose tokens are pairs: hold and turn
 
 @pytest.fixture
 def shop(make: Callable[..., Flask], tmp_path: Path) -> Flask:
-    """A shop of three items that logs its critical sections, under a name that is not a file name."""
-    shop = make(instance="shop/a", section_log=tmp_path / "section-log", items=3)
-    services.of(shop).sale.reset()
-    return shop
+    """A shop of three items that logs its sections, with a name that is not a file name and the smallest pool."""
+    return make(instance="shop/a", section_log=tmp_path / "section-log", items=3, threads=1)
 
 
 @pytest.fixture
 def sale(shop: Flask) -> Sale:
+    """The sale, which was not opened yet."""
     return services.of(shop).sale
 
 
@@ -103,6 +100,7 @@ def test_a_key_buys_once_and_the_log_tells_why(shop: Flask, sale: Sale, tmp_path
 @each_guard
 def test_sold_out_is_a_conflict_for_one_item(shop: Flask, sale: Sale, guard: str) -> None:
     """An empty stock is a 409 problem without an order, again and again; other items are still sold."""
+    sale.snapshot()  # opens it
     sale.client.set(sale.keys_of["3"].stock, 0)
     answers = [buy(shop, guard, item=item) for item in (3, 3, 1, 3, 2)]
     assert [answer["status"] for answer in answers] == [409, 409, 200, 409, 200]
@@ -136,31 +134,10 @@ def test_a_refused_write_names_the_loss(
     assert (leave["outcome"], leave["cause"]) == ("lock_lost", "fenced_off")
 
 
-def test_a_purchase_that_waits_in_vain_leaves_no_line(
-    shop: Flask, tmp_path: Path, crowd: ThreadPoolExecutor, stranger: Mutex
-) -> None:
-    """It was in no critical section."""
-    with stranger.acquire(timeout=WAIT_S):
-        purchase = queue_behind(stranger, crowd, shop, "etcd")
-        services.of(shop).drain()
-        assert purchase.result(WAIT_S)["outcome"] == "unavailable"
-    assert not (tmp_path / "section-log").exists()
-
-
-def test_nothing_is_recorded_unless_asked_for(
-    make: Callable[..., Flask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without FLASHSALE_SECTION_LOG no file is made."""
-    monkeypatch.chdir(tmp_path)
-    assert buy(make())["status"] == 200
-    assert list(tmp_path.iterdir()) == []
-
-
 def use(section_log: SectionLog, count: int) -> None:
     for _ in range(count):
         with Purchase("ada", "none", listener=section_log).critical_section():
             pass
-    section_log.close()
 
 
 def test_a_full_file_says_so(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import redis
 from flask import Flask
 
 from app import services
-from app.config.settings import Settings
 from app.guards import GUARDS, Promise, redis_lock, redis_watch
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
@@ -33,38 +32,41 @@ LOSSES = [
     *itertools.product([*IN_TWO_STEPS, "etcd-batch", "cart"], ["key deleted", "lease revoked", "overtaken in Redis"]),
     *itertools.product(IN_TWO_STEPS, ["sale reset"]),
 ]
-BUYERS = 24
 Make = Callable[..., Flask]
 
 
-def rush(apps: list[Flask], guard: str, *, hold_ms: int) -> list[Answer]:
-    """The answers to as many buyers as there are, who all click at once, alternating between the instances."""
-    return at_once(BUYERS, lambda number: buy(apps[number % len(apps)], guard, hold_ms=hold_ms, buyer=number))
+@pytest.mark.parametrize(
+    ("guard", "instances", "exact"), [("none", 2, False), ("thread", 2, False), ("thread", 1, True)]
+)
+def test_without_a_shared_lock_two_instances_lose_updates(
+    app: Flask, other: Flask, sale: Sale, guard: str, instances: int, exact: bool
+) -> None:
+    """With nothing around the purchase, or a lock in each process; within one process the thread lock is exact."""
+    shops = [app, other][:instances]
+    at_once(24, lambda number: buy(shops[number % instances], guard, hold_ms=20, buyer=number))
+    assert (sale.snapshot().verdict == "EXACT") == exact
 
 
-@pytest.mark.parametrize("guard", EXACT)
-def test_exact_guards_sell_exactly(app: Flask, other: Flask, sale: Sale, guard: str) -> None:
-    """Two instances, more buyers than items, all at once: each item is sold once, and the ledger agrees."""
-    answers = rush([app, other], guard, hold_ms=1)
-    assert Counter(answer["outcome"] for answer in answers) == {"sold": 10, "sold_out": BUYERS - 10}
-    assert len({answer["order"] for answer in answers if answer["order"]}) == 10
-    now = sale.snapshot()
-    assert (now.verdict, now.stock, now.orders) == ("EXACT", 0, 10)
+@pytest.mark.parametrize("guard", ["etcd", "etcd-unfenced", "etcd-cohort", "etcd-batch", "thread", "redis-lock"])
+def test_locks_of_different_items_do_not_wait_for_each_other(
+    make: Make, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, guard: str
+) -> None:
+    """While the locks of items 1 and 3 are held, item 2 is bought; so the names do not nest either."""
+    app, inside, go_on, enter = make(items=3), threading.Semaphore(0), threading.Event(), Purchase.enter
 
+    def enter_and_stay(purchase: Purchase, token: Any) -> None:
+        enter(purchase, token)
+        if purchase.item != "2":
+            inside.release()
+            go_on.wait(WAIT_S)
 
-def test_no_guard_oversells(app: Flask, other: Flask, sale: Sale) -> None:
-    """With nothing around the purchase, buyers who think at the same time all get an item."""
-    rush([app, other], "none", hold_ms=50)
-    assert sale.snapshot().orders > 10
-
-
-def test_a_thread_lock_guards_one_instance_and_not_two(app: Flask, other: Flask, sale: Sale) -> None:
-    """Within one process the thread lock is exact; two processes, each with its own lock, lose updates."""
-    rush([app], "thread", hold_ms=1)
-    assert sale.snapshot().verdict == "EXACT"
-    sale.reset()
-    rush([app, other], "thread", hold_ms=20)
-    assert sale.snapshot().verdict != "EXACT"
+    monkeypatch.setattr(Purchase, "enter", enter_and_stay)
+    slow = [crowd.submit(buy, app, guard, item=item) for item in (1, 3)]
+    assert inside.acquire(timeout=WAIT_S)
+    assert inside.acquire(timeout=WAIT_S)
+    assert buy(app, guard, item=2)["status"] == 200
+    go_on.set()
+    assert [purchase.result(WAIT_S)["status"] for purchase in slow] == [200, 200]
 
 
 @pytest.mark.parametrize("guard", [*UNDER_ETCD, "thread", "redis-lock", "redis-watch"])
@@ -74,7 +76,7 @@ def test_a_purchase_that_waits_too_long_times_out(
     """While every lock is held, and every read overtaken, nothing is sold; the answer names the holder in etcd."""
     app = make(lock_timeout=1.0)
     services.of(app).sessions.session()  # or its making would count
-    thread_lock = services.of(app).shop.seller_of["thread"]._locks["1"]  # type: ignore[attr-defined]
+    thread_lock = services.of(app).guards["thread"]._locks["1"]  # type: ignore[attr-defined]
     sale.client.set(sale.keys.lock, "another", px=20_000)
     monkeypatch.setattr(Purchase, "think", lambda _: sale.client.set(sale.keys.stock, 10))
     with stranger.acquire(timeout=WAIT_S), thread_lock:
@@ -216,16 +218,9 @@ def test_a_redis_lock_that_cannot_be_released_was_still_held(
     assert "the Redis lock is left to expire: " in caplog.text
 
 
-def test_the_smallest_pool_is_enough(make: Make, settings: Settings) -> None:
-    """With one thread, every guard finds the connections to open the sale, to sell, and to be sold out."""
-    for guard in (guard.name for guard in GUARDS):
-        app = make(sale=f"{settings.sale}-{guard}", stock=1, threads=1)
-        assert [buy(app, guard, key=key)["status"] for key in "ab"] == [200, 409]
-
-
 @pytest.fixture
 def schedule(app: Flask) -> Schedule:
-    return services.of(app).shop.schedule
+    return services.of(app).schedule
 
 
 @pytest.mark.parametrize("guard", [*(guard.name for guard in GUARDS), "cart"])
@@ -249,22 +244,25 @@ def test_a_purchase_before_the_opening(app: Flask, schedule: Schedule, guard: st
 
 
 @pytest.mark.parametrize("guard", EXACT)
-def test_the_opening_in_a_crowd(
-    app: Flask, other: Flask, schedule: Schedule, guard: str, crowd: ThreadPoolExecutor
+def test_exact_guards_sell_exactly_from_the_opening_on(
+    app: Flask, other: Flask, sale: Sale, schedule: Schedule, guard: str, crowd: ThreadPoolExecutor
 ) -> None:
     """Buyers who click on and on at two instances buy exactly the stock, all of it after the opening."""
     schedule.set(7, in_ms(300))
 
-    def keep_clicking(number: int) -> str:
-        outcome = "not_open"
-        while outcome == "not_open":
-            outcome = buy((app, other)[number % 2], guard, buyer=number)["outcome"]
-        return outcome
+    def keep_clicking(number: int) -> Answer:
+        answer: Answer = {"outcome": "not_open"}
+        while answer["outcome"] == "not_open":
+            answer = buy((app, other)[number % 2], guard, buyer=number, hold_ms=1)
+        return answer
 
-    clicking = [crowd.submit(keep_clicking, number) for number in range(12)]
-    while services.of(other).shop.schedule.open(1)[0] == "early":
+    clicking = [crowd.submit(keep_clicking, number) for number in range(16)]
+    while services.of(other).schedule.open(1)[0] == "early":
         time.sleep(0.01)
-    assert Counter(each.result(WAIT_S) for each in clicking) == {"sold": 7, "sold_out": 5}
+    answers = [each.result(WAIT_S) for each in clicking]
+    assert Counter(answer["outcome"] for answer in answers) == {"sold": 7, "sold_out": 9}
+    assert len({answer["order"] for answer in answers}) == 7 + 1  # those without an order have None
+    assert (sale.snapshot().verdict, sale.snapshot().stock) == ("EXACT", 0)
 
 
 def test_no_buyer_waits_for_a_lock_to_hear_of_the_schedule(app: Flask, schedule: Schedule, stranger: Mutex) -> None:

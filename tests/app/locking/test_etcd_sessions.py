@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 
 import pytest
 
@@ -13,9 +11,9 @@ from app.config.settings import Settings
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.refusals import ShuttingDown
 from loadtest.stack.servers import Etcd
-from lock import EtcdUnavailable, Session, connect
+from lock import EtcdUnavailable, connect
 from tests.support.shops import at_once
-from tests.support.waiting import wait_until
+from tests.support.waiting import in_turn, wait_until
 
 
 @pytest.fixture
@@ -63,15 +61,8 @@ def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:
 
 def test_a_drain_reaches_waits_for_the_session(sessions: EtcdSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that is still being made in a drain reaches no thread."""
-    made = threading.Event()
     make = sessions._make_session
-
-    def make_late(attempt: Future[Session]) -> None:
-        sessions.drain()
-        make(attempt)
-        made.set()
-
-    monkeypatch.setattr(sessions, "_make_session", make_late)
+    monkeypatch.setattr(sessions, "_make_session", in_turn(sessions.drain, make))
     with pytest.raises(ShuttingDown, match="shop-a"):
         sessions.cohort()
-    assert made.is_set()
+    assert sessions._session is not None

@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -48,7 +47,7 @@ def waiting(app: Flask, guard: str) -> int:
     if guard == "etcd":
         return len(made.sessions.mutex().contenders())
     if guard == "etcd-batch":
-        return len(made.shop.seller_of[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
+        return len(made.guards[guard].queues[DEFAULT_ITEM])  # type: ignore[attr-defined]
     cohort = made.sessions._cohorts.get(DEFAULT_ITEM)
     return len(cohort._waiters) if cohort else 0
 
@@ -198,7 +197,8 @@ def test_each_entry_raises_its_own_error() -> None:
     entries = [Entry(Purchase(buyer, "etcd-batch")) for buyer in ("ada", "bob", "cleo")]
     for entry in entries:
         queue.add(entry)
-    queue.fail_all(cause)
+    for entry in queue.take(len(entries)):
+        entry.settle(cause)
     raised = []
     for entry in entries:
         with pytest.raises(TimeoutError, match="out of reach") as caught:
@@ -207,21 +207,6 @@ def test_each_entry_raises_its_own_error() -> None:
     assert len({*map(id, raised), id(cause)}) == 4
     assert {error.__cause__ for error in raised} == {cause}
     assert cause.__traceback__ is None
-
-
-def buy_or_end(app: Flask) -> Any:
-    """The outcome of one purchase; None if its thread was interrupted."""
-    with suppress(Interrupted):
-        return buy(app, "etcd-batch")["outcome"]
-
-
-def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[Any]]:
-    queue = services.of(app).shop.seller_of["etcd-batch"].queues["1"]  # type: ignore[attr-defined]
-    buyers = [threads.submit(buy_or_end, app)]
-    wait_until(lambda: len(queue) == 1)
-    buyers += [threads.submit(buy_or_end, app) for _ in range(count - 1)]
-    wait_until(lambda: len(queue) == count)
-    return buyers
 
 
 @pytest.mark.parametrize(
@@ -235,13 +220,7 @@ def queued(app: Flask, threads: ThreadPoolExecutor, count: int) -> list[Future[A
     ids=["interrupted in the queue", "interrupted at the lock", "timed out", "interrupted in the commit"],
 )
 def test_a_leader_that_fails_blocks_no_other(
-    app: Flask,
-    crowd: ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
-    place: Any,
-    error: Any,
-    first: Any,
-    others: str,
+    queue_up: QueueUp, app: Flask, monkeypatch: pytest.MonkeyPatch, place: Any, error: Any, first: Any, others: str
 ) -> None:
     """A leader that is interrupted or times out passes the lead on; in the commit, it leaves its group in doubt."""
     go_on, acquire = threading.Event(), CohortMutex.acquire
@@ -257,7 +236,11 @@ def test_a_leader_that_fails_blocks_no_other(
 
     monkeypatch.setattr(CohortMutex, "acquire", late)
     monkeypatch.setattr(place[0], place[1], fail)
-    buyers = queued(app, crowd, 4)
+    leader, *behind = queue_up("etcd-batch", 4)
     go_on.set()
-    assert [buyer.result(WAIT_S) for buyer in buyers] == [first, *[others] * 3]
+    if first is None:
+        assert leader.exception(WAIT_S) is error
+    else:
+        assert told([leader]) == [first]
+    assert told(behind) == [others] * 3
     assert buy(app, "etcd-batch")["outcome"] == "sold"

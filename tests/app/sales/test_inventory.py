@@ -19,6 +19,7 @@ from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
 from app.sales.tokens import Token
 from lock import CohortToken
+from tests.app.sales.conftest import Process
 from tests.support.overtaking import overtaken
 from tests.support.shops import ledger
 
@@ -181,6 +182,19 @@ def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Invent
     assert resets
 
 
+@pytest.mark.parametrize("fence", [1, None])
+def test_a_key_used_for_two_items_at_once_buys_one(process: Process, fence: int | None) -> None:
+    """Different items have different locks: of two purchases with one key that both have read, one can write."""
+    sale = process(items=2)
+    shelves = [Inventory(sale, instance="shop-a", item=item) for item in ("1", "2")]
+    purchases = [Purchase("ada", "etcd", item=item, key="k") for item in ("1", "2")]
+    readings = [shelf.read(purchase, fence=fence) for shelf, purchase in zip(shelves, purchases, strict=True)]
+    shelves[0].write(purchases[0], readings[0], fence=fence)
+    with pytest.raises(KeyReused):
+        shelves[1].write(purchases[1], readings[1], fence=fence)
+    assert (sale.snapshot("1").stock, sale.snapshot("2").stock) == (9, 10)
+
+
 # Fencing
 
 
@@ -192,6 +206,8 @@ def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Invent
         (CohortToken(5, 9), CohortToken(5, 10)),
         (CohortToken(5, 999), 6),
         (5, CohortToken(6, 1)),
+        (CohortToken(5, 999_999_999), CohortToken(5, 1_000_000_000)),
+        (CohortToken(10**18 - 1, 1), 10**18),
         (CohortToken(2**53, 1), CohortToken(2**53 + 1, 1)),
     ],
 )

@@ -63,7 +63,7 @@ def test_the_first_start_opens_the_sale_once(process: Process) -> None:
     assert sorted(at_once(8, lambda number: buys(sales[number]))) == list(range(2, 10))
     first = sales[0]
     assert process().snapshot().stock == 2
-    (kv,) = first.record._client.get_prefix(first.record.key).keys
+    (kv,) = first.record.client.get_prefix(first.record.key).keys
     assert json.loads(kv.value) == [first.client.get(first.keys.generation), 10, True, None]
     assert kv.lease_id == 0, "it has to outlive every process"
 
@@ -192,10 +192,10 @@ def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
     sale = process()
     first, again = (Purchase("ada", "g", key="k") for _ in range(2))
     assert Inventory(sale, instance="shop-a").sell(first).stock == 9
-    delete(sale.record._client, sale.record.key)
+    delete(sale.record.client, sale.record.key)
     assert (buys(sale), buys(process(items=2))) == (8, 7)
     assert Inventory(sale, instance="shop-a").sell(again).order == first.order
-    delete(sale.record._client, sale.record.key)
+    delete(sale.record.client, sale.record.key)
     wipe(sale)
     refused(sale, SaleLost)
     assert buys(process()) == 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 import redis
@@ -43,8 +44,8 @@ def test_a_lost_exec_is_no_watch_error(client: redis.Redis) -> None:
     assert client.get("counted") == "1"
 
 
-def test_no_connection_means_not_sent() -> None:
-    """If no server listens, or a firewall drops the packets, the error says that nothing was sent."""
+def test_no_connection_means_not_sent(redis_server: Redis) -> None:
+    """If no server listens, a firewall drops the packets, or all connections are in use, nothing was sent."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
         with suppress(TimeoutError):
             while True:
@@ -53,28 +54,11 @@ def test_no_connection_means_not_sent() -> None:
             url = f"redis://127.0.0.1:{port}/0"
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
                 client.incr("counted")
-
-
-def test_no_free_connection_means_not_sent(client: redis.Redis) -> None:
-    """Where all connections are in use until the timeout, the error says that nothing was sent."""
-    in_use = client.connection_pool.get_connection()
-    with pytest.raises(NotSent):
-        client.incr("counted")
-    client.connection_pool.release(in_use)
-
-
-def test_a_frozen_or_restarted_redis_is_used_again(fresh_redis: Redis) -> None:
-    """A command fails at its timeout; idle connections that broke are replaced in silence."""
-    with connect(fresh_redis.url, connections=3, timeout=1.0) as client:
-        warm_up(client)
-        fresh_redis.pause()
-        with pytest.raises(redis.TimeoutError):
-            client.ping()
-        fresh_redis.resume()
-        assert client.ping()
-        fresh_redis.stop()
-        fresh_redis.start()
-        assert [client.ping() for _ in range(4)] == [True] * 4
+    with connect(redis_server.url, connections=1, timeout=1.0) as client:
+        in_use = client.connection_pool.get_connection()
+        with pytest.raises(NotSent):
+            client.incr("counted")
+        client.connection_pool.release(in_use)
 
 
 def test_warming_up_opens_every_connection(redis_server: Redis) -> None:
@@ -107,3 +91,12 @@ def test_a_wrong_password_is_not_taken_for_a_lost_connection(redis_server: Redis
     url = f"redis://shop:wrong@127.0.0.1:{redis_server.port}/0"
     with connect(url, connections=1) as client, pytest.raises(redis.AuthenticationError):
         client.incr("counted")
+
+
+def test_a_node_of_a_cluster_may_have_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connections go to the address that the node announces."""
+    monkeypatch.setattr(redis.Redis, "execute_command", lambda *_: [[0, 16383, ["::1", 7000, "its id"]]])
+    with connect("redis+cluster://127.0.0.1:1", connections=1) as client:
+        nodes: Any = client.nodes
+        node = nodes.pool_of(0).connection_kwargs
+    assert (node["host"], node["port"]) == ("::1", 7000)

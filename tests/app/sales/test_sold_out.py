@@ -22,15 +22,6 @@ WAITING = ["etcd", "etcd-batch"]  # etcd-cohort and etcd-unfenced ask in the sam
 each_guard = pytest.mark.parametrize("guard", WAITING)
 
 
-@pytest.fixture
-def shops(app: Flask, other: Flask) -> list[Flask]:
-    return [app, other]
-
-
-def reset(shop: Flask, stock: int) -> None:
-    assert shop.test_client().post("/stock/reset", json={"stock": stock}).status_code == 200
-
-
 def outcomes(buyers: list[Future[Answer]]) -> list[str]:
     return [buyer.result(WAIT_S)["outcome"] for buyer in buyers]
 
@@ -60,15 +51,16 @@ def test_once_seen_it_needs_no_lock(app: Flask, other: Flask, sale: Sale, strang
     ("guard", "new"), [*itertools.product(WAITING, ["process", "sale", "items"]), ("etcd", "items, sold again")]
 )
 def test_it_has_to_be_seen_under_the_lock(
-    crowd: ThreadPoolExecutor, shops: list[Flask], sale: Sale, stranger: Mutex, guard: str, new: str
+    crowd: ThreadPoolExecutor, app: Flask, other: Flask, sale: Sale, stranger: Mutex, guard: str, new: str
 ) -> None:
     """A process that has not seen an empty stock needs the lock; so do all after a reset or a delivery."""
+    shops = app, other
     sale.reset(0)
     if new != "process":
         assert [buy(shop)["outcome"] for shop in shops] == ["sold_out", "sold_out"]
     with stranger.acquire(timeout=WAIT_S):
         if new == "sale":
-            reset(shops[0], 5)
+            sale.reset(5)
         elif new.startswith("items"):
             sale.client.incrby(sale.keys.stock, 2)
         buyers = [queue_behind(stranger, crowd, shop, guard) for shop in shops]
@@ -104,7 +96,7 @@ def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, inventory: 
 def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
     """A purchase that begins after the question does not get its answer: a reset may lie between."""
     sale.reset(0)
-    inventory, clicks = services.of(app).shop.seller_of["etcd"].stock("1"), list[Purchase]()
+    inventory, clicks = services.of(app).guards["etcd"].stock("1"), list[Purchase]()
     inventory.read(Purchase("bob", "g"))  # so that its sale is known
     if unlocked:
         inventory.sold_out_at = time.monotonic()
@@ -119,7 +111,7 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
 @each_guard
 def test_a_retry_leaves_the_look_of_others(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
     """A replayed "sold out" says nothing about the stock after a delivery: the last look counts, from its own time."""
-    check, before = services.of(app).shop.seller_of["etcd"].stock("1"), Purchase("cleo", "etcd")
+    check, before = services.of(app).guards["etcd"].stock("1"), Purchase("cleo", "etcd")
     sale.reset(0)
     assert buy(app, guard, key="k")["outcome"] == "sold_out"
     sale.client.set(sale.keys.stock, 5)
@@ -182,7 +174,7 @@ def test_one_that_was_woken_for_nothing_queues_again(
         waiting = queue_behind(stranger, crowd, app, "etcd")
         first = stranger.contenders()[1].key
         time.sleep(waited_s)
-        made.shop.seller_of["etcd"].stock("1").sold_out_at = 0.0  # as if it had been seen before the delivery
+        made.guards["etcd"].stock("1").sold_out_at = 0.0  # as if it had been seen before the delivery
         mutex.cancel()
         wait_until(lambda: [each.key for each in stranger.contenders()[1:]] not in ([], [first]))
     assert outcomes([waiting]) == ["sold"]

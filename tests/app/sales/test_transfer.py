@@ -42,7 +42,7 @@ def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
 
 
 def sells(stock: ShardedStock, number: int) -> bool:
-    receipt = stock.shards[number].sell(Purchase("ada", "etcd-sharded"))
+    receipt = stock.sell(stock.shards[number], Purchase("ada", "etcd-sharded"))
     return receipt is not None and receipt.order is not None
 
 
@@ -198,7 +198,7 @@ def test_shards_that_wait_get_items_together_unless_their_node_is_down(
     for number in range(4):
         assert not sells(stock, number)
         stock.shards[number].waiting += [Purchase("ada", "etcd-sharded")] * number
-    monkeypatch.setattr(stock.shards[3]._inventory, "_client", Mock(evalsha=Mock(side_effect=redis.ConnectionError)))
+    monkeypatch.setattr(stock.shards[3].inventory, "_client", Mock(evalsha=Mock(side_effect=redis.ConnectionError)))
     with pytest.raises(InDoubt):
         sells(stock, 3)
     stock.refill(stock.shards[2], 1)

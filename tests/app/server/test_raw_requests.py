@@ -1,4 +1,4 @@
-"""Requests that no proper client sends, on raw sockets, to shop and board as gunicorn runs them."""
+"""Requests that no proper client sends, and large ones, on raw sockets, to shop and board as gunicorn runs them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from loadtest.stack.servers import Etcd, Redis
 from tests.support.shops import environment
 
 PROBLEM = "application/problem+json"
+LARGE = f"2710\r\n{'x' * 10_000}\r\n" * 1000 + "0\r\n\r\n"  # 10 MB in chunks
 POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -74,19 +75,20 @@ def test_forwarded_headers_are_ignored(server: Process) -> None:
 
 def test_bad_chunks_get_one_response(server: Process) -> None:
     """A body in chunks is received before it is refused, so a bad chunk causes no second response."""
-    for body in ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{"):
+    for body in ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{", LARGE):
         request = POST.format("/stock/reduce") + f"Transfer-Encoding: chunked\r\n\r\n{body}"
         status, headers, document = exchange(server, request)
-        assert (status, headers["content-type"], document["status"]) == (411, PROBLEM, 411), body
+        assert (status, headers["content-type"], document["status"]) == (411, PROBLEM, 411), body[:99]
 
 
-def test_a_body_that_does_not_come_is_a_problem(servers: dict[str, Process]) -> None:
-    """A body that breaks off is refused, and nothing is sold."""
-    instance = servers["shop"]
-    for body in ("", "{"):
-        status, headers, document = exchange(
-            instance, POST.format("/stock/reduce") + f"Content-Length: 10\r\n\r\n{body}"
-        )
-        assert (status, headers["content-type"], document["instance"]) == (400, PROBLEM, instance.name)
-    assert "Traceback" not in instance.log.read_text()
+@pytest.mark.parametrize(("status", "length", "body"), [(400, 10, ""), (400, 10, "{"), (413, 10**7, "[" * 10**7)])
+def test_a_bad_body_is_a_problem(servers: dict[str, Process], status: int, length: int, body: str) -> None:
+    """One that breaks off, or has 10 MB, is refused; nothing is sold; the log names the instance, and no request."""
+    instance, request = servers["shop"], POST.format("/stock/reduce") + f"Content-Length: {length}\r\n\r\n{body}"
+    told, headers, document = exchange(instance, request)
+    assert (told, headers["content-type"], document["instance"]) == (status, PROBLEM, instance.name)
+    assert ("limit is 16384 bytes" in document["detail"]) == (status == 413)
+    lines = instance.log.read_text().splitlines()
+    assert lines
+    assert all(f" {instance.name} [" in line and "/stock" not in line for line in lines)
     assert exchange(instance, "GET /stock HTTP/1.1\r\nHost: localhost\r\n\r\n")[2]["orders"] == 0

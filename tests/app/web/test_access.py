@@ -20,6 +20,7 @@ CHANGES = {
     "shop": [RESET["shop"], "/stock/reduce?guard=none", "/cart?items=1"],
     "board": [RESET["board"], "/control/rush", "/control/instance"],
 }
+SHOP_CONTROLS = [("POST", RESET["shop"]), ("POST", "/sale/schedule?opens_in_s=5"), ("DELETE", "/sale/schedule")]
 READS = {
     "shop": ["/stock", "/guards", "/lock", "/nowhere"],
     "board": ["/", "/events", "/setup", "/static/main.js", "/nowhere"],
@@ -124,12 +125,13 @@ def test_programs_and_own_pages_may(clients: Clients) -> None:
 
 @each_server
 def test_beyond_loopback_a_reset_needs_the_token(serve: Serve, server: str) -> None:
-    """Without the right token it is a 401 that says how to send it; buying and looking need none."""
+    """Without the right token it or a schedule is a 401 that says how to send it; buying and looking need none."""
     clients = serve("tökén", host="0.0.0.0")
-    controls = CHANGES[server] if server == "board" else [RESET["shop"]]
+    controls = [("POST", path) for path in CHANGES["board"]] if server == "board" else SHOP_CONTROLS
     for header in WRONG_TOKENS:
-        for path in controls:
-            answer = clients[server].post(path, json={}, headers={} if header is None else {"Authorization": header})
+        for method, path in controls:
+            headers = {} if header is None else {"Authorization": header}
+            answer = clients[server].open(path, method=method, json={}, headers=headers)
             assert answer.status_code == 401
             assert answer.headers["WWW-Authenticate"].lower().startswith("bearer")
             assert "Bearer TOKEN" in answer.get_json()["detail"]

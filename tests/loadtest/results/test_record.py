@@ -66,7 +66,6 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
             with purchase.timing("read"):
                 purchase.decided = Receipt(ShopOutcome(outcome.value), "etcd", stock=4)
             purchase.leave(None)
-    log.close()
     sections, theirs = reader.poll(), tail.poll()
     names = {each.name for each in fields(Section)} - {"number"}
     assert [[getattr(each, name) for name in names] for each in sections] == [

@@ -80,9 +80,9 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust]
-        watchers: list[Poller[Any] | Instances] = [*pollers, self._instances]
-        for watcher in watchers:
-            watcher.start()
+        for poller in pollers:
+            poller.start()
+        self._instances.start()
         while not self._closed.is_set():
             began = time.monotonic()
             try:
@@ -90,10 +90,11 @@ class Sampler(threading.Thread):
             except Exception:
                 logger.exception("a sample failed")
             self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
-        for watcher in watchers:
-            watcher.close()
-        for watcher in watchers:
-            watcher.join()
+        self._instances.close()
+        for poller in pollers:
+            poller.close()
+        for poller in pollers:
+            poller.join()
         self._redis.close()
         self._etcd.close()
 

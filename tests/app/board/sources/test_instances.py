@@ -11,7 +11,7 @@ from flask import Flask
 
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
-from app.board.sources.instances import Instances, Reach, State
+from app.board.sources.instances import Instances, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.support.serving import answering
@@ -48,7 +48,6 @@ def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.Monkey
         assert busy["workers"] == [{"pid": 7, "began_ms": 1.0}]
     finally:
         watched.close()
-        watched.join()
 
 
 def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +62,7 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(instances, "FIND_S", 0.02)
     monkeypatch.setattr(instances, "find", find)
-    monkeypatch.setattr(instances, "ask_livez", lambda url: Reach(f"shop at {url}"))
+    monkeypatch.setattr(instances, "ask_livez", lambda url: (State.UP, f"shop at {url}"))
     watched = Instances(("dns+http://tasks.shop:8080",), stack=None)
     watched.start()
     try:
@@ -76,7 +75,6 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://a"])
     finally:
         watched.close()
-        watched.join()
     wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("livez")])
 
 

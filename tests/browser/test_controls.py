@@ -76,7 +76,7 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
 
 
 def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
-    """Without a form to fill in: a sale without a lock, and then one with it; both verdicts stay and can be opened."""
+    """Without a form to fill in: a sale without a lock, and then one with it; each can be opened, and has a slider."""
     looker = look()
     looker.page.click("#start:enabled")
     looker.page.wait_for_selector("#runs tr.current[data-tone=exact] button:text-is('etcd')")
@@ -88,6 +88,9 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     looker.wait_text("#word", verdict)
     looker.wait_text("#timeline-note", "not alone")
     looker.page.wait_for_selector("#runs tr.current[data-key=none]")
+    for key, word in (("Home", "300 items for sale"), ("End", verdict)):
+        looker("#scrub").press(key)
+        looker.wait_text("#word", word)
     looker.page.click("#close-record")
     looker.wait_text("#word", "EXACT")
 

@@ -15,7 +15,6 @@ from typing import Any
 from werkzeug.wsgi import ClosingIterator
 
 KEPT = 100  # events; some ten seconds
-RETRY_MS = 1000
 HEARTBEAT_S = 5.0
 LIFETIME_S = 600.0  # then a viewer has to reconnect: a proxy may keep a stream without one
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -83,7 +82,6 @@ class EventStream:
 
     def _stream(self) -> Iterator[bytes]:
         seen, until = 0, time.monotonic() + LIFETIME_S
-        yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
             news = self._wait(seen)
             if self._closed:

@@ -7,7 +7,6 @@ unavailable; the rest goes on.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -37,14 +36,12 @@ from app.sales.refusals import SaleLost
 from lock import LockError
 from lock import connect as connect_etcd
 
-logger = logging.getLogger(__name__)
-
 EVERY_S = 0.125
 IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 
 
-class Sampler(threading.Thread):
+class Sampler(Poller[None]):
     """Watches one sale; `start` it, and `close` it.
 
     Attributes:
@@ -52,7 +49,7 @@ class Sampler(threading.Thread):
     """
 
     def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
-        super().__init__(name="sampler", daemon=True)
+        super().__init__("sampler", self.sample, errors=(), every_s=EVERY_S)
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
@@ -70,7 +67,6 @@ class Sampler(threading.Thread):
         self._instances = Instances(settings.instances, stack)
         self._section_tail = SectionTail(shop.section_log)
         self._heartbeats = HeartbeatReader(shop.section_log)
-        self._closed = threading.Event()
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
@@ -83,13 +79,7 @@ class Sampler(threading.Thread):
         for poller in pollers:
             poller.start()
         self._instances.start()
-        while not self._closed.is_set():
-            began = time.monotonic()
-            try:
-                self.sample()
-            except Exception:
-                logger.exception("a sample failed")
-            self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
+        super().run()
         self._instances.close()
         for poller in pollers:
             poller.close()
@@ -112,7 +102,7 @@ class Sampler(threading.Thread):
 
     def close(self) -> None:
         """Stop, and end all streams."""
-        self._closed.set()
+        super().close()
         self.stream.close()
 
     def last_run(self, guard: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
 import { Controls } from "./controls.js";
-import { $, count, duration, el, plural, say } from "./dom.js";
+import { $, count, duration, plural, say } from "./dom.js";
 import { Live } from "./live.js";
 import { LiveRegion, showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict } from "./panels.js";
 import { Rate } from "./rate.js";
@@ -12,8 +12,8 @@ import { Timeline } from "./timeline.js";
 const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while this page is hidden" };
 const controls = new Controls();
 const stock = new Stock($("stock"));
-const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });
-const rate = new Rate($("rate"), $("rate-note"));
+const timeline = new Timeline($("timeline"));
+const rate = new Rate();
 const liveRegion = new LiveRegion();
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
 let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
@@ -41,12 +41,12 @@ function show(view) {
   const each = view.sale ? stock.show(view.sale) : 1;
   showSlots(view.sale);
   say($("stock-note"), view.sale ? stockNote(view.sale, each) : "");
-  showRuns(view.runs, openRun);
+  showRuns(view.runs);
   $("no-stock").hidden = Boolean(view.sale);
   $("no-sections").hidden = view.sections.length > 0;
   timeline.show(view);
   showQueue(view);
-  showInstances(view, view.live ? controls.act : null);
+  showInstances(view, view.live && controls.canAct);
   rate.show(view);
   controls.show(view);
   liveRegion.show(view);
@@ -76,8 +76,8 @@ const openRun = (guard) =>
   openView(guard, async () => {
     const { sale, sections } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    const view = { ...kept(sale, sections), runs };
-    return { name: guard, end: 0, at: () => view };
+    const run = kept(sale, sections);
+    return { name: guard, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
   });
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.
@@ -123,14 +123,14 @@ const askSetup = async () => JSON.parse(await ask("/setup"));
 
 // The list begins with no choice, so that each record can be chosen again.
 function showReports({ reports }) {
-  const option = (value, textContent = value) => el("option", { value, textContent });
   $("kept").hidden = !reports.length;
-  $("reports").replaceChildren(option("", "choose"), ...reports.map((name) => option(name)));
+  $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
 }
 
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
+$("runs").addEventListener("click", ({ target }) => target.matches("button") && openRun(target.textContent));
 $("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) openFile(target.files[0]);
   target.value = ""; // or the same file could not be chosen again

@@ -12,9 +12,7 @@ export class Stock {
 
   constructor(svg) {
     this.svg = svg;
-    this.end = svgEl("line", { class: "end" });
-    this.label = svgEl("text", { class: "end-label" });
-    svg.append(this.end, this.label);
+    [this.end, this.label] = svg.children;
   }
 
   // `each`: how many items one cell stands for.

@@ -41,12 +41,13 @@ def data(name: str) -> Any:
 
 
 def test_the_headline_tells_each_verdict(page: Path) -> None:
-    """A sale that sold nothing is shown as ready only if no buyer gave up or was refused."""
+    """A sale that sold nothing is ready only if no buyer gave up or was refused, and is open only if etcd says so."""
     script = """
         import { headline } from "./verdict.js";
         const saleOf = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
           ({ ...more, initial: stock, stock: stock_left + in_transit, orders: sold });
-        const told = (examples) => examples.map((each) => headline({ sale: saleOf(each), over: true }).word);
+        const told = (examples) => examples.map(({ unavailable, ...each }) =>
+          headline({ sale: saleOf(each), over: true, unavailable }).word);
     """
     examples = data("verdicts.json")
     untouched = [each["verdict"] == "EXACT" and not each["sold"] for each in examples]
@@ -54,6 +55,8 @@ def test_the_headline_tells_each_verdict(page: Path) -> None:
     assert [word.endswith("for sale") for word in words] == untouched
     told = zip(words, examples, untouched, strict=True)
     assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
+    untouched_one = {**examples[untouched.index(True)], "unavailable": {"etcd": "no member answers"}}
+    assert not run(page, [untouched_one], script)[0].endswith("for sale")
 
 
 def test_what_a_killed_process_left_open_has_died(page: Path) -> None:

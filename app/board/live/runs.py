@@ -105,8 +105,10 @@ class Run:
         """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.verdict
-        gave_up, busy, *served = (self._outcomes[each.value] for each in (*_NOT_SERVED, *_SERVED))
-        failed = self._outcomes.total() - gave_up - busy - sum(served) + self.unanswered
+        told = {each: self._outcomes[each.value] for each in Outcome}
+        gave_up, busy = told[Outcome.LOCK_TIMEOUT], told[Outcome.BUSY]
+        served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT] + told[Outcome.NOT_OPEN]
+        failed = self._outcomes.total() - served - gave_up - busy + self.unanswered
         return self.snapshot.judged(gave_up=gave_up, busy=busy, failed=failed)
 
     def summary(self) -> dict[str, Any]:

@@ -8,8 +8,6 @@ export class Controls {
   #setup = null;
 
   constructor() {
-    this.token = "";
-    $("token").addEventListener("input", (event) => (this.token = event.target.value));
     for (const form of document.querySelectorAll("#controls form")) form.addEventListener("submit", (event) => this.#submit(event));
     $("rush-form").addEventListener("input", () => this.#foresee());
     $("instances").addEventListener("click", ({ target }) => {
@@ -61,7 +59,7 @@ export class Controls {
 
   async #send(control, body) {
     const headers = { "Content-Type": "application/json" };
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
     say($("said"), "…");
     const answer = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
       .then((response) => response.json())

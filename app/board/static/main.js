@@ -3,8 +3,8 @@
 import { Controls } from "./controls.js";
 import { $, count, duration, plural, say } from "./dom.js";
 import { Live } from "./live.js";
-import { LiveRegion, showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict } from "./panels.js";
-import { Rate } from "./rate.js";
+import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
+import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
 import { Timeline } from "./timeline.js";
@@ -13,18 +13,15 @@ const SOURCES = { live: "live", waiting: "no connection, trying again", paused: 
 const controls = new Controls();
 const stock = new Stock($("stock"));
 const timeline = new Timeline($("timeline"));
-const rate = new Rate();
-const liveRegion = new LiveRegion();
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
 let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
-let at = 0; // the time in it, in milliseconds
 let asked = 0;
 let order = []; // the guards, in the shop's order
 
 // At most once for each frame that the browser draws.
 function showSoon() {
   cancelAnimationFrame(asked);
-  asked = requestAnimationFrame(() => show(recorded ? recorded.at(at) : liveView(live.model)));
+  asked = requestAnimationFrame(() => show(recorded ? recorded.at(Number($("scrub").value)) : liveView(live.model)));
 }
 
 function liveView(model) {
@@ -47,9 +44,9 @@ function show(view) {
   timeline.show(view);
   showQueue(view);
   showInstances(view, view.live && controls.canAct);
-  rate.show(view);
+  showRate(view);
   controls.show(view);
-  liveRegion.show(view);
+  speak(view);
 }
 
 // This panel counts orders; the counter is shown beside the verdict.
@@ -96,12 +93,12 @@ async function openView(name, read) {
   $("close-record").hidden = false;
   $("player").hidden = !recorded.end;
   Object.assign($("scrub"), { max: recorded.end, value: recorded.end }); // in this order: the old end limits the value
-  seek(recorded.end);
+  seek();
 }
 
-function seek(ms) {
-  at = ms;
-  const text = `${duration(at)} of ${duration(recorded.end)}`;
+// Shows the record at the time of the slider.
+function seek() {
+  const text = `${duration(Number($("scrub").value))} of ${duration(recorded.end)}`;
   say($("clock"), text);
   $("scrub").setAttribute("aria-valuetext", text);
   showSoon();
@@ -136,7 +133,7 @@ $("file").addEventListener("change", ({ target }) => {
   target.value = ""; // or the same file could not be chosen again
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
-$("scrub").addEventListener("input", ({ target }) => seek(Number(target.value)));
+$("scrub").addEventListener("input", seek);
 $("close-record").addEventListener("click", closeRecord);
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);

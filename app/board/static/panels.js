@@ -1,6 +1,7 @@
 // The panels of text: verdict, runs, queue and instances.
 
 import { $, count, duration, keyed, say, setAll, tokenText } from "./dom.js";
+import { recordedInstances } from "./record.js";
 import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
@@ -114,9 +115,8 @@ const colour = (instances, name) => instances.findIndex((each) => each.name === 
 // `canAct`: whether the board can freeze and kill them.
 export function showInstances(view, canAct) {
   const sold = view.sale?.by_instance ?? {};
-  const known = new Set(view.instances.map((each) => each.name));
-  const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
-  const rows = [...view.instances, ...strangers];
+  const strangers = Object.keys(sold).filter((name) => view.instances.every((each) => each.name !== name));
+  const rows = [...view.instances, ...recordedInstances(strangers)];
   const most = Math.max(...Object.values(sold), 1);
   $("instances").dataset.many = rows.length > MANY_INSTANCES && !canAct;
   keyed($("instances"), rows, (each) => each.url ?? each.name, (row, each, index) => {
@@ -137,20 +137,15 @@ export function showInstances(view, canAct) {
   });
 }
 
-// Screen readers speak when the verdict changes its kind, and otherwise not more often than people can follow.
-export class LiveRegion {
-  #said = 0;
-  #kind = "";
+let spoken = { kind: "", at: 0 };
 
-  show(view) {
-    const text = inWords(view);
-    const { tone, word } = headline(view);
-    const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
-    const now = performance.now();
-    if (kind === this.#kind && now - this.#said < LISTEN_MS) return;
-    if ($("live-region").textContent === text) return;
-    this.#kind = kind;
-    this.#said = now;
-    say($("live-region"), text);
-  }
+// Screen readers speak when the verdict changes its kind, and otherwise not more often than people can follow.
+export function speak(view) {
+  const text = inWords(view);
+  const { tone, word } = headline(view);
+  const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
+  const now = performance.now();
+  if ((kind === spoken.kind && now - spoken.at < LISTEN_MS) || $("live-region").textContent === text) return;
+  spoken = { kind, at: now };
+  say($("live-region"), text);
 }

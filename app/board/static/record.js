@@ -35,7 +35,7 @@ function replay({ guard, initial, ended, sections, samples, answers, events, ...
   const ledger = [...rows.ledger].sort((a, b) => a.at_ms - b.at_ms);
   const until = latest(sections.map((section) => section.left_ms ?? section.entered_ms));
   const end = latest([until, ...[...ledger, ...events].map((row) => row.at_ms), ...answers.map((answer) => answer.answered_ms)]);
-  const instances = instancesOf([...ledger, ...sections]);
+  const instances = recordedInstances([...ledger, ...sections].map((row) => row.instance));
 
   function at(ms) {
     const over = ms >= end;
@@ -90,7 +90,7 @@ function queueOf(sample) {
   return { holder, waiters: [], waiting: sample.waiters };
 }
 
-function instancesOf(rows) {
-  const names = new Set(rows.map((row) => row.instance));
-  return [...names].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
+// Instances of which nothing but the name is known.
+export function recordedInstances(names) {
+  return [...new Set(names)].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
 }

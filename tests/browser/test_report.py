@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loadtest.report.build import write, write_versus
+from loadtest.report.build import write
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
@@ -63,7 +63,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
     pages = {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
-    return pages | {"versus": write_versus(rush, kept(directory / "b", slower=1.7))}
+    return pages | {"versus": write(rush, other=kept(directory / "b", slower=1.7))}
 
 
 @contextmanager

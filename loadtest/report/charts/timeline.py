@@ -94,10 +94,8 @@ def _shade(times: Sequence[tuple[float, float]], colour: str, opacity: float, he
 
 
 def _names(tops: dict[str, float], lanes: dict[str, int]) -> list[Spec]:
-    def words(count: int) -> str:
-        return "one at a time" if count == 1 else f"up to {count} at once"
-
-    rows = [{"y": top - 6, "text": f"{name}: {words(lanes[name])}"} for name, top in tops.items()]
+    words = {name: "one at a time" if count == 1 else f"up to {count} at once" for name, count in lanes.items()}
+    rows = [{"y": top - 6, "text": f"{name}: {words[name]}"} for name, top in tops.items()]
     halo = {"stroke": PANEL, "strokeWidth": 5}
     mark = {"type": "text", "align": "left", "baseline": "bottom", "fill": INK, "fontWeight": 600, **halo}
     return [layer(rows, mark, x={"value": 4}, y=pixels("y"), text={"field": "text"})]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup as Markup
+from markupsafe import Markup
 
 try:
     import vl_convert

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from loadtest.bench.tables import grids
 from loadtest.cli.report import report
-from loadtest.report.build import write, write_versus
+from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
 from loadtest.report.pages.repeat import repeat_comparison
@@ -267,7 +267,7 @@ def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
     ]
     first.write(tmp_path / "a.json")
     second.write(tmp_path / "b.json")
-    page = Page.read(write_versus(tmp_path / "a.json", tmp_path / "b.json"))
+    page = Page.read(write(tmp_path / "a.json", other=tmp_path / "b.json"))
     assert page.text("h1") == "B took 0.50 times as long as A."
     rows = [row for row in page.rows if ", " in row[0]]
     assert [row[0] for row in rows] == [f"rush, {row.case.guard}" for row in second.rows]

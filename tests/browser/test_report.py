@@ -14,7 +14,7 @@ from loadtest.report.build import write
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
-from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, SMALLEST_TEXT, TEXTS
+from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
@@ -86,15 +86,12 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
     for width, height in SCREENS:
         size = {"width": width, "height": height}
         with opened(chromium, reports[name].as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
-            texts = page.evaluate(TEXTS)
-            assert [text for text, size, _ in texts if size < SMALLEST_TEXT] == []
-            assert [(text, contrast) for text, _, contrast in texts if contrast < LEAST_CONTRAST] == []
+            assert_legible(page)
             charts = page.evaluate(CHART_TEXTS)
             assert bool(charts) == (name != "versus")
             assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
-            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
             assert noticed == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,14 @@ ROOT = Path(__file__).parents[2]
 COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
-FOLDERS = [file.parent for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))]
 STACKS = sorted(ROOT.glob("deploy/swarm*.yml"))
 OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
-
-
-def resources(folder: Path) -> Iterator[dict[str, Any]]:
-    for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
-        yield from yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
-
-
-OBJECTS = [each for folder in FOLDERS for each in resources(folder)]
+LISTED = [
+    file.parent / name
+    for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))
+    for name in yaml.safe_load(file.read_text(encoding="utf-8"))["resources"]
+]
+OBJECTS = [each for file in LISTED for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
 PODS = {each["metadata"]["name"]: each["spec"]["template"] for each in OBJECTS if "template" in each.get("spec", {})}
 
 
@@ -37,12 +33,7 @@ def test_kubernetes_knows_every_field(thing: dict[str, Any]) -> None:
 
 def test_each_file_belongs_to_a_kustomization() -> None:
     """No object is forgotten."""
-    listed = {
-        folder / name
-        for folder in FOLDERS
-        for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    }
-    assert listed == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
+    assert set(LISTED) == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
 
 
 def test_selectors_find_pods() -> None:

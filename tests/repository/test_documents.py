@@ -133,18 +133,11 @@ IMAGES = ROOT / "docs/images"
 LARGEST = {".png": 200_000, ".svg": 200_000, ".webp": 2_000_000}  # bytes; only the moving ones are WebP
 
 
-def shown() -> set[Path]:
-    """Every picture that a document names."""
-    return {
-        (document.parent / name).resolve()
-        for document in DOCUMENTS
-        for name in re.findall(r'(?:src|srcset)="([^"]+\.(?:png|svg|webp))"', document.read_text(encoding="utf-8"))
-    }
-
-
 def test_every_picture_is_shown_and_small() -> None:
     """None is missing, none is left over, none is heavy."""
-    assert shown() == set(IMAGES.iterdir())
+    named = r'(?:src|srcset)="([^"]+\.(?:png|svg|webp))"'
+    found = [(path.parent, re.findall(named, path.read_text(encoding="utf-8"))) for path in DOCUMENTS]
+    assert {(folder / name).resolve() for folder, names in found for name in names} == set(IMAGES.iterdir())
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
 
 

@@ -38,11 +38,9 @@ def run_of(began_s: float = 1000.0) -> Run:
 def test_a_run_has_the_guard_of_its_orders() -> None:
     """One guard is named, several are "mixed"; a run without orders has none."""
     run = run_of()
-    assert run.guard is None
-    run.add_orders([order("etcd")])
-    assert run.guard == "etcd"
-    run.add_orders([order("none")])
-    assert run.guard == "mixed"
+    for orders, guard in (([], None), ([order("etcd")], "etcd"), ([order("none")], "mixed")):
+        run.add_orders(orders)
+        assert run.guard == guard
 
 
 def test_sections_belong_to_the_run_in_which_they_began() -> None:

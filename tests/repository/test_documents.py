@@ -104,19 +104,14 @@ def anchors(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_link_leads_somewhere(document: Path) -> None:
-    """Links into the repository point at files, and at headings that are there."""
-    for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", document.read_text(encoding="utf-8")):
+def test_what_a_document_names_exists(document: Path) -> None:
+    """Files and headings that are linked; files that are named without a link, but for those that a reader writes."""
+    text = document.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", text):
         linked = document.parent / target if target else document
         assert linked.exists(), target
         if anchor:
             assert anchor in anchors(linked), f"{target}#{anchor}"
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_file_that_is_named_exists(document: Path) -> None:
-    """So does each file that is named without a link, but for those that a reader is to write."""
-    text = document.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:app|deploy|lock|loadtest|scripts|tests)/[\w./-]+\.\w+)`", text))
     to_be_written = {"app/guards/homemade.py"} | {name for name in named if "NAME" in name}
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []

@@ -108,57 +108,52 @@ def test_a_run_is_not_over_while_things_happen() -> None:
         assert not run.over
 
 
-@pytest.fixture
-def reader(tmp_path: Path) -> HeartbeatReader:
-    """Reads the heartbeat of one instance."""
-    return HeartbeatReader(tmp_path)
+Beat = Callable[..., HeartbeatReader]
 
 
 @pytest.fixture
-def beat(reader: HeartbeatReader, tmp_path: Path) -> Callable[..., None]:
-    """Writes and reads one heartbeat of the instance's process, whose id is always 1."""
+def beat(tmp_path: Path) -> Beat:
+    """Writes one heartbeat of the instance's process, whose id is always 1, and returns what has read all of them."""
+    reader = HeartbeatReader(tmp_path)
 
-    def beat(at: int, *, began: int = 0, busy: int = 0, **outcomes: int) -> None:
+    def beat(at: int, *, began: int = 0, busy: int = 0, **outcomes: int) -> HeartbeatReader:
         process = {"at": at, "instance": "shop-a", "pid": 1, "began": began}
         told = {**process, "threads": 8, "busy": busy, "queued": 0, "outcomes": outcomes}
         (tmp_path / "shop-a-1.heartbeat").write_text(json.dumps(told))
         reader.read()
+        return reader
 
     return beat
 
 
-def test_a_restarted_container_is_another_process(reader: HeartbeatReader, beat: Callable[..., None]) -> None:
+def test_a_restarted_container_is_another_process(beat: Beat) -> None:
     """Its process may have the id of the killed one: the purchases of both count, and what was in hand is known."""
     began = now_ns()
-    beat(began - 2, began=1, sold=7)
-    reader.begin(began)
+    beat(began - 2, began=1, sold=7).begin(began)
     beat(began + 1, began=1, sold=9, busy=3)
     beat(began + 2, began=2)
-    beat(began + 3, began=2, sold=1)
+    reader = beat(began + 3, began=2, sold=1)
     assert dict(reader.outcomes) == {"sold": 3}
     assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
 
 
-def test_requests_per_second_are_told_by_outcome(reader: HeartbeatReader, beat: Callable[..., None]) -> None:
+def test_requests_per_second_are_told_by_outcome(beat: Beat) -> None:
     """One heartbeat tells no rate; two tell how many answers of each kind there were between them."""
     began = now_ns()
-    beat(began, sold=7)
-    assert reader.per_second() == {}
-    beat(began + 500_000_000, sold=17, lock_timeout=1)
-    assert reader.per_second() == {"sold": 20.0, "lock_timeout": 2.0}
+    assert beat(began, sold=7).per_second() == {}
+    rates = beat(began + 500_000_000, sold=17, lock_timeout=1).per_second()
+    assert rates == {"sold": 20.0, "lock_timeout": 2.0}
 
 
-def test_only_the_purchases_of_a_run_are_counted(
-    reader: HeartbeatReader, beat: Callable[..., None], tmp_path: Path
-) -> None:
+def test_only_the_purchases_of_a_run_are_counted(beat: Beat, tmp_path: Path) -> None:
     """Answers before the reset belong to the run before, also if they are read afterwards."""
     began = now_ns()
     beat(began - 2, sold=7, lock_timeout=4)
-    beat(began + 1, sold=8, lock_timeout=4)
+    reader = beat(began + 1, sold=8, lock_timeout=4)
     reader.begin(began)
     assert dict(reader.outcomes) == {"sold": 1}
     beat(began + 2, sold=9, lock_timeout=5)
-    assert dict(reader.outcomes) == {"sold": 2, "lock_timeout": 1}
     (tmp_path / "shop-a-1.heartbeat").unlink()
-    reader.read()
-    assert dict(reader.outcomes) == {"sold": 2, "lock_timeout": 1}
+    for _ in range(2):
+        assert dict(reader.outcomes) == {"sold": 2, "lock_timeout": 1}
+        reader.read()

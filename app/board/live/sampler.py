@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import redis
@@ -120,7 +120,9 @@ class Sampler(Poller[None]):
         """Look once, and publish what has changed."""
         sections, _ = self._section_tail.poll(), self._heartbeats.read()
         with self._data:
-            begun = self._take_readings()
+            before = self._run
+            self._take_readings()
+            begun = self._run is not before
             self._early += sections
             own = self._run.add_sections(self._early) if self._run else []
             if self._run:
@@ -134,18 +136,14 @@ class Sampler(Poller[None]):
             else:
                 self.stream.publish("sample", self._moment(own))
 
-    def _take_readings(self) -> bool:
-        """Take what Redis has told since the last sample; whether a run has begun."""
-        begun = False
-        with suppress(Empty):
-            while True:
-                reading = self._readings.get_nowait()
-                if self._run is None or self._run.generation != reading.generation:
-                    self._run = self._begin(reading)
-                    begun = True
-                self._run.snapshot = reading.snapshot
-                self._run.add_orders(reading.new)
-        return begun
+    def _take_readings(self) -> None:
+        """Take what Redis has told since the last sample; nothing else takes it."""
+        while not self._readings.empty():
+            reading = self._readings.get()
+            if self._run is None or self._run.generation != reading.generation:
+                self._run = self._begin(reading)
+            self._run.snapshot = reading.snapshot
+            self._run.add_orders(reading.new)
 
     def _begin(self, reading: LedgerReading) -> Run:
         """A run for this reading; the run before it is over."""

@@ -1,7 +1,7 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
 import { Controls } from "./controls.js";
-import { $, count, duration, plural, say } from "./dom.js";
+import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
 import { showRate } from "./rate.js";
@@ -35,24 +35,15 @@ function liveView(model) {
 function show(view) {
   showVerdict(view);
   showUnavailable(view.unavailable);
-  const each = view.sale ? stock.show(view.sale) : 1;
+  stock.show(view.sale);
   showSlots(view.sale);
-  say($("stock-note"), view.sale ? stockNote(view.sale, each) : "");
   showRuns(view.runs);
-  $("no-stock").hidden = Boolean(view.sale);
-  $("no-sections").hidden = view.sections.length > 0;
   timeline.show(view);
   showQueue(view);
   showInstances(view, view.live && controls.canAct);
   showRate(view);
   controls.show(view);
   speak(view);
-}
-
-// This panel counts orders; the counter is shown beside the verdict.
-function stockNote({ initial, orders }, each) {
-  const sold = orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`;
-  return each > 1 ? `${sold}; one square is ${each} items` : sold;
 }
 
 function showSource(state) {

@@ -27,6 +27,7 @@ export class Timeline {
 
   show(view) {
     this.view = view;
+    $("no-sections").hidden = view.sections.length > 0;
     const inside = view.sections.filter((section) => section.left_ms == null).length;
     const { clientWidth, clientHeight } = this.svg;
     const key = [view.sections.length, inside, view.sections[0]?.order, inside && view.now_ms, clientWidth, clientHeight, this.#zoom, view.events.length, view.sale?.verdict].join();

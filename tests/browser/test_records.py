@@ -22,7 +22,6 @@ def recorded(guard: str) -> dict[str, Any]:
 
 
 def choose(looker: Looker, text: str) -> None:
-    """Choose a file with this text."""
     looker.page.set_input_files(
         "#file", {"name": "record.json", "mimeType": "application/json", "buffer": text.encode()}
     )

@@ -52,7 +52,6 @@ ONE_LINE = "all => all.every((each) => each.offsetHeight < 2 * parseFloat(getCom
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of each kind."""
     directory = tmp_path_factory.mktemp("reports")
     rush, bench, fault = kept(directory / "a"), directory / "bench.json", directory / "fault.json"
     bench_result().write(bench)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -29,7 +30,6 @@ SOURCES = "".join(
 
 
 def page(name: str) -> str:
-    """A document of docs/."""
     return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
@@ -39,19 +39,10 @@ def words(line: str) -> str:
 
 
 def a_run(guard: str, promise: str) -> Run:
-    """Any run under this guard."""
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
     verdict = judge(stock=0, stock_left=0, ledger=[], answers=[answer])
     run = Run.of(guard, promise, verdict, stock_left=0, answers=[answer])
     return run if promise != Promise.NONE.value else replace(run, verdict="OVERSOLD by 200")
-
-
-def table_of_today() -> list[str]:
-    """The lines of a comparison of all guards, as `words`."""
-    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    return [
-        words(line) for line in printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
-    ]
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
@@ -59,8 +50,10 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
     start = shown.index("N buyers, N items")
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
-    plain_lines = [re.sub("^-+$", "-", line) for line in shown[start:end]]
-    assert plain_lines == [re.sub("^-+$", "-", line) for line in table_of_today()]
+    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
+    today = printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    plain = partial(re.sub, "^-+$", "-")
+    assert [plain(line) for line in shown[start:end]] == [plain(words(line)) for line in today]
     assert [line.split()[0] for line in shown if " sold in " in line] == [guard.name for guard in GUARDS]
     assert shown[end] == "Every promise was kept. Without a lock, N of N items were sold."
     assert shown[end + 1].startswith("Report: reports/")

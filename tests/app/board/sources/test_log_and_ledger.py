@@ -30,7 +30,6 @@ def reader(settings: Settings) -> Iterator[LedgerReader]:
 
 
 def buy(sale: Sale, *instances: str) -> None:
-    """One purchase in each of the instances."""
     for instance in instances:
         Inventory(sale, instance=instance).sell(Purchase("ada", "redis-lua"))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.board.sources.ledger import Ended, Order
+from app.board.sources.ledger import LedgerReading, Order
 from app.board.sources.section_tail import Section, of_epoch
 from app.sales.purchase import Outcome
 from app.sales.snapshot import Snapshot
@@ -84,12 +84,12 @@ class Run:
         elif not in_hand and outcomes:
             self.over = True
 
-    def end(self, at_ns: int, ended: Ended | None) -> list[Section]:
+    def end(self, at_ns: int, ended: LedgerReading | None) -> list[Section]:
         """Add the last orders, if Redis has them; return the sections since `at_ns`, which are the next run's."""
         self.over = True
         if ended is not None:
             self.snapshot = ended.snapshot
-            self.add_orders(ended.rest)
+            self.add_orders(ended.new)
         later = [section for section in self.sections.values() if section.entered >= at_ns]
         for section in later:
             del self.sections[section.number]

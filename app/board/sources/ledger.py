@@ -39,27 +39,19 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A sale that a reset has ended: its last state, and the orders that had not been read yet."""
-
-    snapshot: Snapshot
-    rest: list[Order]
-
-
-@dataclass(frozen=True)
 class LedgerReading:
     """The sale at one moment.
 
     Attributes:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
-        ended: the sale of the last reading, if a reset has ended it since; None if that is unknown.
+        ended: the end of the sale of the last reading, if a reset has ended it since; None if that is unknown.
     """
 
     generation: str
     snapshot: Snapshot
     new: list[Order] = field(default_factory=list)
-    ended: Ended | None = None
+    ended: LedgerReading | None = None
 
 
 class LedgerReader:
@@ -74,7 +66,7 @@ class LedgerReader:
         """The sale; None if it was never opened. Raises `redis.RedisError` or `SaleLost`."""
         readings, ended = self._slots_now(), None
         if readings[0].generation != self._generation:
-            ended = self._ended() if self._generation else None
+            ended = self._ended(self._generation) if self._generation else None
             self._read = [0] * len(self._slots)
             readings = self._slots_now()
         self._generation = readings[0].generation or None
@@ -92,8 +84,8 @@ class LedgerReader:
             time.sleep(patience_s)  # a reset writes one slot after the other
         raise SaleLost
 
-    def _ended(self) -> Ended | None:
-        """What the last generation came to, from where the reset has put it; None if it has kept another."""
+    def _ended(self, generation: str) -> LedgerReading | None:
+        """What a generation came to, from where the reset has put it; None if it has kept another."""
         kept, orders, rest = Counter[str](), 0, list[str]()
         for slot, read in zip(self._slots, self._read, strict=True):
             with slot.client.pipeline(transaction=True) as pipe:
@@ -101,12 +93,13 @@ class LedgerReader:
                 pipe.llen(slot.keys.previous_orders)
                 pipe.lrange(slot.keys.previous_orders, read, -1)
                 previous, count, entries = pipe.execute()
-            if previous.get("generation") == self._generation:
+            if previous.get("generation") == generation:
                 kept.update({name: int(previous[name]) for name in ("initial", "stock", "lucky")})
                 orders, rest = orders + count, rest + entries
             elif slot is self._slots[0]:
                 return None
-        return Ended(Snapshot(kept["initial"], kept["stock"], kept["lucky"], orders), _in_order(rest))
+        snapshot = Snapshot(kept["initial"], kept["stock"], kept["lucky"], orders)
+        return LedgerReading(generation, snapshot, _in_order(rest))
 
 
 def _in_order(entries: Iterable[str]) -> list[Order]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequest, Conflict, NotFound
+from werkzeug.exceptions import BadRequest, NotFound
 
 from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
@@ -29,6 +31,11 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
     client = connect(shop.redis_url, connections=1)
     sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
 
+    @app.errorhandler(LocustBusy)
+    @app.errorhandler(StackRefused)
+    def refused(error: Exception) -> Response:
+        return problem_response(409, str(error))
+
     def authorize() -> None:
         require_admin(shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")
 
@@ -37,12 +44,8 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
         """Reset the sale without an instance, which may be busy or frozen."""
         authorize()
         stock = Parameters(request, "stock").whole("stock", shop.stock, most=MOST_ITEMS)
-        try:
+        with suppress(*UNREACHABLE):  # without Locust no rush is running
             locust.require_idle()
-        except LocustBusy as busy:
-            raise Conflict(str(busy)) from busy
-        except UNREACHABLE:
-            pass  # without Locust no rush is running
         sale.reset(stock)
         return json_response({"done": f"The sale begins again with a stock of {stock}."})
 
@@ -57,8 +60,6 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
         hold_ms = asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
         try:
             locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
-        except LocustBusy as busy:
-            raise Conflict(str(busy)) from busy
         except UNREACHABLE as error:
             return problem_response(503, f"Locust does not answer at {locust.url} ({error}).", kind="locust_away")
         return json_response({"done": f"The buyers come, under {' and then '.join(guards)}."})
@@ -73,8 +74,6 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
             raise NotFound("Only a board that was started with its stack on this machine can do that: make up.")
         try:
             return json_response({"done": stack.act(action, name)})
-        except StackRefused as refused:
-            raise Conflict(str(refused)) from refused
         except (OSError, ValueError) as error:
             return problem_response(503, f"The stack does not answer ({error}).", kind="stack_away")
 

@@ -13,7 +13,7 @@ import pytest
 from app.board.live import runs as module
 from app.board.live.runs import Run
 from app.board.sources.heartbeats import HeartbeatReader
-from app.board.sources.ledger import Ended, Order
+from app.board.sources.ledger import LedgerReading, Order
 from app.board.sources.section_tail import Section
 from app.clock import now_ns
 from app.sales.snapshot import Snapshot
@@ -48,7 +48,7 @@ def test_sections_belong_to_the_run_in_which_they_began() -> None:
     run = run_of()
     early, own, late = (section(n, run.began_ns + at, None) for n, at in ((1, -1), (2, 5), (3, 50)))
     assert run.add_sections([early, own, late]) == [own, late]
-    ended = Ended(Snapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
+    ended = LedgerReading(run.generation, Snapshot(initial=10, stock=9, lucky=1, orders=1), [order("etcd")])
     assert run.end(run.began_ns + 20, ended) == [late]
     assert list(run.sections.values()) == [own]
     assert (run.summary()["orders"], run.summary()["guard"]) == (1, "etcd")

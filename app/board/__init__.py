@@ -30,8 +30,6 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.sources.locust import Locust
     from app.board.sources.stack_client import StackClient
     from app.board.web import controls, pages, security
-    from app.board.web.controls import Controls
-    from app.board.web.pages import Pages
     from app.web import error_handlers
 
     settings = settings or BoardSettings.from_environment()
@@ -43,6 +41,6 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     app.extensions["sampler"] = sampler
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}))
-    pages.init_app(app, Pages(settings, sampler))
-    controls.init_app(app, Controls(settings, stack=stack, locust=locust))
+    pages.init_app(app, settings, sampler)
+    controls.init_app(app, settings, stack=stack, locust=locust)
     return app

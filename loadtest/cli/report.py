@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from loadtest.report.build import PAGE, VERSUS, write, write_versus
+from loadtest.report.build import PAGE, VERSUS, write
 from loadtest.results.folders import LATEST
 from loadtest.results.kept import KeptError
 
@@ -25,8 +25,7 @@ def report(file: Path, other: Path | None, output: Path | None) -> None:
     if file == LATEST and not file.exists():
         raise click.ClickException("there is no report yet: make demo")
     try:
-        page = write_versus(file, other, output) if other else write(file, output)
-        click.echo(f"Report: {page}")
+        click.echo(f"Report: {write(file, output, other=other)}")
     except KeptError as error:
         raise click.ClickException(str(error)) from error
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -27,30 +27,20 @@ def draw(directory: Path, screen: Console) -> None:
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
-def write(kept: Path, output: Path | None = None) -> Path:
-    """Write the page of a file or of the directory of a report, and return its path; raises KeptError."""
-    found = _read(kept)
-    if isinstance(found, Comparison):
-        drawn = comparison.page(found, _records(_directory(kept)))
+def write(kept: Path, output: Path | None = None, *, other: Path | None = None) -> Path:
+    """Write the page of a file or of a report's directory, or of two of a kind; return its path; raises KeptError."""
+    found, directory = _read(kept), kept if kept.is_dir() else kept.parent
+    if other:
+        drawn = versus.page((kept, other), found, _read(other))
+    elif isinstance(found, Comparison):
+        drawn = comparison.page(found, _records(directory))
     elif isinstance(found, BenchResult):
         drawn = benchmark.page(found)
     else:
         drawn = records.page(found)
-    page = output or _directory(kept) / PAGE
+    page = output or directory / (VERSUS if other else PAGE)
     write_file(page, drawn)
     return page
-
-
-def write_versus(a: Path, b: Path, output: Path | None = None) -> Path:
-    """Write the page of two of a kind, and return its path; raises KeptError."""
-    drawn = versus.page((a, b), _read(a), _read(b))
-    page = output or _directory(a) / VERSUS
-    write_file(page, drawn)
-    return page
-
-
-def _directory(kept: Path) -> Path:
-    return kept if kept.is_dir() else kept.parent
 
 
 def _read(kept: Path) -> Comparison | BenchResult | list[Record]:

@@ -34,8 +34,8 @@ def _seconds(number: float | None) -> str:
     return DASH if number is None else f"{number:.2f}" if number < 10 else f"{number:.1f}"
 
 
-def _ratio(number: float | None) -> str:
-    return DASH if number is None else f"{number:.2f} x"
+def _multiple_of(number: float | None, one: float | None) -> str:
+    return DASH if number is None or not one else f"{number / one:.2f} x"
 
 
 def _day(time: str) -> str:
@@ -49,4 +49,6 @@ def _machine(about: Mapping[str, Any]) -> str:
     return ", ".join(cpus + [str(word) for word in words if word]) or "not recorded"
 
 
-_environment.filters.update(count=_count, counted=counted, seconds=_seconds, ratio=_ratio, day=_day, machine=_machine)
+_environment.filters.update(
+    count=_count, counted=counted, seconds=_seconds, multiple_of=_multiple_of, day=_day, machine=_machine
+)

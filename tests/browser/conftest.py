@@ -81,13 +81,13 @@ def look(chromium: Browser, stack: Stack) -> Iterator[Look]:
     """Opens the board, each time for another viewer; at the end no browser may have complained."""
     lookers: list[Looker] = []
 
-    def open_board(address: str = "/", **context: Any) -> Looker:
+    def open_board(**context: Any) -> Looker:
         page = chromium.new_page(**{"viewport": {"width": 1280, "height": 720}, **context})
         page.set_default_timeout(PATIENCE_MS)
         assert stack.board is not None
         looker = Looker(page, stack.board.url)
         lookers.append(looker)
-        looker.open(address)
+        looker.open()
         return looker
 
     yield open_board

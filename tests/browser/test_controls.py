@@ -15,20 +15,6 @@ from tests.support.waiting import wait_until
 PATIENCE_S = 60.0
 
 
-def open_controls(looker: Looker) -> None:
-    looker.page.click("#toggle-controls")
-    looker.page.wait_for_selector("#controls:visible")
-
-
-def act(looker: Looker, action: str, instance: str) -> None:
-    """Press one of an instance's buttons, as soon as it is offered."""
-    looker.page.click(f"#instances tr[data-instance={instance}] button:text-is('{action}'):visible")
-
-
-def wait_state(looker: Looker, instance: str, state: str) -> None:
-    looker.page.wait_for_selector(f"#instances tr[data-instance={instance}][data-state={state}]")
-
-
 def test_what_can_be_done_without_locust(look: Look, sales: Sales) -> None:
     """The page names the command that starts Locust; it says how long a think time makes the sale; a reset is done."""
     sales.buy("redis-lua")
@@ -49,7 +35,8 @@ def test_what_can_be_done_without_locust(look: Look, sales: Sales) -> None:
 
 def fill_in(looker: Looker, **fields: int) -> None:
     """The form of a rush under etcd."""
-    open_controls(looker)
+    looker.page.click("#toggle-controls")
+    looker.page.wait_for_selector("#controls:visible")
     looker.page.select_option("#rush-form [name=guards]", "etcd")
     for name, value in fields.items():
         looker.page.fill(f"#rush-form [name={name}]", str(value))
@@ -76,7 +63,7 @@ def test_a_rush_is_started_with_its_think_time(look: Look, sales: Sales, locust:
 
 
 def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
-    """Without a form to fill in: a sale without a lock, and then one with it; both verdicts stay and can be opened."""
+    """Without a form to fill in: a sale without a lock, and then one with it; each can be opened, and has a slider."""
     looker = look()
     looker.page.click("#start:enabled")
     looker.page.wait_for_selector("#runs tr.current[data-tone=exact] button:text-is('etcd')")
@@ -88,6 +75,9 @@ def test_one_click_rushes(look: Look, sales: Sales, locust: LocustPage) -> None:
     looker.wait_text("#word", verdict)
     looker.wait_text("#timeline-note", "not alone")
     looker.page.wait_for_selector("#runs tr.current[data-key=none]")
+    for key, word in (("Home", "300 items for sale"), ("End", verdict)):
+        looker("#scrub").press(key)
+        looker.wait_text("#word", word)
     looker.page.click("#close-record")
     looker.wait_text("#word", "EXACT")
 
@@ -100,14 +90,15 @@ def test_an_instance_is_disturbed_and_comes_back(
 ) -> None:
     """A frozen or killed instance is named as such while the other stays up; thawed or started, it sells again."""
     looker, (disturbed, other) = look(), stack.instances
+    rows = [f"#instances tr[data-instance={each.name}]" for each in (disturbed, other)]
     sales.reset(10)
-    act(looker, do, disturbed.name)
-    wait_state(looker, disturbed.name, shown)
-    assert shown in looker.text(f"#instances tr[data-instance={disturbed.name}]")
+    looker.page.click(f"{rows[0]} button:text-is('{do}'):visible")
+    looker.page.wait_for_selector(f"{rows[0]}[data-state={shown}]")
+    assert shown in looker.text(rows[0])
     assert state_of(disturbed) == state
-    wait_state(looker, other.name, "up")
-    act(looker, undo, disturbed.name)
-    wait_state(looker, disturbed.name, "up")
+    looker.page.wait_for_selector(f"{rows[1]}[data-state=up]")
+    looker.page.click(f"{rows[0]} button:text-is('{undo}'):visible")
+    looker.page.wait_for_selector(f"{rows[0]}[data-state=up]")
     assert state_of(disturbed) == "running"
     sales.buy("redis-lua", buyers=2)
     wait_until(lambda: looker.instances()[disturbed.name] == 1, timeout=PATIENCE_S)

@@ -7,8 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
@@ -18,8 +16,19 @@ from tests.support.looking import Looker
 MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 
 
-def open_file(looker: Looker, path: Path) -> None:
-    looker.page.set_input_files("#file", path)
+def recorded(guard: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((DATA / f"rush-{guard}.json").read_text(encoding="utf-8"))
+    return record
+
+
+def choose(looker: Looker, text: str) -> None:
+    looker.page.set_input_files(
+        "#file", {"name": "record.json", "mimeType": "application/json", "buffer": text.encode()}
+    )
+
+
+def open_record(looker: Looker, record: dict[str, Any]) -> None:
+    choose(looker, json.dumps(record))
     looker.page.wait_for_selector("#close-record:visible")
 
 
@@ -30,7 +39,7 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     looker.wait_text("#reports", "rush-none")
     asked: list[str] = []
     looker.page.on("request", lambda request: asked.append(request.url))
-    open_file(looker, DATA / "rush-none.json")
+    open_record(looker, recorded("none"))
     looker.wait_text("#word", f"^OVERSOLD by {record.verdict['oversold']}$")
     assert looker.figure("sold") == len(record.ledger)
     assert looker("#stock rect.over").count() == looker.figure("oversold") == record.verdict["oversold"]
@@ -42,17 +51,16 @@ def test_a_recorded_oversell_shows_its_overlaps(look: Look) -> None:
     assert asked == []
 
 
-def test_a_fault_and_buyers_that_gave_up(look: Look, tmp_path: Path) -> None:
+def test_a_fault_and_buyers_that_gave_up(look: Look) -> None:
     """Buyers that gave up are a figure and a sentence; events are drawn under the names of the lanes."""
-    record = json.loads((DATA / "rush-etcd.json").read_text(encoding="utf-8"))
+    record = recorded("etcd")
     verdict = "UNDERSOLD by 2, gave up: 20"
     record["stock"] += 2
     record["verdict"] |= {"verdict": verdict, "stock_left": 2, "outcomes": {"lock_timeout": 20}}
     times = [record["sections"][number]["entered_ms"] for number in (5, 10)]
     record["events"] = [{"at_ms": at_ms, "text": "an instance is frozen or thawed"} for at_ms in times]
-    (tmp_path / "fault.json").write_text(json.dumps(record), encoding="utf-8")
     looker = look()
-    open_file(looker, tmp_path / "fault.json")
+    open_record(looker, record)
     looker.wait_text("#word", f"^{verdict}$")
     assert "2 left. 20 buyers gave up waiting." in looker.text("#lead")
     assert looker.figure("gave-up") == 20
@@ -63,14 +71,11 @@ def test_a_fault_and_buyers_that_gave_up(look: Look, tmp_path: Path) -> None:
     assert looker("#timeline .event").first.evaluate("text => getComputedStyle(text).paintOrder").startswith("stroke")
 
 
-def test_a_record_is_scrubbed_in_time(look: Look, tmp_path: Path) -> None:
+def test_a_record_is_scrubbed_in_time(look: Look) -> None:
     """At each moment of the slider, by keyboard too: orders, sections and what ledger and counter tell so far."""
-    data = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
-    data["samples"][0]["stock"] += 1
-    (tmp_path / "lost.json").write_text(json.dumps(data), encoding="utf-8")
-    record = Record.read(tmp_path / "lost.json")
-    looker = look()
-    open_file(looker, tmp_path / "lost.json")
+    record, lost, looker = Record.read(DATA / "rush-none.json"), recorded("none"), look()
+    lost["samples"][0]["stock"] += 1
+    open_record(looker, lost)
     slider = looker("#scrub")
     end = float(slider.get_attribute("max") or 0)
     assert end == max(answer.answered_ms for answer in record.answers)
@@ -97,7 +102,7 @@ def test_an_exact_record_is_opened_again(look: Look) -> None:
     """Nothing is shaded under the mutex, and a bar tells its buyer; the same file can be opened again later."""
     looker = look()
     for _ in range(2):
-        open_file(looker, DATA / "rush-etcd.json")
+        open_record(looker, recorded("etcd"))
         looker.wait_text("#word", "^EXACT$")
         looker.wait_text("#timeline-note", ": never two at once$")
         assert looker("#timeline .band").count() == 0
@@ -126,15 +131,13 @@ def test_a_kept_record_is_opened_from_the_list(look: Look, stack: Stack) -> None
         shutil.rmtree(newer)
 
 
-def test_each_attempt_of_an_order_is_described(look: Look, tmp_path: Path) -> None:
+def test_each_attempt_of_an_order_is_described(look: Look) -> None:
     """The arrow keys go through all critical sections, also where a guard tried several times under one order."""
-    record = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
+    record, looker = recorded("none"), look()
     record["sections"].sort(key=lambda section: section["entered_ms"])
     for section in record["sections"]:
         section["order"] = record["sections"][0]["order"]
-    (tmp_path / "attempts.json").write_text(json.dumps(record), encoding="utf-8")
-    looker = look()
-    open_file(looker, tmp_path / "attempts.json")
+    open_record(looker, record)
     looker.wait_text("#timeline-note", f"^{len(record['sections'])} sections")
     told = []
     for _ in record["sections"]:
@@ -143,38 +146,23 @@ def test_each_attempt_of_an_order_is_described(look: Look, tmp_path: Path) -> No
     assert told == [section["buyer"] for section in record["sections"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("no json", "not valid JSON"),
-        ('{"a": 1}', "is not a record"),
-        ('{"format": "stock-flash-sale/record", "version": 2}', "version 2"),
-    ],
-)
-def test_what_is_no_record_is_refused_in_words(look: Look, tmp_path: Path, text: str, complaint: str) -> None:
+def test_what_is_no_record_is_refused_in_words(look: Look) -> None:
     """The page says what is wrong with a file, and shows the live sale."""
-    path = tmp_path / "record.json"
-    path.write_text(text)
     looker = look()
-    looker.page.set_input_files("#file", path)
-    looker.wait_text("#open-said", complaint)
-    assert looker("#source").get_attribute("data-state") == "live"
+    newer = '{"format": "stock-flash-sale/record", "version": 2}'
+    for text, complaint in (("no json", "not valid JSON"), ('{"a": 1}', "is not a record"), (newer, "version 2")):
+        choose(looker, text)
+        looker.wait_text("#open-said", complaint)
+        assert looker("#source").get_attribute("data-state") == "live"
 
 
-def poisoned(record: dict[str, Any]) -> dict[str, Any]:
-    """A fault's record whose every name is markup."""
+def test_names_with_markup_are_text(look: Look) -> None:
+    """Buyers, instances, guards and events are shown letter by letter, wherever they appear."""
+    record, looker = recorded("none"), look()
     for row in [*record["ledger"], *record["sections"], *record["answers"]]:
         row |= {"buyer": MARKUP, "instance": f"shop{MARKUP}"}
-    record |= {"guard": MARKUP, "kind": "fault", "scenario": MARKUP}
-    return record | {"events": [{"at_ms": record["sections"][5]["entered_ms"], "text": MARKUP}]}
-
-
-def test_names_with_markup_are_text(look: Look, tmp_path: Path) -> None:
-    """Buyers, instances, guards and events are shown letter by letter, wherever they appear."""
-    path = tmp_path / "fault.json"
-    path.write_text(json.dumps(poisoned(json.loads((DATA / "rush-none.json").read_text()))))
-    looker = look()
-    open_file(looker, path)
+    event = {"at_ms": record["sections"][5]["entered_ms"], "text": MARKUP}
+    open_record(looker, record | {"guard": MARKUP, "kind": "fault", "scenario": MARKUP, "events": [event]})
     looker.wait_text("#word", "OVERSOLD")
     looker("#timeline").press("End")
     looker.wait_text("#detail", "^<img src=x onerror")

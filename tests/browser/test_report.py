@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loadtest.report.build import write, write_versus
+from loadtest.report.build import write
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
-from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, SMALLEST_TEXT, TEXTS
+from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
 from tests.loadtest.bench.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
@@ -52,7 +52,6 @@ ONE_LINE = "all => all.every((each) => each.offsetHeight < 2 * parseFloat(getCom
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of each kind."""
     directory = tmp_path_factory.mktemp("reports")
     rush, bench, fault = kept(directory / "a"), directory / "bench.json", directory / "fault.json"
     bench_result().write(bench)
@@ -63,7 +62,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
     pages = {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
-    return pages | {"versus": write_versus(rush, kept(directory / "b", slower=1.7))}
+    return pages | {"versus": write(rush, other=kept(directory / "b", slower=1.7))}
 
 
 @contextmanager
@@ -86,15 +85,12 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
     for width, height in SCREENS:
         size = {"width": width, "height": height}
         with opened(chromium, reports[name].as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
-            texts = page.evaluate(TEXTS)
-            assert [text for text, size, _ in texts if size < SMALLEST_TEXT] == []
-            assert [(text, contrast) for text, _, contrast in texts if contrast < LEAST_CONTRAST] == []
+            assert_legible(page)
             charts = page.evaluate(CHART_TEXTS)
             assert bool(charts) == (name != "versus")
             assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []
-            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
             assert noticed == []
 
 

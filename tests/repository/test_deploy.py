@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,23 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+
+
+def text_of(*files: Path) -> str:
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
 COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
-COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE = text_of(ROOT / "docker-compose.yml")
 SWARM = yaml.safe_load((ROOT / "deploy/swarm.yml").read_text(encoding="utf-8"))
-FOLDERS = [file.parent for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))]
 STACKS = sorted(ROOT.glob("deploy/swarm*.yml"))
 OBJECT_FILES = sorted(ROOT.glob("deploy/kubernetes/**/*.yaml"))
-
-
-def resources(folder: Path) -> Iterator[dict[str, Any]]:
-    for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
-        yield from yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
-
-
-OBJECTS = [each for folder in FOLDERS for each in resources(folder)]
+LISTED = [
+    file.parent / name
+    for file in sorted(ROOT.glob("deploy/**/kustomization.yaml"))
+    for name in yaml.safe_load(file.read_text(encoding="utf-8"))["resources"]
+]
+OBJECTS = [each for file in LISTED for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
 PODS = {each["metadata"]["name"]: each["spec"]["template"] for each in OBJECTS if "template" in each.get("spec", {})}
 
 
@@ -37,18 +39,13 @@ def test_kubernetes_knows_every_field(thing: dict[str, Any]) -> None:
 
 def test_each_file_belongs_to_a_kustomization() -> None:
     """No object is forgotten."""
-    listed = {
-        folder / name
-        for folder in FOLDERS
-        for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    }
-    assert listed == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
+    assert set(LISTED) == {file for file in OBJECT_FILES if file.name != "kustomization.yaml"}
 
 
 def test_selectors_find_pods() -> None:
     """Services, budgets and policies speak of labels that pods have, and workloads of their own."""
     apps = {pod["metadata"]["labels"]["app"] for pod in PODS.values()}
-    text = "".join(file.read_text(encoding="utf-8") for file in OBJECT_FILES)
+    text = text_of(*OBJECT_FILES)
     spoken = re.findall(r"(?:selector|matchLabels|labels): \{app: (\w+)\}", text)
     listed = [
         app for names in re.findall(r"key: app, operator: In, values: \[([^]]*)\]", text) for app in names.split(", ")
@@ -99,7 +96,7 @@ def test_a_stop_is_long_enough_to_drain() -> None:
 @pytest.mark.parametrize("file", [*STACKS, *OBJECT_FILES], ids=lambda file: file.name)
 def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
     """Each variable is one of docs/settings.md; the admin token has no default."""
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     known = re.findall(r"`(FLASHSALE_\w+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"))
     assert set(re.findall(r"FLASHSALE_[A-Z_]*[A-Z]", text)) <= set(known)
     assert not re.search(r"workshop|ADMIN_TOKEN:? *[=:] *\S*:-", text)
@@ -107,8 +104,7 @@ def test_settings_are_documented_and_no_token_is_public(file: Path) -> None:
 
 def test_etcd_compacts_its_history() -> None:
     """Each hold writes and deletes a key: without it etcd reaches its quota one day, and takes no writes."""
-    files = [*ROOT.glob("docker-compose*.yml"), *STACKS, *OBJECT_FILES]
-    members = [text for text in (file.read_text(encoding="utf-8") for file in files) if "/etcd:v" in text]
+    members = [text for text in map(text_of, [*COMPOSE_FILES, *STACKS, *OBJECT_FILES]) if "/etcd:v" in text]
     assert len(members) == 4
     assert all(re.search(r"(?i)auto.compaction.retention[=:] *10m", text) for text in members)
 
@@ -116,22 +112,20 @@ def test_etcd_compacts_its_history() -> None:
 def test_the_servers_are_those_of_compose() -> None:
     """One version of etcd and one of Redis, wherever the sale runs."""
     servers = r"(?:^|\s)image: (\S*(?:/etcd|redis):\S+)"
-    compose = set(re.findall(servers, COMPOSE))
     for files in (STACKS, OBJECT_FILES):
-        assert set(re.findall(servers, "".join(file.read_text(encoding="utf-8") for file in files))) == compose
+        assert set(re.findall(servers, text_of(*files))) == set(re.findall(servers, COMPOSE))
 
 
 def test_health_checks_need_no_shell_where_there_is_none() -> None:
     """etcd's image has neither a shell nor curl: etcdctl is called directly (pitfall 30)."""
-    texts = [file.read_text(encoding="utf-8") for file in COMPOSE_FILES]
-    for text in (text for text in texts if "/etcd:v" in text):
+    for text in (text for text in map(text_of, COMPOSE_FILES) if "/etcd:v" in text):
         assert text.count("/etcd:v") == text.count("test: [CMD, etcdctl, endpoint, health]") == 1
 
 
 @pytest.mark.parametrize("file", [*COMPOSE_FILES, ROOT / "Dockerfile"], ids=lambda file: file.name)
 def test_images_are_pinned(file: Path) -> None:
     """Every image that is not built here has a version, never `latest` (pitfall 32)."""
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
     for image in re.findall(r"^(?: *image:|FROM) (\S+)", text, re.MULTILINE):
         ours = image in stages or image.startswith("stock-flash-sale")
@@ -150,7 +144,7 @@ def test_port_5000_is_left_to_macos() -> None:
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
 def test_each_service_waits_until_what_it_needs_is_healthy(file: Path) -> None:
     """No start-up race that works the second time (pitfall 32)."""
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     waits = re.findall(r"^( *)depends_on:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     assert len(waits) == text.count("depends_on:")
     for _, needed in waits:

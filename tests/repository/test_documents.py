@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -29,7 +30,6 @@ SOURCES = "".join(
 
 
 def page(name: str) -> str:
-    """A document of docs/."""
     return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
@@ -39,19 +39,10 @@ def words(line: str) -> str:
 
 
 def a_run(guard: str, promise: str) -> Run:
-    """Any run under this guard."""
     answer = Answer("buyer", Outcome.SOLD_OUT, "shop", waited_ms=1.0)
     verdict = judge(stock=0, stock_left=0, ledger=[], answers=[answer])
     run = Run.of(guard, promise, verdict, stock_left=0, answers=[answer])
     return run if promise != Promise.NONE.value else replace(run, verdict="OVERSOLD by 200")
-
-
-def table_of_today() -> list[str]:
-    """The lines of a comparison of all guards, as `words`."""
-    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
-    return [
-        words(line) for line in printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
-    ]
 
 
 def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None:
@@ -59,8 +50,10 @@ def test_the_demo_is_shown_as_it_prints_today(readme_script: ModuleType) -> None
     shown = [words(line) for line in readme_script.part("demo", README).splitlines()]
     start = shown.index("N buyers, N items")
     end = next(number for number, line in enumerate(shown) if line.startswith("Every promise was kept."))
-    plain_lines = [re.sub("^-+$", "-", line) for line in shown[start:end]]
-    assert plain_lines == [re.sub("^-+$", "-", line) for line in table_of_today()]
+    runs = [a_run(guard.name, guard.promise.value) for guard in GUARDS]
+    today = printed(table(Comparison(300, 500, "", {}, runs), width=80, plain=True)).splitlines()
+    plain = partial(re.sub, "^-+$", "-")
+    assert [plain(line) for line in shown[start:end]] == [plain(words(line)) for line in today]
     assert [line.split()[0] for line in shown if " sold in " in line] == [guard.name for guard in GUARDS]
     assert shown[end] == "Every promise was kept. Without a lock, N of N items were sold."
     assert shown[end + 1].startswith("Report: reports/")
@@ -104,19 +97,14 @@ def anchors(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_link_leads_somewhere(document: Path) -> None:
-    """Links into the repository point at files, and at headings that are there."""
-    for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", document.read_text(encoding="utf-8")):
+def test_what_a_document_names_exists(document: Path) -> None:
+    """Files and headings that are linked; files that are named without a link, but for those that a reader writes."""
+    text = document.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", text):
         linked = document.parent / target if target else document
         assert linked.exists(), target
         if anchor:
             assert anchor in anchors(linked), f"{target}#{anchor}"
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_file_that_is_named_exists(document: Path) -> None:
-    """So does each file that is named without a link, but for those that a reader is to write."""
-    text = document.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:app|deploy|lock|loadtest|scripts|tests)/[\w./-]+\.\w+)`", text))
     to_be_written = {"app/guards/homemade.py"} | {name for name in named if "NAME" in name}
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
@@ -133,18 +121,11 @@ IMAGES = ROOT / "docs/images"
 LARGEST = {".png": 200_000, ".svg": 200_000, ".webp": 2_000_000}  # bytes; only the moving ones are WebP
 
 
-def shown() -> set[Path]:
-    """Every picture that a document names."""
-    return {
-        (document.parent / name).resolve()
-        for document in DOCUMENTS
-        for name in re.findall(r'(?:src|srcset)="([^"]+\.(?:png|svg|webp))"', document.read_text(encoding="utf-8"))
-    }
-
-
 def test_every_picture_is_shown_and_small() -> None:
     """None is missing, none is left over, none is heavy."""
-    assert shown() == set(IMAGES.iterdir())
+    named = r'(?:src|srcset)="([^"]+\.(?:png|svg|webp))"'
+    found = [(path.parent, re.findall(named, path.read_text(encoding="utf-8"))) for path in DOCUMENTS]
+    assert {(folder / name).resolve() for folder, names in found for name in names} == set(IMAGES.iterdir())
     assert {path.name for path in IMAGES.iterdir() if path.stat().st_size > LARGEST[path.suffix]} == set()
 
 

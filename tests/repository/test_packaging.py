@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path, PurePath
@@ -9,12 +10,6 @@ from pathlib import Path, PurePath
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-def patterns() -> list[str]:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    line = text.partition("[tool.setuptools.package-data]\n")[2].partition("\n")[0]
-    return [each.strip(' "') for each in line.partition("[")[2].rstrip("]").split(",")]
 
 
 @pytest.mark.parametrize("package", ["app", "lock", "loadtest"])
@@ -25,7 +20,10 @@ def test_every_file_of_a_package_is_packed(package: str) -> None:
         PurePath(name) for name in listed.stdout.splitlines() if not name.endswith((".py", ".toml", ".md", "LICENSE"))
     ]
     assert files
-    assert [file for file in files if not any(file.match(pattern) for pattern in patterns())] == []
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (listing,) = re.findall(r'^\[tool.setuptools.package-data\]\n"\*" = (\[.*\])$', text, re.MULTILINE)
+    patterns = json.loads(listing)
+    assert [file for file in files if not any(file.match(pattern) for pattern in patterns)] == []
 
 
 LOCK = ROOT / "lock"

@@ -55,9 +55,9 @@ class Looker:
         self.complaints.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def open(self, address: str = "/") -> None:
+    def open(self) -> None:
         """Load the page and wait until it shows something."""
-        self.page.goto(self.url + address)
+        self.page.goto(f"{self.url}/")
         self.page.wait_for_selector("#source:is([data-state=live], [data-state=recorded])")
 
     def __call__(self, selector: str) -> Locator:

@@ -15,12 +15,9 @@ from typing import Any
 from werkzeug.wsgi import ClosingIterator
 
 KEPT = 100  # events; some ten seconds
-RETRY_MS = 1000
 HEARTBEAT_S = 5.0
 LIFETIME_S = 600.0  # then a viewer has to reconnect: a proxy may keep a stream without one
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-Event = tuple[int, bytes]
 
 
 class TooManyViewers(Exception):
@@ -43,7 +40,7 @@ class EventStream:
     def __init__(self, snapshot: Callable[[], tuple[int, Any]], *, viewers: int) -> None:
         self._snapshot = snapshot
         self._most = viewers
-        self._events: deque[Event] = deque(maxlen=KEPT)
+        self._events: deque[bytes] = deque(maxlen=KEPT)  # the last of all
         self.number = 0
         self._streams = set[Iterator[bytes]]()
         self._closed = False
@@ -55,11 +52,10 @@ class EventStream:
         return len(self._streams)
 
     def publish(self, event: str, data: Any) -> None:
-        number = self.number + 1
         text = _event(event, data)
         with self._changed:
-            self.number = number
-            self._events.append((number, text))
+            self.number += 1
+            self._events.append(text)
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -83,26 +79,26 @@ class EventStream:
 
     def _stream(self) -> Iterator[bytes]:
         seen, until = 0, time.monotonic() + LIFETIME_S
-        yield b"retry: %d\n\n" % RETRY_MS
         while time.monotonic() < until:
             news = self._wait(seen)
             if self._closed:
                 return
             if news is None:
-                number, everything = self._snapshot()
-                news = [(number, _event("hello", everything))]
-            if news:
-                seen = news[-1][0]
-            yield b"".join(text for _, text in news) or b": still here\n\n"
+                seen, everything = self._snapshot()
+                news = [_event("hello", everything)]
+            else:
+                seen += len(news)
+            yield b"".join(news) or b": still here\n\n"
 
-    def _wait(self, seen: int) -> list[Event] | None:
+    def _wait(self, seen: int) -> list[bytes] | None:
         """The events after `seen`, as soon as there are any; None if only a snapshot can tell."""
         with self._changed:
             # A stream that was closed before this wait notifies no more.
             self._changed.wait_for(lambda: self._closed or self.number != seen, HEARTBEAT_S)
-            if self.number and (not seen or seen < self._events[0][0] - 1):
+            new = self.number - seen
+            if self.number and (not seen or new > len(self._events)):
                 return None
-            return [event for event in self._events if event[0] > seen]
+            return list(self._events)[len(self._events) - new :]
 
 
 def _event(name: str, data: Any) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.board.sources.ledger import Ended, Order
+from app.board.sources.ledger import LedgerReading, Order
 from app.board.sources.section_tail import Section, of_epoch
 from app.sales.purchase import Outcome
 from app.sales.snapshot import Snapshot
@@ -41,14 +41,16 @@ class Run:
 
     def __post_init__(self) -> None:
         self.began_ns = of_epoch(int(self.generation) / 1e6)
-        self._sold: Counter[tuple[str, str]] = Counter()  # by guard and instance
+        self._guards: set[str] = set()
+        self._by_instance: Counter[str] = Counter()
         self._times: tuple[int, int] | None = None  # of the first order and the last
         self._outcomes: Counter[str] = Counter()
         self._changed = time.monotonic()
 
     def add_orders(self, orders: Iterable[Order]) -> None:
         for order in orders:
-            self._sold[order.guard, order.instance] += 1
+            self._guards.add(order.guard)
+            self._by_instance[order.instance] += 1
             first, last = self._times or (order.at_ms, order.at_ms)
             self._times = min(first, order.at_ms), max(last, order.at_ms)
             self._changed = time.monotonic()
@@ -82,12 +84,12 @@ class Run:
         elif not in_hand and outcomes:
             self.over = True
 
-    def end(self, at_ns: int, ended: Ended | None) -> list[Section]:
+    def end(self, at_ns: int, ended: LedgerReading | None) -> list[Section]:
         """Add the last orders, if Redis has them; return the sections since `at_ns`, which are the next run's."""
         self.over = True
         if ended is not None:
             self.snapshot = ended.snapshot
-            self.add_orders(ended.rest)
+            self.add_orders(ended.new)
         later = [section for section in self.sections.values() if section.entered >= at_ns]
         for section in later:
             del self.sections[section.number]
@@ -96,37 +98,21 @@ class Run:
     @property
     def guard(self) -> str | None:
         """The guard under which items were sold; "mixed" if there were several, None if there was none."""
-        guards = {guard for guard, _ in self._sold}
-        return guards.pop() if len(guards) == 1 else ("mixed" if guards else None)
+        return "mixed" if len(self._guards) > 1 else next(iter(self._guards), None)
 
     @property
     def verdict(self) -> str:
         """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
             return self.snapshot.verdict
-        return self.snapshot.judged(gave_up=self.gave_up, busy=self.busy, failed=self.failed)
-
-    @property
-    def gave_up(self) -> int:
-        """Buyers whose wait for the lock timed out."""
-        return self._outcomes[Outcome.LOCK_TIMEOUT.value]
-
-    @property
-    def busy(self) -> int:
-        """Buyers for whom an instance had no room."""
-        return self._outcomes[Outcome.BUSY.value]
-
-    @property
-    def failed(self) -> int:
-        """Other buyers who were not served."""
-        served = sum(self._outcomes[each.value] for each in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))
-        return self._outcomes.total() - served - self.gave_up - self.busy + self.unanswered
+        told = {each: self._outcomes[each.value] for each in Outcome}
+        gave_up, busy = told[Outcome.LOCK_TIMEOUT], told[Outcome.BUSY]
+        served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT] + told[Outcome.NOT_OPEN]
+        failed = self._outcomes.total() - served - gave_up - busy + self.unanswered
+        return self.snapshot.judged(gave_up=gave_up, busy=busy, failed=failed)
 
     def summary(self) -> dict[str, Any]:
         now = self.snapshot
-        by_instance = Counter[str]()
-        for (_, instance), sold in self._sold.items():
-            by_instance[instance] += sold
         return {
             "generation": self.generation,
             "guard": self.guard,
@@ -135,12 +121,12 @@ class Run:
             "slots": _slots(now),
             "orders": now.orders,
             "lost_updates": now.lost_updates,
-            "gave_up": self.gave_up,
-            "busy": self.busy,
+            "gave_up": self._outcomes[Outcome.LOCK_TIMEOUT.value],
+            "busy": self._outcomes[Outcome.BUSY.value],
             "verdict": self.verdict,
             "over": self.over or now.unsold <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,
-            "by_instance": dict(sorted(by_instance.items())),
+            "by_instance": dict(sorted(self._by_instance.items())),
             "cut": self.cut,
         }
 

@@ -7,14 +7,13 @@ unavailable; the rest goes on.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import redis
@@ -37,14 +36,12 @@ from app.sales.refusals import SaleLost
 from lock import LockError
 from lock import connect as connect_etcd
 
-logger = logging.getLogger(__name__)
-
 EVERY_S = 0.125
 IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 
 
-class Sampler(threading.Thread):
+class Sampler(Poller[None]):
     """Watches one sale; `start` it, and `close` it.
 
     Attributes:
@@ -52,7 +49,7 @@ class Sampler(threading.Thread):
     """
 
     def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
-        super().__init__(name="sampler", daemon=True)
+        super().__init__("sampler", self.sample, errors=(), every_s=EVERY_S)
         shop = settings.shop
         self.stream = EventStream(self.snapshot, viewers=settings.viewers)
         self._redis = connect_redis(shop.redis_url, connections=3, timeout=TIMEOUT)
@@ -70,7 +67,6 @@ class Sampler(threading.Thread):
         self._instances = Instances(settings.instances, stack)
         self._section_tail = SectionTail(shop.section_log)
         self._heartbeats = HeartbeatReader(shop.section_log)
-        self._closed = threading.Event()
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
@@ -80,20 +76,15 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         pollers: list[Poller[Any]] = [self._ledger, self._queue, self._opening, self._locust]
-        watchers: list[Poller[Any] | Instances] = [*pollers, self._instances]
-        for watcher in watchers:
-            watcher.start()
-        while not self._closed.is_set():
-            began = time.monotonic()
-            try:
-                self.sample()
-            except Exception:
-                logger.exception("a sample failed")
-            self._closed.wait(max(0.0, began + EVERY_S - time.monotonic()))
-        for watcher in watchers:
-            watcher.close()
-        for watcher in watchers:
-            watcher.join()
+        for poller in pollers:
+            poller.start()
+        self._instances.start()
+        super().run()
+        self._instances.close()
+        for poller in pollers:
+            poller.close()
+        for poller in pollers:
+            poller.join()
         self._redis.close()
         self._etcd.close()
 
@@ -111,7 +102,7 @@ class Sampler(threading.Thread):
 
     def close(self) -> None:
         """Stop, and end all streams."""
-        self._closed.set()
+        super().close()
         self.stream.close()
 
     def last_run(self, guard: str) -> dict[str, Any] | None:
@@ -129,7 +120,9 @@ class Sampler(threading.Thread):
         """Look once, and publish what has changed."""
         sections, _ = self._section_tail.poll(), self._heartbeats.read()
         with self._data:
-            begun = self._take_readings()
+            before = self._run
+            self._take_readings()
+            begun = self._run is not before
             self._early += sections
             own = self._run.add_sections(self._early) if self._run else []
             if self._run:
@@ -143,18 +136,14 @@ class Sampler(threading.Thread):
             else:
                 self.stream.publish("sample", self._moment(own))
 
-    def _take_readings(self) -> bool:
-        """Take what Redis has told since the last sample; whether a run has begun."""
-        begun = False
-        with suppress(Empty):
-            while True:
-                reading = self._readings.get_nowait()
-                if self._run is None or self._run.generation != reading.generation:
-                    self._run = self._begin(reading)
-                    begun = True
-                self._run.snapshot = reading.snapshot
-                self._run.add_orders(reading.new)
-        return begun
+    def _take_readings(self) -> None:
+        """Take what Redis has told since the last sample; nothing else takes it."""
+        while not self._readings.empty():
+            reading = self._readings.get()
+            if self._run is None or self._run.generation != reading.generation:
+                self._run = self._begin(reading)
+            self._run.snapshot = reading.snapshot
+            self._run.add_orders(reading.new)
 
     def _begin(self, reading: LedgerReading) -> Run:
         """A run for this reading; the run before it is over."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,14 @@ class WorkerStatus:
         return self.busy + self.queued
 
 
+@dataclass
+class _Seen:
+    before: WorkerStatus  # the last heartbeat before `HeartbeatReader.begin`
+    kept: deque[WorkerStatus]
+    has_file: bool = True
+    replaced: bool = False  # by another process with its file; one that ends by itself removes the file
+
+
 class HeartbeatReader:
     """Reads the heartbeats of all processes, and keeps the last ones. Not thread-safe.
 
@@ -51,62 +61,53 @@ class HeartbeatReader:
 
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
-        self._kept: dict[Process, deque[WorkerStatus]] = {}
-        self._before: dict[Process, WorkerStatus] = {}  # of each process, the last heartbeat before `begin`
-        self._last: dict[Process, WorkerStatus] = {}
-        self._replaced: list[WorkerStatus] = []  # a process that ends by itself removes its file
+        self._seen: dict[Process, _Seen] = {}
         self.living: list[WorkerStatus] = []
         self.stale: list[WorkerStatus] = []
 
     def read(self) -> list[WorkerStatus]:
         """Look again, and return `living`."""
-        found = self._files()
-        files = {beat.process[:2]: beat.process for beat in found}
-        self._replaced += [self._last[each] for each in self._kept if files.get(each[:2], each) != each]
-        self._kept = {beat.process: self._kept.get(beat.process) or deque(maxlen=KEPT) for beat in found}
-        for beat in found:
-            self._before.setdefault(beat.process, beat)  # one that comes later has just begun
-            self._last[beat.process] = beat
-            kept = self._kept[beat.process]
-            if not kept or kept[-1].at != beat.at:
-                kept.append(beat)
+        found = {beat.process: beat for beat in self._files()}
+        files = {process[:2] for process in found}
+        for process, seen in self._seen.items():
+            seen.has_file = process in found
+            seen.replaced |= not seen.has_file and process[:2] in files
+        for process, beat in found.items():
+            # One that comes later has just begun.
+            seen = self._seen.setdefault(process, _Seen(beat, deque([beat], maxlen=KEPT)))
+            if seen.kept[-1].at != beat.at:
+                seen.kept.append(beat)
         oldest = now_ns() - FRESH_NS
-        self.living = [beat for beat in found if beat.at > oldest]
-        self.stale = [beat for beat in found if beat.at <= oldest] + self._replaced
+        self.living = [beat for beat in found.values() if beat.at > oldest]
+        replaced = [seen.kept[-1] for seen in self._seen.values() if seen.replaced]
+        self.stale = [beat for beat in found.values() if beat.at <= oldest] + replaced
         return self.living
 
-    def _files(self) -> list[WorkerStatus]:
-        found = []
+    def _files(self) -> Iterator[WorkerStatus]:
         for path in [] if self._directory is None else sorted(self._directory.glob("*.heartbeat")):
-            try:
-                found.append(WorkerStatus(**json.loads(path.read_bytes())))
-            except (OSError, ValueError, TypeError):  # just being removed, or just being made
-                continue
-        return found
+            with suppress(OSError, ValueError, TypeError):  # just being removed, or just being made
+                yield WorkerStatus(**json.loads(path.read_bytes()))
 
     def per_second(self) -> dict[str, float]:
         """Purchases a second by outcome, over the heartbeats that are kept; empty before a second one."""
         rates: defaultdict[str, float] = defaultdict(float)
         for last in self.living:
-            first = self._kept[last.process][0]
+            first = self._seen[last.process].kept[0]
             for outcome, count in last.outcomes.items() if last.at > first.at else ():
                 rates[outcome] += (count - first.outcomes.get(outcome, 0)) * 1e9 / (last.at - first.at)
         return {outcome: round(rate, 1) for outcome, rate in rates.items()}
 
     def begin(self, at_ns: int) -> None:
         """Count the answers since `at_ns`, which is at most a second ago."""
-        self._replaced.clear()
-        self._last = {process: kept[-1] for process, kept in self._kept.items()}
-        self._before = {
-            process: next((beat for beat in reversed(kept) if beat.at <= at_ns), kept[0])
-            for process, kept in self._kept.items()
-        }
+        self._seen = {process: seen for process, seen in self._seen.items() if seen.has_file}
+        for seen in self._seen.values():
+            seen.before = next((beat for beat in reversed(seen.kept) if beat.at <= at_ns), seen.kept[0])
 
     @property
     def outcomes(self) -> Counter[str]:
         """Purchases by outcome since `begin`, those of processes that have ended included."""
         total = Counter[str]()
-        for process, last in self._last.items():
-            total.update(last.outcomes)
-            total.subtract(self._before[process].outcomes)
+        for seen in self._seen.values():
+            total.update(seen.kept[-1].outcomes)
+            total.subtract(seen.before.outcomes)
         return +total

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from app.board.sources.heartbeats import WorkerStatus
-from app.board.sources.locust import DIRECT
+from app.board.sources.locust import DIRECT, UNREACHABLE
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
 
@@ -32,24 +30,18 @@ class State(str, Enum):
     DOWN = "down"  # it takes no connections
 
 
+_OF_STACK = {"frozen": State.FROZEN, "ended": State.DOWN}  # of the local stack's words, those that say more
 MAY_GO_ON = (State.FROZEN, State.SILENT)  # a process without heartbeats may still answer what it has in hand
 
 
-@dataclass(frozen=True)
-class Reach:
-    """The name of an instance, if it answered, and whether it refuses connections."""
-
-    name: str | None
-    refused: bool = False
-
-
-def ask_livez(url: str) -> Reach:
-    """Ask the instance at `url` for its name, for at most `TIMEOUT` seconds."""
+def ask_livez(url: str) -> tuple[State, str | None]:
+    """Ask the instance at `url` for its name, for at most `TIMEOUT` seconds: up, silent or down, and the name."""
     try:
         with DIRECT.open(f"{url}/livez", timeout=TIMEOUT) as response:
-            return Reach(str(json.load(response)["instance"]))
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
-        return Reach(None, refused=isinstance(getattr(error, "reason", None), ConnectionRefusedError | socket.gaierror))
+            return State.UP, str(json.load(response)["instance"])
+    except UNREACHABLE as error:
+        refused = isinstance(getattr(error, "reason", None), ConnectionRefusedError | socket.gaierror)
+        return State.DOWN if refused else State.SILENT, None
 
 
 def find(urls: Sequence[str]) -> list[str]:
@@ -76,65 +68,51 @@ class Instances:
     def __init__(self, urls: tuple[str, ...], stack: StackClient | None) -> None:
         self._found = Poller("find", lambda: find(urls), errors=(OSError,), every_s=FIND_S)
         self._states = Poller("stack", stack.states, errors=(OSError, ValueError), every_s=0.5) if stack else None
-        self._reach: dict[str, Poller[Reach]] = {}
+        self._answers: dict[str, Poller[tuple[State, str | None]]] = {}
         self._names: dict[str, str] = {}
-        self._pollers: list[Poller[Any]] = [self._found, *([self._states] if self._states else [])]
 
     def start(self) -> None:
         """Begin to look for them."""
-        for poller in self._pollers:
-            poller.start()
+        self._found.start()
+        if self._states:
+            self._states.start()
 
     def close(self) -> None:
         """Ask no more; the threads end with the questions that they have asked."""
-        for poller in [*self._pollers, *self._reach.values()]:
-            poller.close()
-
-    def join(self) -> None:
-        """Wait until the threads have ended."""
-        for poller in [*self._pollers, *self._reach.values()]:
-            poller.join()
+        for poller in (self._found, self._states, *self._answers.values()):
+            if poller:
+                poller.close()
 
     def look(self, living: Sequence[WorkerStatus], *, since_ns: int = 0) -> list[dict[str, Any]]:
         """All instances as the page shows them; `living` are heartbeats, and its times count from `since_ns`."""
         urls = self._found.latest.value
         if urls is not None:  # or else those that were there before
             self._follow(urls)
-        return [self._look(url, poller.latest.value, living, since_ns) for url, poller in self._reach.items()]
+        return [self._look(url, living, since_ns) for url in self._answers]
 
     def _follow(self, urls: Sequence[str]) -> None:
         """Watch these instances, and no others."""
-        for gone in self._reach.keys() - urls:
-            self._reach.pop(gone).close()
-        for url in (url for url in urls if url not in self._reach):
-            ask = partial(ask_livez, url)
-            self._reach[url] = Poller(f"livez {url}", ask, errors=(), every_s=EVERY_S)
-            self._reach[url].start()
+        for gone in self._answers.keys() - urls:
+            self._answers.pop(gone).close()
+        for url in (url for url in urls if url not in self._answers):
+            self._answers[url] = Poller(f"livez {url}", partial(ask_livez, url), errors=(), every_s=EVERY_S)
+            self._answers[url].start()
 
-    def _look(self, url: str, reach: Reach | None, living: Sequence[WorkerStatus], since_ns: int) -> dict[str, Any]:
-        if reach is not None and reach.name is not None:
-            self._names[url] = reach.name
-        name = self._names.get(url, url.rpartition("//")[2])
+    def _look(self, url: str, living: Sequence[WorkerStatus], since_ns: int) -> dict[str, Any]:
+        state, answered = self._answers[url].latest.value or (State.SILENT, None)
+        name = self._names[url] = answered or self._names.get(url, url.rpartition("//")[2])
         own = [beat for beat in living if beat.instance == name]
-        states = (self._states.latest.value if self._states else None) or {}
+        known = ((self._states.latest.value if self._states else None) or {}).get(name)
+        if known in _OF_STACK:
+            state = _OF_STACK[known]
+        elif own and state is not State.UP:
+            state = State.BUSY
         return {
             "name": name,
             "url": url,
-            "state": _state(reach, own, states.get(name)),
+            "state": state,
             "workers": [{"pid": beat.pid, "began_ms": (beat.began - since_ns) / 1e6} for beat in own],
             "threads": sum(beat.threads for beat in own),
             "busy": sum(beat.busy for beat in own),
             "queued": sum(beat.queued for beat in own) if own else None,
         }
-
-
-def _state(reach: Reach | None, living: Sequence[WorkerStatus], known: str | None) -> State:
-    if known == "frozen":
-        return State.FROZEN
-    if known == "ended":
-        return State.DOWN
-    if reach is not None and reach.name is not None:
-        return State.UP
-    if living:
-        return State.BUSY
-    return State.DOWN if reach is not None and reach.refused else State.SILENT

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -38,27 +39,19 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A sale that a reset has ended: its last state, and the orders that had not been read yet."""
-
-    snapshot: Snapshot
-    rest: list[Order]
-
-
-@dataclass(frozen=True)
 class LedgerReading:
     """The sale at one moment.
 
     Attributes:
         generation: changes with every reset.
         new: orders since the last reading, or all of them if the generation is new.
-        ended: the sale of the last reading, if a reset has ended it since; None if that is unknown.
+        ended: the end of the sale of the last reading, if a reset has ended it since; None if that is unknown.
     """
 
     generation: str
     snapshot: Snapshot
     new: list[Order] = field(default_factory=list)
-    ended: Ended | None = None
+    ended: LedgerReading | None = None
 
 
 class LedgerReader:
@@ -73,7 +66,7 @@ class LedgerReader:
         """The sale; None if it was never opened. Raises `redis.RedisError` or `SaleLost`."""
         readings, ended = self._slots_now(), None
         if readings[0].generation != self._generation:
-            ended = self._ended()
+            ended = self._ended(self._generation) if self._generation else None
             self._read = [0] * len(self._slots)
             readings = self._slots_now()
         self._generation = readings[0].generation or None
@@ -91,29 +84,22 @@ class LedgerReader:
             time.sleep(patience_s)  # a reset writes one slot after the other
         raise SaleLost
 
-    def _ended(self) -> Ended | None:
-        """What the last generation came to, from where the reset has put it."""
-        slots = [self._ended_in(slot, read) for slot, read in zip(self._slots, self._read, strict=True)]
-        if slots[0] is None:
-            return None
-        kept = [each for each in slots if each is not None]
-        initial, stock, lucky, orders = (
-            sum(column) for column in zip(*(counters for counters, _ in kept), strict=True)
-        )
-        rest = _in_order(entry for _, entries in kept for entry in entries)
-        return Ended(Snapshot(initial=initial, stock=stock, lucky=lucky, orders=orders), rest)
-
-    def _ended_in(self, slot: Slot, read: int) -> tuple[list[int], list[str]] | None:
-        """Counters and the entries that were not read; None if the slot has kept another generation, or none."""
-        k = slot.keys
-        with slot.client.pipeline(transaction=True) as pipe:
-            pipe.hgetall(k.previous)
-            pipe.llen(k.previous_orders)
-            pipe.lrange(k.previous_orders, read, -1)
-            kept, count, entries = pipe.execute()
-        if self._generation is None or kept.get("generation") != self._generation:
-            return None
-        return [*(int(kept[name]) for name in ("initial", "stock", "lucky")), count], entries
+    def _ended(self, generation: str) -> LedgerReading | None:
+        """What a generation came to, from where the reset has put it; None if it has kept another."""
+        kept, orders, rest = Counter[str](), 0, list[str]()
+        for slot, read in zip(self._slots, self._read, strict=True):
+            with slot.client.pipeline(transaction=True) as pipe:
+                pipe.hgetall(slot.keys.previous)
+                pipe.llen(slot.keys.previous_orders)
+                pipe.lrange(slot.keys.previous_orders, read, -1)
+                previous, count, entries = pipe.execute()
+            if previous.get("generation") == generation:
+                kept.update({name: int(previous[name]) for name in ("initial", "stock", "lucky")})
+                orders, rest = orders + count, rest + entries
+            elif slot is self._slots[0]:
+                return None
+        snapshot = Snapshot(kept["initial"], kept["stock"], kept["lucky"], orders)
+        return LedgerReading(generation, snapshot, _in_order(rest))
 
 
 def _in_order(entries: Iterable[str]) -> list[Order]:

@@ -42,17 +42,14 @@ class Poller(threading.Thread, Generic[T]):
     def run(self) -> None:
         while not self._closed.is_set():
             began = time.monotonic()
-            self.latest = self._answer()
+            try:
+                self.latest = Latest(self._ask())
+            except self._errors as error:
+                self.latest = Latest(error=str(error) or type(error).__name__)
+            except Exception:
+                logger.exception("%s failed", self.name)
+                self.latest = Latest(error="the board failed to read it: its log says more")
             self._closed.wait(max(0.0, began + self._every_s - time.monotonic()))
-
-    def _answer(self) -> Latest[T]:
-        try:
-            return Latest(self._ask())
-        except self._errors as error:
-            return Latest(error=str(error) or type(error).__name__)
-        except Exception:
-            logger.exception("%s failed", self.name)
-            return Latest(error="the board failed to read it: its log says more")
 
     def close(self) -> None:
         """Ask no more; the thread ends after the current question."""

@@ -1,6 +1,6 @@
 // The controls. The board refuses requests of any other page.
 
-import { $, duration, el, plural, say } from "./dom.js";
+import { $, duration, plural, say } from "./dom.js";
 
 const BUSY = ["spawning", "running", "stopping", "cleanup"]; // Locust's words
 
@@ -8,18 +8,18 @@ export class Controls {
   #setup = null;
 
   constructor() {
-    this.token = "";
-    $("token").addEventListener("input", (event) => (this.token = event.target.value));
     for (const form of document.querySelectorAll("#controls form")) form.addEventListener("submit", (event) => this.#submit(event));
     $("rush-form").addEventListener("input", () => this.#foresee());
+    $("instances").addEventListener("click", ({ target }) => {
+      if (target.matches("button")) this.#send("instance", { action: target.textContent, instance: target.closest("tr").dataset.instance });
+    });
   }
 
   setUp(setup) {
     this.#setup = setup;
-    const options = [el("option", { value: "none,etcd", textContent: "none, and then etcd" })];
-    options.push(...setup.guards.map((guard) => el("option", { value: guard.name, textContent: guard.name, title: guard.description })));
-    options.push(el("option", { value: setup.guards.map((guard) => guard.name).join(), textContent: "all, one after the other" }));
-    $("rush-form").elements.guards.replaceChildren(...options);
+    const each = setup.guards.map(({ name, description }) => Object.assign(new Option(name), { title: description }));
+    const all = new Option("all, one after the other", each.map((option) => option.value));
+    $("rush-form").elements.guards.replaceChildren(new Option("none, and then etcd", "none,etcd"), ...each, all);
     for (const name of ["rush-form", "reset-form"]) $(name).elements.stock.value = setup.stock;
     $("token-form").hidden = !setup.token_needed;
     this.#foresee();
@@ -36,9 +36,9 @@ export class Controls {
     $("foreseen").dataset.late = fit < sales;
   }
 
-  // The actions on instances, if this board has them.
-  get act() {
-    return this.#setup?.can_freeze ? (action, instance) => this.#send("instance", { action, instance }) : null;
+  // Whether this board can freeze and kill instances.
+  get canAct() {
+    return this.#setup?.can_freeze;
   }
 
   show({ live, locust }) {
@@ -59,14 +59,14 @@ export class Controls {
 
   async #send(control, body) {
     const headers = { "Content-Type": "application/json" };
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
     say($("said"), "…");
-    const [text, ok] = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
-      .then(async (response) => [await response.json(), response.ok])
-      .then(([answer, ok]) => [answer.done ?? answer.detail, ok], () => ["The board does not answer.", false]);
-    say($("said"), text);
-    $("said").dataset.ok = ok;
-    if (!ok && $("controls").hidden) $("toggle-controls").click();
+    const answer = await fetch(`/control/${control}`, { method: "POST", headers, body: JSON.stringify(body) })
+      .then((response) => response.json())
+      .catch(() => ({ detail: "The board does not answer." }));
+    say($("said"), answer.done ?? answer.detail);
+    $("said").dataset.ok = "done" in answer;
+    if (!answer.done && $("controls").hidden) $("toggle-controls").click();
   }
 }
 

@@ -5,12 +5,6 @@ const whole = new Intl.NumberFormat("en");
 
 export const $ = (id) => document.getElementById(id);
 
-export function el(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children);
-  return node;
-}
-
 export function svgEl(tag, attributes = {}) {
   const node = document.createElementNS(SVG, tag);
   setAll(node, attributes);
@@ -57,15 +51,16 @@ export function countBy(items, keyOf) {
   return counts;
 }
 
-// One element for each key, in order, kept as long as its key, so that the keyboard's focus stays.
-export function keyed(parent, items, keyOf, make, update) {
+// One copy of the parent's template for each key, in order, kept as long as its key, so that the keyboard's focus stays.
+export function keyed(parent, items, keyOf, update) {
+  const template = $(`${parent.id}-item`).content.firstElementChild;
   const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));
   items.forEach((item, index) => {
     const key = String(keyOf(item));
     let node = known.get(key);
     known.delete(key);
     if (!node) {
-      node = make(item);
+      node = template.cloneNode(true);
       node.dataset.key = key;
     }
     if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] ?? null);

@@ -76,7 +76,6 @@ function bars(place) {
 }
 
 function axis({ bars, events, x, from, to, left, width, bottom, line }) {
-  if (!bars.length) return [];
   const zero = bars[0].begin;
   const most = Math.max(3, (width - left) / (6 * line));
   const step = TICKS.find((tick) => (to - from) / tick <= most) ?? TICKS.at(-1);

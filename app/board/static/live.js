@@ -1,12 +1,12 @@
-// The board's stream of events, kept as one model. Reconnects by itself, also if the browser would not.
+// The board's stream of events, kept as one model. Reconnects by itself: a browser would not after an answer such as 503,
+// nor if the connection is only silent.
 
 const RETRY_MS = 1000;
 const SILENT_MS = 7000; // the board sends at least every five seconds
 
 export class Live {
   #source = null;
-  #timer = 0;
-  #watchdog = 0;
+  #timer = 0; // ends the silence of a connection, or begins the next one
 
   // `changed(model)` after every event; `connection(state)` with "live", "waiting" or "paused".
   constructor({ changed, connection }) {
@@ -22,7 +22,7 @@ export class Live {
     this.#source.addEventListener("hello", (event) => this.#take(JSON.parse(event.data)));
     this.#source.addEventListener("sample", (event) => this.#take(merge(this.model, JSON.parse(event.data))));
     this.#source.onerror = () => this.#lost();
-    this.#listen();
+    this.#soon(SILENT_MS, () => this.#lost());
   }
 
   // A hidden page costs the sale nothing.
@@ -33,33 +33,24 @@ export class Live {
 
   #take(model) {
     this.model = model;
-    this.#listen();
+    this.#soon(SILENT_MS, () => this.#lost());
     this.connection("live");
     this.changed(model);
   }
 
-  // A browser reconnects after a broken connection, but not after an answer such as 503, nor to one that is only silent.
   #lost() {
-    this.connection("waiting");
-    if (this.#source?.readyState === EventSource.CLOSED) this.#again();
-  }
-
-  #listen() {
-    clearTimeout(this.#watchdog);
-    this.#watchdog = setTimeout(() => {
-      this.connection("waiting");
-      this.#again();
-    }, SILENT_MS);
-  }
-
-  #again() {
     this.#end();
-    this.#timer = setTimeout(() => this.start(), RETRY_MS);
+    this.connection("waiting");
+    this.#soon(RETRY_MS, () => this.start());
+  }
+
+  #soon(ms, call) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(call, ms);
   }
 
   #end() {
     clearTimeout(this.#timer);
-    clearTimeout(this.#watchdog);
     this.#source?.close();
     this.#source = null;
   }

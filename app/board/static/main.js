@@ -1,10 +1,10 @@
 // The page: what is live, or what was recorded, shown by the same panels.
 
 import { Controls } from "./controls.js";
-import { $, count, duration, el, plural, say } from "./dom.js";
+import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
-import { LiveRegion, showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict } from "./panels.js";
-import { Rate } from "./rate.js";
+import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
+import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
 import { Timeline } from "./timeline.js";
@@ -12,19 +12,16 @@ import { Timeline } from "./timeline.js";
 const SOURCES = { live: "live", waiting: "no connection, trying again", paused: "paused while this page is hidden" };
 const controls = new Controls();
 const stock = new Stock($("stock"));
-const timeline = new Timeline($("timeline"), { note: $("timeline-note"), detail: $("detail"), zoomIn: $("zoom-in"), zoomOut: $("zoom-out") });
-const rate = new Rate($("rate"), $("rate-note"));
-const liveRegion = new LiveRegion();
+const timeline = new Timeline($("timeline"));
 const live = new Live({ changed: () => recorded || showSoon(), connection: showSource });
 let recorded = null; // the run that is open instead of the live sale: { name, end, at(ms) }
-let at = 0; // the time in it, in milliseconds
 let asked = 0;
 let order = []; // the guards, in the shop's order
 
 // At most once for each frame that the browser draws.
 function showSoon() {
   cancelAnimationFrame(asked);
-  asked = requestAnimationFrame(() => show(recorded ? recorded.at(at) : liveView(live.model)));
+  asked = requestAnimationFrame(() => show(recorded ? recorded.at(Number($("scrub").value)) : liveView(live.model)));
 }
 
 function liveView(model) {
@@ -38,24 +35,15 @@ function liveView(model) {
 function show(view) {
   showVerdict(view);
   showUnavailable(view.unavailable);
-  const each = view.sale ? stock.show(view.sale) : 1;
+  stock.show(view.sale);
   showSlots(view.sale);
-  say($("stock-note"), view.sale ? stockNote(view.sale, each) : "");
-  showRuns(view.runs, openRun);
-  $("no-stock").hidden = Boolean(view.sale);
-  $("no-sections").hidden = view.sections.length > 0;
+  showRuns(view.runs);
   timeline.show(view);
   showQueue(view);
-  showInstances(view, view.live ? controls.act : null);
-  rate.show(view);
+  showInstances(view, view.live && controls.canAct);
+  showRate(view);
   controls.show(view);
-  liveRegion.show(view);
-}
-
-// This panel counts orders; the counter is shown beside the verdict.
-function stockNote({ initial, orders }, each) {
-  const sold = orders > initial ? `${count(orders)} orders for ${plural(initial, "item")}` : `${count(orders)} of ${count(initial)} sold`;
-  return each > 1 ? `${sold}; one square is ${each} items` : sold;
+  speak(view);
 }
 
 function showSource(state) {
@@ -76,8 +64,8 @@ const openRun = (guard) =>
   openView(guard, async () => {
     const { sale, sections } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    const view = { ...kept(sale, sections), runs };
-    return { name: guard, end: 0, at: () => view };
+    const run = kept(sale, sections);
+    return { name: guard, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
   });
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.
@@ -96,12 +84,12 @@ async function openView(name, read) {
   $("close-record").hidden = false;
   $("player").hidden = !recorded.end;
   Object.assign($("scrub"), { max: recorded.end, value: recorded.end }); // in this order: the old end limits the value
-  seek(recorded.end);
+  seek();
 }
 
-function seek(ms) {
-  at = ms;
-  const text = `${duration(at)} of ${duration(recorded.end)}`;
+// Shows the record at the time of the slider.
+function seek() {
+  const text = `${duration(Number($("scrub").value))} of ${duration(recorded.end)}`;
   say($("clock"), text);
   $("scrub").setAttribute("aria-valuetext", text);
   showSoon();
@@ -123,20 +111,20 @@ const askSetup = async () => JSON.parse(await ask("/setup"));
 
 // The list begins with no choice, so that each record can be chosen again.
 function showReports({ reports }) {
-  const option = (value, textContent = value) => el("option", { value, textContent });
   $("kept").hidden = !reports.length;
-  $("reports").replaceChildren(option("", "choose"), ...reports.map((name) => option(name)));
+  $("reports").replaceChildren(new Option("choose", ""), ...reports.map((name) => new Option(name)));
 }
 
 for (const name of ["controls", "open"]) $(`toggle-${name}`).addEventListener("click", () => toggle(name));
 // Runs are recorded while the page is open; an old list is better than none.
 $("toggle-open").addEventListener("click", () => askSetup().then(showReports, () => {}));
+$("runs").addEventListener("click", ({ target }) => target.matches("button") && openRun(target.textContent));
 $("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) openFile(target.files[0]);
   target.value = ""; // or the same file could not be chosen again
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
-$("scrub").addEventListener("input", ({ target }) => seek(Number(target.value)));
+$("scrub").addEventListener("input", seek);
 $("close-record").addEventListener("click", closeRecord);
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);

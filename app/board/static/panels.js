@@ -1,6 +1,7 @@
 // The panels of text: verdict, runs, queue and instances.
 
-import { $, count, duration, el, keyed, say, setAll, svgEl, tokenText } from "./dom.js";
+import { $, count, duration, keyed, say, setAll, tokenText } from "./dom.js";
+import { recordedInstances } from "./record.js";
 import { headline, inWords, MARKS, sentenceOf, toneOf } from "./verdict.js";
 
 const STATES = { up: "", busy: "", recorded: "", silent: "not responding" }; // the others are shown by their names
@@ -27,7 +28,7 @@ export function showVerdict(view) {
         ...(sale.busy ? [["busy", "told busy", sale.busy, false]] : []),
       ]
     : [];
-  keyed($("figures"), figures, ([key]) => key, () => el("div", {}, el("dt"), el("dd")), (node, [, name, number, bad]) => {
+  keyed($("figures"), figures, ([key]) => key, (node, [, name, number, bad]) => {
     say(node.firstChild, name);
     say(node.lastChild, count(number));
     node.className = bad && number > 0 ? "bad" : "";
@@ -42,9 +43,9 @@ export function showSlots(sale) {
   const share = initial / slots.shards.length; // a full bar; of the treasury it is all items
   const bars = [["treasury", slots.treasury, initial], ...slots.shards.map((left, number) => [`shard ${number}`, left, share])];
   if (slots.in_transit) bars.push(["in transit", slots.in_transit, share]);
-  keyed($("slots"), bars, ([name]) => name, () => el("li", {}, el("div", { className: "track" }, el("i", { className: "fill" }), el("b"))), (bar, [name, left, full]) => {
-    bar.firstChild.firstChild.style.width = `${Math.min(100, (100 * left) / (full || 1))}%`;
-    say(bar.firstChild.lastChild, `${name} ${count(left)}`);
+  keyed($("slots"), bars, ([name]) => name, ({ firstChild: bar }, [name, left, full]) => {
+    bar.firstChild.style.width = `${Math.min(100, (100 * left) / (full || 1))}%`;
+    say(bar.lastChild, `${name} ${count(left)}`);
   });
 }
 
@@ -54,18 +55,17 @@ export function showUnavailable(unavailable) {
   say($("unavailable"), lines.join(" · "));
 }
 
-// `open(guard)` is called when a run is chosen.
-export function showRuns(runs, open) {
+export function showRuns(runs) {
   const widest = Math.max(...runs.map((run) => Math.max(run.orders, (run.initial * 5) / 3)), 1);
   $("no-runs").hidden = runs.length > 0;
   $("main").dataset.runs = runs.length < MANY_RUNS ? "few" : "many";
-  keyed($("runs"), runs, (run) => run.guard, (run) => runRow(run.guard, open), (row, run) => {
+  keyed($("runs"), runs, (run) => run.guard, (row, run) => {
     const tone = toneOf(run.verdict);
     row.className = run.current ? "current" : "";
     row.dataset.tone = tone;
     const [name, number, bar, verdict, time] = row.children;
-    if (run.current) name.firstChild.setAttribute("aria-current", "true");
-    else name.firstChild.removeAttribute("aria-current");
+    say(name.firstChild, run.guard);
+    Object.assign(name.firstChild, { title: `Open the last run under ${run.guard}`, ariaCurrent: run.current ? "true" : null });
     const [sold, over, end] = bar.firstChild.children;
     sold.style.width = `${(100 * Math.min(run.orders, run.initial)) / widest}%`;
     over.style.left = end.style.left = `${(100 * run.initial) / widest}%`;
@@ -77,20 +77,10 @@ export function showRuns(runs, open) {
   });
 }
 
-function runRow(guard, open) {
-  const name = el("button", { type: "button", textContent: guard, title: `Open the last run under ${guard}` });
-  name.addEventListener("click", () => open(guard));
-  const mark = svgEl("svg", { viewBox: "0 0 24 24", class: "mark", "aria-hidden": "true" });
-  mark.append(svgEl("path"));
-  const bar = el("div", { className: "track" }, el("i", { className: "fill" }), el("i", { className: "beyond" }), el("i", { className: "limit" }));
-  return el("tr", {}, el("th", { scope: "row" }, name), el("td", { className: "number" }), el("td", { className: "bar-cell" }, bar), el("td", { className: "word" }, mark, el("span")), el("td", { className: "time" }));
-}
-
 export function showQueue(view) {
   const { queue, instances } = view;
   const holder = queue?.holder;
   $("holder").dataset.held = Boolean(holder);
-  if (!$("holder").firstChild) $("holder").append(el("p", { className: "who" }), el("p", { className: "token" }), el("div", { className: "meter", role: "meter", ariaLabel: "lease", ariaValueMin: 0 }, el("i")), el("p", { className: "ttl" }));
   const [who, token, meter, ttl] = $("holder").children;
   $("holder").className = `holder instance-${colour(instances, holder?.instance)}`;
   say(who, holder ? `${holder.instance ?? holder.owner} holds` : queue ? "The etcd lock is free" : "Not known");
@@ -104,7 +94,7 @@ export function showQueue(view) {
   }
   say(ttl, lease ? `lease: ${Math.max(holder.ttl_s, 0)} s of ${holder.granted_s} s left` : "");
   const shown = (queue?.waiters ?? []).slice(0, view.runs.length < MANY_RUNS ? WAITERS : WAITERS / 2);
-  keyed($("waiters"), shown, (each) => each.token, () => el("li", {}, el("b"), el("span")), (node, each) => {
+  keyed($("waiters"), shown, (each) => each.token, (node, each) => {
     say(node.firstChild, each.instance ?? "another client");
     node.title = each.instance ?? each.owner;
     node.className = `instance-${colour(instances, each.instance)}`;
@@ -122,16 +112,14 @@ export function showQueue(view) {
 // The colour of an instance, of four; none for an instance that is not of this sale.
 const colour = (instances, name) => instances.findIndex((each) => each.name === name) % 4;
 
-// `act(action, instance)` if the board can control the stack.
-export function showInstances(view, act) {
+// `canAct`: whether the board can freeze and kill them.
+export function showInstances(view, canAct) {
   const sold = view.sale?.by_instance ?? {};
-  const known = new Set(view.instances.map((each) => each.name));
-  const strangers = Object.keys(sold).filter((name) => !known.has(name)).map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
-  const rows = [...view.instances, ...strangers];
+  const strangers = Object.keys(sold).filter((name) => view.instances.every((each) => each.name !== name));
+  const rows = [...view.instances, ...recordedInstances(strangers)];
   const most = Math.max(...Object.values(sold), 1);
-  $("instances").dataset.many = rows.length > MANY_INSTANCES && !act;
-  keyed($("instances"), rows, (each) => each.url ?? each.name, instanceRow, (row, each, index) => {
-    row.act = act; // known only after the first rows are drawn
+  $("instances").dataset.many = rows.length > MANY_INSTANCES && !canAct;
+  keyed($("instances"), rows, (each) => each.url ?? each.name, (row, each, index) => {
     row.dataset.state = each.state;
     row.dataset.instance = row.title = each.name;
     const [name, bar, hand, actions] = row.children;
@@ -143,40 +131,21 @@ export function showInstances(view, act) {
     bar.firstChild.firstChild.className = `fill instance-${index % 4}`;
     say(bar.firstChild.lastChild, count(number));
     say(hand, each.queued == null ? "" : `${each.busy} of ${each.threads} busy${each.queued ? `, ${count(each.queued)} wait` : ""}`);
-    actions.hidden = !act || each.state === "recorded";
+    actions.hidden = !canAct || each.state === "recorded";
     const fits = { frozen: ["thaw", "kill"], down: ["start"] }[each.state] ?? ["freeze", "kill"];
     for (const button of actions.children) button.hidden = !fits.includes(button.textContent);
   });
 }
 
-function instanceRow() {
-  const row = el("tr");
-  const actions = el("td", { className: "actions" });
-  for (const action of ["freeze", "thaw", "kill", "start"]) {
-    const button = el("button", { type: "button", textContent: action });
-    button.addEventListener("click", () => row.act(action, row.dataset.instance));
-    actions.append(button);
-  }
-  const name = el("th", { scope: "row" }, el("i"), el("span", { className: "name" }), el("span", { className: "state" }));
-  const bar = el("td", { className: "bar-cell" }, el("div", { className: "track" }, el("i", { className: "fill" }), el("b")));
-  row.append(name, bar, el("td", { className: "hand" }), actions);
-  return row;
-}
+let spoken = { kind: "", at: 0 };
 
 // Screen readers speak when the verdict changes its kind, and otherwise not more often than people can follow.
-export class LiveRegion {
-  #said = 0;
-  #kind = "";
-
-  show(view) {
-    const text = inWords(view);
-    const { tone, word } = headline(view);
-    const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
-    const now = performance.now();
-    if (kind === this.#kind && now - this.#said < LISTEN_MS) return;
-    if ($("live-region").textContent === text) return;
-    this.#kind = kind;
-    this.#said = now;
-    say($("live-region"), text);
-  }
+export function speak(view) {
+  const text = inWords(view);
+  const { tone, word } = headline(view);
+  const kind = `${tone} ${word.includes("so far")} ${view.guard}`;
+  const now = performance.now();
+  if ((kind === spoken.kind && now - spoken.at < LISTEN_MS) || $("live-region").textContent === text) return;
+  spoken = { kind, at: now };
+  say($("live-region"), text);
 }

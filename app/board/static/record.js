@@ -1,4 +1,4 @@
-// Recorded runs, as the panels show them: one of a file at any moment, or one that the board has kept, as it ended.
+// Recorded runs, as the panels show them at any moment: of a file, or one that the board has kept.
 
 import { countBy } from "./dom.js";
 
@@ -12,11 +12,7 @@ export function open(text, name) {
   const data = JSON.parse(text);
   if (data?.format !== FORMAT) throw new Error("it is not a record of this project");
   if (data.version !== 1) throw new Error(`it is version ${data.version}, and this page reads version 1`);
-  const { guard, scenario, stock: initial, verdict, sections, samples, answers, events } = data;
-  const ledger = [...data.ledger].sort((a, b) => a.at_ms - b.at_ms);
-  const until = latest(sections.map((section) => section.left_ms ?? section.entered_ms));
-  const end = latest([until, ...[...ledger, ...events].map((row) => row.at_ms), ...answers.map((answer) => answer.answered_ms)]);
-  const instances = instancesOf([...ledger, ...sections]);
+  const { guard, scenario, stock: initial, verdict } = data;
   const ended = {
     stock: verdict.stock_left,
     lost_updates: verdict.lost_updates,
@@ -24,6 +20,22 @@ export function open(text, name) {
     busy: verdict.outcomes?.busy,
     verdict: verdict.verdict,
   };
+  return { name: [scenario, guard].filter(Boolean).join(", ") || name, ...replay({ ...data, initial, ended }) };
+}
+
+// A run that the board has kept, as { end, at(ms) }. Of its orders the board has only counts, but each is a section that sold.
+export function kept(sale, sections) {
+  const sold = sections.filter(({ outcome, cause }) => outcome === "sold" && !cause);
+  const ledger = sold.map(({ instance, left_ms }) => ({ instance, at_ms: left_ms }));
+  return replay({ ...sale, ended: sale, ledger, sections, samples: [], answers: [], events: [] });
+}
+
+// `ended`: what is known of the sale at its end, and not from the rows.
+function replay({ guard, initial, ended, sections, samples, answers, events, ...rows }) {
+  const ledger = [...rows.ledger].sort((a, b) => a.at_ms - b.at_ms);
+  const until = latest(sections.map((section) => section.left_ms ?? section.entered_ms));
+  const end = latest([until, ...[...ledger, ...events].map((row) => row.at_ms), ...answers.map((answer) => answer.answered_ms)]);
+  const instances = recordedInstances([...ledger, ...sections].map((row) => row.instance));
 
   function at(ms) {
     const over = ms >= end;
@@ -41,18 +53,23 @@ export function open(text, name) {
       .filter((section) => section.entered_ms <= ms)
       .map((section) => (section.left_ms > ms ? { ...section, left_ms: null, outcome: null, cause: null, inside: true } : section));
     return {
-      ...viewOf(sale, begun, instances),
+      live: false,
+      guard,
+      sale,
+      sections: begun,
+      instances,
+      queue: over ? NOBODY : queueOf(sample),
+      runs: [{ ...sale, current: true }],
       over,
       now_ms: ms,
       until,
       end,
-      queue: over ? NOBODY : queueOf(sample),
       events: events.filter((event) => event.at_ms <= ms),
-      answers: answers.filter((answer) => answer.answered_ms <= ms),
+      answers: answers.length ? answers.filter((answer) => answer.answered_ms <= ms) : null,
     };
   }
 
-  return { name: [scenario, guard].filter(Boolean).join(", ") || name, end, at };
+  return { end, at };
 }
 
 // What ledger and counter tell before the end. The counter was sampled, together with the ledger of that moment.
@@ -67,18 +84,13 @@ function verdictOf(unsold, drift) {
   return drift ? `${drift} lost update${drift > 1 ? "s" : ""}` : "EXACT";
 }
 
-// A run that the board has kept, in the form of its stream. Its orders have no times, so it is shown as it ended.
-export const kept = (sale, sections) => ({ ...viewOf(sale, sections, instancesOf(sections)), over: true, events: [], answers: [] });
-
 function queueOf(sample) {
   if (sample?.waiters == null) return null;
   const holder = sample.holder && { instance: sample.holder, token: null, ttl_s: null };
   return { holder, waiters: [], waiting: sample.waiters };
 }
 
-const viewOf = (sale, sections, instances) => ({ live: false, guard: sale.guard, sale, sections, instances, queue: NOBODY, runs: [{ ...sale, current: true }] });
-
-function instancesOf(rows) {
-  const names = new Set(rows.map((row) => row.instance));
-  return [...names].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
+// Instances of which nothing but the name is known.
+export function recordedInstances(names) {
+  return [...new Set(names)].sort().map((name) => ({ name, state: "recorded", queued: null, workers: [] }));
 }

@@ -1,6 +1,6 @@
 // The stock as squares that empty column by column; sales beyond the stock grow past its end.
 
-import { count, rem, say, setAll, svgEl } from "./dom.js";
+import { $, count, plural, rem, say, setAll, svgEl } from "./dom.js";
 
 const MOST_CELLS = 1500;
 const ROOM = 2 / 3; // of the stock, kept free past its end, so that nothing moves while it is oversold
@@ -12,26 +12,28 @@ export class Stock {
 
   constructor(svg) {
     this.svg = svg;
-    this.end = svgEl("line", { class: "end" });
-    this.label = svgEl("text", { class: "end-label" });
-    svg.append(this.end, this.label);
+    [this.end, this.label] = svg.children;
   }
 
-  // `each`: how many items one cell stands for.
-  show({ initial, orders: sold }) {
+  show(sale) {
+    $("no-stock").hidden = Boolean(sale);
+    if (!sale) return say($("stock-note"), "");
+    const { initial, orders: sold } = sale;
     const over = Math.max(0, sold - initial);
-    const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS));
+    const each = Math.max(1, Math.ceil((initial + over) / MOST_CELLS)); // items that one square stands for
+    // This panel counts orders; the counter is shown beside the verdict.
+    const told = over ? `${count(sold)} orders for ${plural(initial, "item")}` : `${count(sold)} of ${count(initial)} sold`;
+    say($("stock-note"), each > 1 ? `${told}; one square is ${each} items` : told);
     const stock = Math.ceil(initial / each);
     const beyond = Math.ceil(over / each);
     const { clientWidth: width, clientHeight: height } = this.svg;
     const room = Math.max(Math.ceil(stock * ROOM), Math.ceil(beyond / 50) * 50);
     const key = [stock, room, width, height].join();
-    if (!width) return each;
+    if (!width) return;
     if (key !== this.#key) this.#lay(stock, room, width, height);
     this.#key = key;
     say(this.label, over ? `${count(over)} sold beyond the stock` : "end of the stock");
     this.#fill(stock, Math.min(Math.ceil(sold / each), stock), beyond);
-    return each;
   }
 
   #lay(stock, room, width, height) {

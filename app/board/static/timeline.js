@@ -1,6 +1,6 @@
 // A lane for each worker process, a bar for each critical section, a shade where two were inside at once.
 
-import { count, countBy, duration, plural, rem, say, setAll, svgEl, textWidth, tokenText } from "./dom.js";
+import { $, count, countBy, duration, plural, rem, say, setAll, textWidth, tokenText } from "./dom.js";
 import { draw, EVENT_ROWS, rectOf, TICKS } from "./drawing.js";
 import { layOut, sweep } from "./overlaps.js";
 import { toneOf } from "./verdict.js";
@@ -17,23 +17,17 @@ export class Timeline {
   #chosen = null; // the key of the section that is described
   #zoom = 1;
 
-  constructor(svg, { note, detail, zoomIn, zoomOut }) {
-    Object.assign(this, { svg, note, detail });
-    const hatch = svgEl("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-    hatch.append(svgEl("rect", { class: "hatch-ground", width: 6, height: 6 }), svgEl("rect", { class: "hatch-line", width: 2, height: 6 }));
-    const definitions = svgEl("defs");
-    definitions.append(hatch);
-    this.layer = svgEl("g");
-    this.cursor = svgEl("rect", { class: "cursor", visibility: "hidden" });
-    svg.append(definitions, this.layer, this.cursor);
+  constructor(svg) {
+    this.svg = svg;
     for (const kind of ["pointermove", "pointerdown"]) svg.addEventListener(kind, (event) => this.#choose(this.#at(event)));
     svg.addEventListener("keydown", (event) => this.#press(event));
-    zoomIn.addEventListener("click", () => this.#scale(2));
-    zoomOut.addEventListener("click", () => this.#scale(0.5));
+    $("zoom-in").addEventListener("click", () => this.#scale(2));
+    $("zoom-out").addEventListener("click", () => this.#scale(0.5));
   }
 
   show(view) {
     this.view = view;
+    $("no-sections").hidden = view.sections.length > 0;
     const inside = view.sections.filter((section) => section.left_ms == null).length;
     const { clientWidth, clientHeight } = this.svg;
     const key = [view.sections.length, inside, view.sections[0]?.order, inside && view.now_ms, clientWidth, clientHeight, this.#zoom, view.events.length, view.sale?.verdict].join();
@@ -58,7 +52,7 @@ export class Timeline {
     this.#place = { bars, lanes, spans: found.spans, events, x, from, to, left, width, bottom, line };
     // A guard that is exact without excluding others may have overlaps: they are shaded as a fault only if too much was sold.
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, "data-tone": toneOf(view.sale?.verdict ?? "") });
-    this.layer.replaceChildren(...(bars.length ? draw(this.#place) : []));
+    this.svg.querySelector("g").replaceChildren(...(bars.length ? draw(this.#place) : []));
     this.#note(view, bars, found);
     this.#mark();
   }
@@ -82,7 +76,7 @@ export class Timeline {
     const all = count(view.sections.length);
     const cut = view.sections.length > MOST_BARS ? `, the last ${count(MOST_BARS)} of ${view.sale?.cut ? `the ${all} that are kept` : all}` : "";
     const alone = overlapping ? `${overlapping} not alone, at most ${most} at once` : "never two at once";
-    say(this.note, bars.length ? `${plural(bars.length, "section")}${cut}${kinds(bars)}: ${alone}` : "");
+    say($("timeline-note"), bars.length ? `${plural(bars.length, "section")}${cut}${kinds(bars)}: ${alone}` : "");
   }
 
   #at(event) {
@@ -104,10 +98,11 @@ export class Timeline {
   #mark() {
     const { bars } = this.#place;
     const bar = bars.find((each) => keyOf(each.section) === this.#chosen);
-    say(this.detail, bar ? describe(bar, bars[0].begin) : bars.length ? HINT : "");
-    if (!bar) return setAll(this.cursor, { visibility: "hidden" });
+    say($("detail"), bar ? describe(bar, bars[0].begin) : bars.length ? HINT : "");
+    const cursor = this.svg.lastElementChild;
+    if (!bar) return setAll(cursor, { visibility: "hidden" });
     const { x, y, width, height } = rectOf(bar, this.#place);
-    setAll(this.cursor, { visibility: "visible", x: x - 2, y: y - 2, width: width + 4, height: height + 4 });
+    setAll(cursor, { visibility: "visible", x: x - 2, y: y - 2, width: width + 4, height: height + 4 });
   }
 
   #press(event) {

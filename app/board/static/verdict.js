@@ -19,9 +19,10 @@ export function toneOf(verdict) {
 // "EXACT" is not final while items are left and buyers may come.
 export const sentenceOf = ({ verdict, stock }, over) => (verdict === "EXACT" && stock !== 0 && !over ? `${verdict} so far` : verdict);
 
-function beforeTheFirst({ initial }, opening) {
+function beforeTheFirst({ initial }, { opening, unavailable }) {
   const items = plural(initial, "item");
   const at = (ms) => new Date(ms).toISOString().slice(11, 23);
+  if (!opening && unavailable?.etcd) return { tone: "ready", word: items, lead: "Only etcd knows whether the sale is open." };
   if (!opening) return { tone: "ready", word: `${items} for sale`, lead: "Nothing is sold yet." };
   if (!opening.opens_at_ms) return { tone: "ready", word: "Closed", lead: `${items} for sale after a reset or at a set time.` };
   const left = Math.max(0, Math.ceil((opening.opens_at_ms - Date.now()) / 1000));
@@ -35,7 +36,7 @@ export function headline(view) {
   if (!sale && view.unavailable?.redis) return { tone: "ready", word: "Redis is unavailable", lead: "What was sold cannot be seen." };
   if (!sale) return { tone: "ready", word: "No sale yet", lead: "It opens with the first purchase, or with a reset." };
   const under = guard ? ` under ${guard}` : "";
-  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view.opening);
+  if (!sale.orders && (sale.stock ?? sale.initial) === sale.initial && (view.opening || sale.verdict === "EXACT")) return beforeTheFirst(sale, view);
   const over = Math.max(0, sale.orders - sale.initial);
   const tone = toneOf(sale.verdict);
   const word = sentenceOf(sale, view.over);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequest, Conflict, NotFound
+from werkzeug.exceptions import BadRequest, NotFound
 
 from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
@@ -22,68 +24,58 @@ from lock import connect as connect_etcd
 MOST_BUYERS = 10_000
 
 
-class Controls:
-    """The routes that change the sale, Locust or an instance."""
+def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
+    """Register the routes that change the sale, Locust or an instance."""
+    shop = settings.shop
+    record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
+    client = connect(shop.redis_url, connections=1)
+    sale = Sale(client, shop.sale, record=record, stock=shop.stock, items=shop.items, shards=shop.shards)
 
-    def __init__(self, settings: BoardSettings, *, stack: StackClient | None, locust: Locust) -> None:
-        shop = settings.shop
-        self._settings = settings
-        self._stack = stack
-        self._locust = locust
-        client = connect(shop.redis_url, connections=1)
-        record = OpeningRecord(connect_etcd(shop.etcd_endpoints), shop.sale)
-        stock, items, shards = shop.stock, shop.items, shop.shards
-        self._sale = Sale(client, shop.sale, record=record, stock=stock, items=items, shards=shards)
+    @app.errorhandler(LocustBusy)
+    @app.errorhandler(StackRefused)
+    def refused(error: Exception) -> Response:
+        return problem_response(409, str(error))
 
-    def reset(self) -> Response:
-        """``POST /control/reset``: reset the sale without an instance, which may be busy or frozen."""
-        self._authorize()
-        stock = Parameters(request, "stock").whole("stock", self._settings.shop.stock, most=MOST_ITEMS)
-        try:
-            self._locust.require_idle()
-        except LocustBusy as busy:
-            raise Conflict(str(busy)) from busy
-        except UNREACHABLE:
-            pass  # without Locust no rush is running
-        self._sale.reset(stock)
+    def authorize() -> None:
+        require_admin(shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")
+
+    @app.post("/control/reset")
+    def reset() -> Response:
+        """Reset the sale without an instance, which may be busy or frozen."""
+        authorize()
+        stock = Parameters(request, "stock").whole("stock", shop.stock, most=MOST_ITEMS)
+        with suppress(*UNREACHABLE):  # without Locust no rush is running
+            locust.require_idle()
+        sale.reset(stock)
         return json_response({"done": f"The sale begins again with a stock of {stock}."})
 
-    def rush(self) -> Response:
-        """``POST /control/rush``: start a rush in Locust."""
-        self._authorize()
+    @app.post("/control/rush")
+    def rush() -> Response:
+        """Start a rush in Locust."""
+        authorize()
         asked = Parameters(request, "guards", "buyers", "stock", "hold_ms")
         guards = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]
-        buyers = asked.whole("buyers", 500, most=MOST_BUYERS)
-        if not buyers:
-            raise BadRequest("buyers is 0: give a whole number from 1.")
-        stock = asked.whole("stock", self._settings.shop.stock, most=MOST_ITEMS)
+        buyers = asked.whole("buyers", 500, least=1, most=MOST_BUYERS)
+        stock = asked.whole("stock", shop.stock, most=MOST_ITEMS)
         hold_ms = asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
         try:
-            self._locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
-        except LocustBusy as busy:
-            raise Conflict(str(busy)) from busy
+            locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
         except UNREACHABLE as error:
-            return problem_response(503, f"Locust does not answer at {self._locust.url} ({error}).", kind="locust_away")
+            return problem_response(503, f"Locust does not answer at {locust.url} ({error}).", kind="locust_away")
         return json_response({"done": f"The buyers come, under {' and then '.join(guards)}."})
 
-    def instance(self) -> Response:
-        """``POST /control/instance``: freeze, thaw, kill or start one of the local stack's instances."""
-        self._authorize()
+    @app.post("/control/instance")
+    def instance() -> Response:
+        """Freeze, thaw, kill or start one of the local stack's instances."""
+        authorize()
         asked = Parameters(request, "instance", "action")
         name, action = asked.text("instance", ""), asked.choice("action", "", ACTIONS)
-        if self._stack is None or not self._settings.on_loopback:
+        if stack is None or not settings.on_loopback:
             raise NotFound("Only a board that was started with its stack on this machine can do that: make up.")
         try:
-            return json_response({"done": self._stack.act(action, name)})
-        except StackRefused as refused:
-            raise Conflict(str(refused)) from refused
+            return json_response({"done": stack.act(action, name)})
         except (OSError, ValueError) as error:
             return problem_response(503, f"The stack does not answer ({error}).", kind="stack_away")
-
-    def _authorize(self) -> None:
-        require_admin(
-            self._settings.shop.admin_token, on_loopback=self._settings.on_loopback, what="controls on the board"
-        )
 
 
 def _known(guard: str) -> str:
@@ -91,10 +83,3 @@ def _known(guard: str) -> str:
     if guard not in names:
         raise BadRequest(f"guards has {guard!a:.80}: give some of {', '.join(names)}, separated by commas.")
     return guard
-
-
-def init_app(app: Flask, controls: Controls) -> None:
-    """Register the controls."""
-    app.add_url_rule("/control/reset", view_func=controls.reset, methods=["POST"])
-    app.add_url_rule("/control/rush", view_func=controls.rush, methods=["POST"])
-    app.add_url_rule("/control/instance", view_func=controls.instance, methods=["POST"])

@@ -32,15 +32,11 @@ def init_app(app: Flask, *, names: Container[str]) -> None:
     def check() -> None:
         if request.path not in OPEN_TO_LINKS:
             require_own_page()
-            require_json()
+            # A form of another site can send texts and forms without asking first, but no JSON.
+            if request.method == "POST" and not request.is_json:
+                raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")
 
     @app.after_request
     def protect(response: Response) -> Response:
         response.headers.update(HEADERS)
         return response
-
-
-def require_json() -> None:
-    """Refuse a body that is not JSON: a form of another site can send texts and forms without asking first."""
-    if request.method == "POST" and not request.is_json:
-        raise UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'.")

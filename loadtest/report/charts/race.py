@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.report.charts.vega import BAD, DIGITS, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer
+from loadtest.report.charts.vega import BAD, DIGITS, INK, LINE, PLAIN, WIDE, Spec, axis, by, layer, pixels
 from loadtest.results.audit import Audit
 from loadtest.results.record import CriticalSection
 
@@ -23,8 +23,10 @@ def race(found: Audit) -> list[CriticalSection]:
     return [first, *sorted(rivals, key=lambda section: section.entered_ms)[: _MOST - 1]]
 
 
-def magnified(sections: Sequence[CriticalSection]) -> Spec:
-    """A lane for each buyer, in milliseconds from the first entry."""
+def magnified(sections: Sequence[CriticalSection]) -> Spec | None:
+    """A lane for each buyer, in milliseconds from the first entry; None if there is none."""
+    if not sections:
+        return None
     zero = sections[0].entered_ms
     rows = [
         {
@@ -40,7 +42,7 @@ def magnified(sections: Sequence[CriticalSection]) -> Spec:
     ]
     ends = (0.0, (max(section.left_ms or section.entered_ms for section in sections) - zero) * 1.02)
     ms = axis("from", ends, title="milliseconds after the first of them entered", format=DIGITS, domain=True)
-    lane = {"field": "lane", "type": "quantitative", "scale": None, "axis": None}
+    lane = pixels("lane")
     width = WIDE - _NAME - _VALUES
     name = {"type": "text", "align": "left", "fill": INK, "limit": _NAME - 12}
     values = {"type": "text", "align": "right"}

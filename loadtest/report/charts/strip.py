@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, layer, room
+from loadtest.report.charts.vega import DIM, LINE, PLAIN, WIDE, Spec, axis, by, layer, pixels, room
 
 _LANE = 30
 _TEXTS = 130  # width of the texts on the right
@@ -41,7 +41,7 @@ def strip(lanes: Sequence[Lane], *, title: str) -> Spec:
     outermost = [at for lane in lanes for at in (*lane.values, lane.middle)]
     ends = (min(outermost) / _AIR, max(outermost) * _AIR)
     x = axis("from", ends, title=title, scale={"type": "log"}, grid=True, tickCount=8, format="~r")
-    y = {"field": "y", "type": "quantitative", "scale": None, "axis": None}
+    y = pixels("y")
     dot = {"type": "point", "filled": True, "size": 140, "color": PLAIN, "opacity": 1}
     names = room(lane.name for lane in lanes)
     width = WIDE - names - _TEXTS

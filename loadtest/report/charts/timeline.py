@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loadtest.report.charts.events import event_lines
 from loadtest.report.charts.lanes import Bar, bars
-from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, INSTANCES, PANEL, WIDE, Spec, axis, by, layer
+from loadtest.report.charts.vega import BAD, DIGITS, DIM, INK, INSTANCES, PANEL, WIDE, Spec, axis, by, layer, pixels
 from loadtest.results.audit import Audit
 from loadtest.results.overlaps import joined
 from loadtest.results.record import Record
@@ -62,7 +62,7 @@ def _bars(drawn: Sequence[Bar], tops: dict[str, float], lane: float, until_s: fl
         {"type": "rect", "strokeWidth": 0.6},
         x=seconds,
         x2={"field": "to"},
-        y=_pixels("top"),
+        y=pixels("top"),
         y2={"field": "bottom"},
         fill=colour,
         stroke=colour,
@@ -74,7 +74,7 @@ def _deaths(drawn: Sequence[Bar], tops: dict[str, float], lane: float) -> Spec:
     """A cross where a process that died inside was last seen."""
     rows = [{"to": bar.to_ms / 1000, "middle": tops[bar.instance] + (bar.lane + 0.5) * lane} for bar in drawn]
     mark = {"type": "point", "shape": _CROSS, "size": 260, "stroke": INK, "strokeWidth": 3.5, "opacity": 1}
-    return layer(rows, mark, x=by("to"), y=_pixels("middle"))
+    return layer(rows, mark, x=by("to"), y=pixels("middle"))
 
 
 def _shades(found: Audit, height: float) -> list[Spec]:
@@ -90,19 +90,12 @@ def _shades(found: Audit, height: float) -> list[Spec]:
 def _shade(times: Sequence[tuple[float, float]], colour: str, opacity: float, height: float) -> Spec:
     rows = [{"from": from_ms / 1000, "to": to_ms / 1000, "top": 0, "bottom": height} for from_ms, to_ms in times]
     mark = {"type": "rect", "color": colour, "opacity": opacity}
-    return layer(rows, mark, x=by("from"), x2={"field": "to"}, y=_pixels("top"), y2={"field": "bottom"})
+    return layer(rows, mark, x=by("from"), x2={"field": "to"}, y=pixels("top"), y2={"field": "bottom"})
 
 
 def _names(tops: dict[str, float], lanes: dict[str, int]) -> list[Spec]:
-    def words(count: int) -> str:
-        return "one at a time" if count == 1 else f"up to {count} at once"
-
-    rows = [{"y": top - 6, "text": f"{name}: {words(lanes[name])}"} for name, top in tops.items()]
+    words = {name: "one at a time" if count == 1 else f"up to {count} at once" for name, count in lanes.items()}
+    rows = [{"y": top - 6, "text": f"{name}: {words[name]}"} for name, top in tops.items()]
     halo = {"stroke": PANEL, "strokeWidth": 5}
     mark = {"type": "text", "align": "left", "baseline": "bottom", "fill": INK, "fontWeight": 600, **halo}
-    return [layer(rows, mark, x={"value": 4}, y=_pixels("y"), text={"field": "text"})]
-
-
-def _pixels(field: str) -> Spec:
-    """A channel in pixels from the top of the chart."""
-    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
+    return [layer(rows, mark, x={"value": 4}, y=pixels("y"), text={"field": "text"})]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup as Markup
+from markupsafe import Markup
 
 try:
     import vl_convert
@@ -51,9 +51,9 @@ _CONFIG = {
 }
 
 
-def draw(spec: Spec) -> Markup | None:
-    """The chart as an SVG element; None where vl-convert is not installed."""
-    if vl_convert is None:
+def draw(spec: Spec | None) -> Markup | None:
+    """The chart as an SVG element; None where there is nothing to draw, or vl-convert is not installed."""
+    if spec is None or vl_convert is None:
         return None
     drawn = vl_convert.vegalite_to_svg({"background": None, "padding": 4, **spec, "config": _CONFIG}, vl_version="6.4")
     unsized = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r'\1 aria-hidden="true"', drawn, count=1)
@@ -73,6 +73,11 @@ def layer(rows: Sequence[Mapping[str, Any]], mark: dict[str, Any], **encoding: A
 def by(field: str) -> Spec:
     """A channel for a number, on the scale of the layers around it."""
     return {"field": field, "type": "quantitative", "stack": None}
+
+
+def pixels(field: str) -> Spec:
+    """A channel in pixels, of y from the top of the chart."""
+    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
 
 
 def axis(field: str, ends: tuple[float, float], *, title: str | None = None, **settings: Any) -> Spec:

@@ -20,9 +20,9 @@ def distributions(waits: Mapping[str, Sequence[float]]) -> Spec | None:
     if not measured:
         return None
     most = max(max(values) for values in measured.values()) * _AIR or 1.0
-    *others, last = measured
-    rows = [_row(name, measured[name], most, labels=False) for name in others]
-    return {"vconcat": [*rows, _row(last, measured[last], most, labels=True)], "spacing": _NAME, "bounds": "flush"}
+    last = list(measured)[-1]
+    rows = [_row(name, values, most, labels=name == last) for name, values in measured.items()]
+    return {"vconcat": rows, "spacing": _NAME, "bounds": "flush"}
 
 
 def _row(name: str, values: Sequence[float], most: float, *, labels: bool) -> Spec:

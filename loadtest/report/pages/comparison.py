@@ -21,14 +21,13 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
     until_s = max(map(end_s, records), default=0.0)
     most = max([comparison.stock, *(run.orders for run in comparison.runs)]) or 1
     took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
-    waiting = distributions(took)
     return render(
         "comparison.html",
         {
             "comparison": comparison,
             "most": most,
-            "drawn": [DrawnRecord.of(record, until_s=until_s, most=most) for record in records],
-            "waiting": draw(waiting) if waiting else None,
+            "drawn": [DrawnRecord(record, until_s=until_s, most=most) for record in records],
+            "waiting": draw(distributions(took)),
             "repeat": repeat_comparison(comparison),
         },
     )

@@ -14,9 +14,8 @@ from loadtest.results.record import Record
 
 def page(records: Sequence[Record]) -> str:
     """The page of at least one record, in the order of time."""
-    chapters = [
-        (name, [_drawn(record) for record in played]) for name, played in groupby(records, lambda each: each.name)
-    ]
+    drawn = [DrawnRecord(each, until_s=end_s(each), most=max(each.stock, len(each.ledger))) for each in records]
+    chapters = [(name, list(played)) for name, played in groupby(drawn, lambda each: each.record.name)]
     return render(
         "records.html",
         {
@@ -27,11 +26,6 @@ def page(records: Sequence[Record]) -> str:
             "repeat": repeat_records(records),
         },
     )
-
-
-def _drawn(record: Record) -> DrawnRecord:
-    most = max(record.stock, len(record.ledger))
-    return DrawnRecord.of(record, until_s=end_s(record), most=most)
 
 
 def sentence(records: Sequence[Record]) -> str:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,46 +18,50 @@ STATIC = Path(__file__).parents[3] / "app/board/static"
 NODE = shutil.which("node")
 
 
+Run = Callable[[Any, str], Any]
+
+
 @pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """The page's scripts, marked as modules for every version of node."""
+def run(tmp_path: Path) -> Run:
+    """What `told` of a script makes of examples, beside the page's scripts, marked as modules for every node."""
     if NODE is None:
         pytest.skip("no node here")
     shutil.copytree(STATIC, tmp_path, dirs_exist_ok=True)
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    return tmp_path
 
+    def run(examples: Any, script: str) -> Any:
+        (tmp_path / "test.js").write_text(f"{script}\nconsole.log(JSON.stringify(told({json.dumps(examples)})));")
+        done = subprocess.run([str(NODE), tmp_path / "test.js"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
-def run(page: Path, examples: Any, script: str) -> Any:
-    """What `told` of this script makes of the examples."""
-    told = f"{script}\nconsole.log(JSON.stringify(told({json.dumps(examples)})));"
-    (page / "test.js").write_text(told)
-    done = subprocess.run([str(NODE), page / "test.js"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return run
 
 
 def data(name: str) -> Any:
     return json.loads((DATA / name).read_text(encoding="utf-8"))
 
 
-def test_the_headline_tells_each_verdict(page: Path) -> None:
-    """A sale that sold nothing is shown as ready only if no buyer gave up or was refused."""
+def test_the_headline_tells_each_verdict(run: Run) -> None:
+    """A sale that sold nothing is ready only if no buyer gave up or was refused, and is open only if etcd says so."""
     script = """
         import { headline } from "./verdict.js";
         const saleOf = ({ stock, stock_left, in_transit = 0, sold, ...more }) =>
           ({ ...more, initial: stock, stock: stock_left + in_transit, orders: sold });
-        const told = (examples) => examples.map((each) => headline({ sale: saleOf(each), over: true }).word);
+        const told = (examples) => examples.map(({ unavailable, ...each }) =>
+          headline({ sale: saleOf(each), over: true, unavailable }).word);
     """
     examples = data("verdicts.json")
     untouched = [each["verdict"] == "EXACT" and not each["sold"] for each in examples]
-    words = run(page, examples, script)
+    words = run(examples, script)
     assert [word.endswith("for sale") for word in words] == untouched
     told = zip(words, examples, untouched, strict=True)
     assert all(word == each["verdict"] for word, each, is_untouched in told if not is_untouched)
+    untouched_one = {**examples[untouched.index(True)], "unavailable": {"etcd": "no member answers"}}
+    assert not run([untouched_one], script)[0].endswith("for sale")
 
 
-def test_what_a_killed_process_left_open_has_died(page: Path) -> None:
+def test_what_a_killed_process_left_open_has_died(run: Run) -> None:
     """Where the next process of a container has its id, only what that process entered itself is still open."""
     script = """
         import { layOut } from "./overlaps.js";
@@ -65,10 +70,10 @@ def test_what_a_killed_process_left_open_has_died(page: Path) -> None:
     instances = [{"name": "a", "state": "up", "workers": [{"pid": 1, "began_ms": 10}]}]
     sections = [{"instance": "a", "pid": 1, "entered_ms": entered_ms, "left_ms": None} for entered_ms in (5, 20)]
     view = {"instances": instances, "sections": sections, "live": True, "now_ms": 30}
-    assert run(page, view, script) == [[True, False], [False, True]]
+    assert run(view, script) == [[True, False], [False, True]]
 
 
-def test_the_page_sees_the_same_overlaps(page: Path) -> None:
+def test_the_page_sees_the_same_overlaps(run: Run) -> None:
     """Of each example, how many each met, how many there were at once, and in which spans."""
     script = """
         import { layOut, sweep } from "./overlaps.js";
@@ -82,12 +87,12 @@ def test_the_page_sees_the_same_overlaps(page: Path) -> None:
         });
     """
     examples = data("overlaps.json")
-    for each, told in zip(examples, run(page, examples, script), strict=True):
+    for each, told in zip(examples, run(examples, script), strict=True):
         met = Counter(order for pair in each["pairs"] for order in pair)
         assert told == [sorted(map(list, met.items())), each["most"], each["spans"]], each["what"]
 
 
-def test_fifty_lanes_keep_apart(page: Path) -> None:
+def test_fifty_lanes_keep_apart(run: Run) -> None:
     """In a timeline as low as on a small projector no bar leaves its lane, and no name stands on another."""
     script = """
         import { draw, rectOf } from "./drawing.js";
@@ -105,7 +110,7 @@ def test_fifty_lanes_keep_apart(page: Path) -> None:
     """
     section = {"pid": 1, "token": None, "item": "1", "entered_ms": 0}
     sections = [{**section, "instance": f"shop-{n}", "order": n, "left_ms": left} for n in range(50) for left in (3, 9)]
-    told = run(page, sections, script)
+    told = run(sections, script)
     assert (told["lanes"], len(told["rects"])) == (50, 100)
     assert len(told["titles"]) > 5
     assert all(below - above >= 16 for above, below in itertools.pairwise(told["titles"]))

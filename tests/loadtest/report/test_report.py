@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from loadtest.bench.tables import grids
 from loadtest.cli.report import report
-from loadtest.report.build import write, write_versus
+from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
 from loadtest.report.charts.lanes import bars
-from loadtest.report.pages.repeat import repeat_comparison
+from loadtest.report.pages.repeat import repeat_comparison, repeat_records
 from loadtest.results.audit import audit
 from loadtest.results.comparison import GUARDS as ALL_GUARDS
 from loadtest.results.comparison import Comparison, Percentiles, Run
@@ -37,10 +37,9 @@ def kept(directory: Path, *, slower: float = 1.0) -> Path:
     runs = [replace(run, wall_s=round(run.wall_s * slower, 3)) for run in runs]
     first = records[0]
     machine = {"system": "Linux", "machine": "x86_64", "cpus": 2, "processor": "Abacus 9"}
-    comparison = Comparison(
-        first.stock, first.buyers or 0, first.started, first.versions, runs, first.hold_ms or 0, machine
-    )
-    comparison.write(directory / "comparison.json")
+    sizes = {"stock": first.stock, "buyers": first.buyers or 0, "hold_ms": first.hold_ms or 0}
+    made = Comparison(**sizes, started=first.started, versions=first.versions, runs=runs, machine=machine)
+    made.write(directory / "comparison.json")
     for record in records:
         record.write(directory / "records" / f"{record.guard}.json")
     return directory
@@ -135,31 +134,23 @@ def test_a_recording_of_the_board_is_a_report(tmp_path: Path) -> None:
     assert page_of(file).text("h1") == "rush, none: OVERSOLD by 12"
     judged |= {"verdict": "EXACT", "orders": 0}
     file.write_text(json.dumps(record | {"guard": None, "ledger": [], "sections": []}), encoding="utf-8")
-    assert page_of(file).text("h1") == "rush, no guard: EXACT"
-
-
-def test_without_critical_sections_it_claims_nothing_of_them(tmp_path: Path) -> None:
-    """Where none were recorded, it does not say that none were open at once, but how to record them."""
-    page = page_of_record(tmp_path, replace(Record.read(DATA / "rush-etcd.json"), sections=[]))
-    assert "critical sections," not in page.text()
+    page = page_of(file)
+    assert page.text("h1") == "rush, no guard: EXACT"
+    assert "critical sections," not in page.text(), "it does not say that none were open at once"
     assert "set FLASHSALE_SECTION_LOG" in page.text()
 
 
 def test_options_with_their_default_are_left_out() -> None:
-    """Of the command that repeats a comparison."""
-    runs = [restore(Run, {**Record.read(DATA / "rush-etcd.json").verdict, "guard": each}, DATA) for each in ALL_GUARDS]
-    assert repeat_comparison(Comparison(300, 500, "", {}, runs)) == "make demo"
-    assert repeat_comparison(Comparison(300, 7, "", {}, runs, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
-    assert repeat_comparison(Comparison(300, 500, "", {}, runs, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
-
-
-def test_a_record_of_a_rush_can_be_repeated(tmp_path: Path) -> None:
-    """The command has what the record knows: of one by the board, that is neither buyers nor think time."""
+    """Of the command that repeats a rush; a record by the board knows neither buyers nor think time."""
     record = replace(Record.read(DATA / "rush-etcd.json"), buyers=60, stock=40, hold_ms=30)
-    command = 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
-    assert page_of_record(tmp_path, record).text("pre") == command
+    runs = [restore(Run, {**record.verdict, "guard": each}, DATA) for each in ALL_GUARDS]
+    rush = Comparison(300, 500, "", {}, runs)
+    assert repeat_comparison(rush) == "make demo"
+    assert repeat_comparison(replace(rush, buyers=7, hold_ms=2)) == 'make demo ARGS="--buyers 7 --hold-ms 2"'
+    assert repeat_comparison(replace(rush, opens_in_s=3)) == 'make demo ARGS="--opens-in 3"'
+    assert repeat_records([record]) == 'make demo ARGS="--guard etcd --buyers 60 --stock 40 --hold-ms 30"'
     record = replace(record, guard="mixed", buyers=None, hold_ms=None)
-    assert page_of_record(tmp_path, record).text("pre") == 'make demo ARGS="--stock 40"'
+    assert repeat_records([record]) == 'make demo ARGS="--stock 40"'
 
 
 def test_it_needs_no_network_and_runs_nothing(page: Page, comparison: Path) -> None:
@@ -267,7 +258,7 @@ def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
     ]
     first.write(tmp_path / "a.json")
     second.write(tmp_path / "b.json")
-    page = Page.read(write_versus(tmp_path / "a.json", tmp_path / "b.json"))
+    page = Page.read(write(tmp_path / "a.json", other=tmp_path / "b.json"))
     assert page.text("h1") == "B took 0.50 times as long as A."
     rows = [row for row in page.rows if ", " in row[0]]
     assert [row[0] for row in rows] == [f"rush, {row.case.guard}" for row in second.rows]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from flask import Flask
 
 from app.board.sources import instances
 from app.board.sources.heartbeats import WorkerStatus
-from app.board.sources.instances import Instances, Reach, State
+from app.board.sources.instances import Instances, State
 from loadtest.stack.ports import free_port
 from tests.app.board.conftest import Watch
 from tests.support.serving import answering
@@ -26,29 +27,29 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.fixture
-def living() -> Iterator[str]:
-    with answering(lambda *_: {"instance": "shop-a"}) as url:
-        yield url
+@contextmanager
+def watching(*urls: str) -> Iterator[Instances]:
+    watched = Instances(urls, stack=None)
+    watched.start()
+    try:
+        yield watched
+    finally:
+        watched.close()
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("livez")])
 
 
-def test_how_an_instance_is(silent: str, living: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_an_instance_is(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An instance that answers is up, under its own name; the others are silent, busy or down."""
     monkeypatch.setattr(instances, "TIMEOUT", 0.1)
     away = f"http://127.0.0.1:{free_port()}"
-    watched = Instances((living, silent, away), stack=None)
     netloc = silent.removeprefix("http://")
     expected = [("shop-a", State.UP), (netloc, State.SILENT), (away.removeprefix("http://"), State.DOWN)]
-    watched.start()
-    try:
+    with answering(lambda *_: {"instance": "shop-a"}) as living, watching(living, silent, away) as watched:
         wait_until(lambda: [(each["name"], each["state"]) for each in watched.look([])] == expected)
         beat = WorkerStatus(at=0, instance=netloc, pid=7, began=2_000_000, threads=8, busy=8, queued=40, outcomes={})
         (busy,) = [each for each in watched.look([beat], since_ns=1_000_000) if each["url"] == silent]
         assert (busy["state"], busy["busy"], busy["queued"]) == (State.BUSY, 8, 40)
         assert busy["workers"] == [{"pid": 7, "began_ms": 1.0}]
-    finally:
-        watched.close()
-        watched.join()
 
 
 def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +64,8 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(instances, "FIND_S", 0.02)
     monkeypatch.setattr(instances, "find", find)
-    monkeypatch.setattr(instances, "ask_livez", lambda url: Reach(f"shop at {url}"))
-    watched = Instances(("dns+http://tasks.shop:8080",), stack=None)
-    watched.start()
-    try:
+    monkeypatch.setattr(instances, "ask_livez", lambda url: (State.UP, f"shop at {url}"))
+    with watching("dns+http://tasks.shop:8080") as watched:
         wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://b", "shop at http://a"])
         found.clear()
         assert failed.acquire(timeout=20)
@@ -74,10 +73,6 @@ def test_instances_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(watched.look([])) == 2
         found.append("http://a")
         wait_until(lambda: [each["name"] for each in watched.look([])] == ["shop at http://a"])
-    finally:
-        watched.close()
-        watched.join()
-    wait_until(lambda: not [each for each in threading.enumerate() if each.name.startswith("livez")])
 
 
 def test_frozen_instances_hold_nobody_up(silent: str, app: Flask, watch: Watch) -> None:

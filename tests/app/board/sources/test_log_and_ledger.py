@@ -30,7 +30,6 @@ def reader(settings: Settings) -> Iterator[LedgerReader]:
 
 
 def buy(sale: Sale, *instances: str) -> None:
-    """One purchase in each of the instances."""
     for instance in instances:
         Inventory(sale, instance=instance).sell(Purchase("ada", "redis-lua"))
 
@@ -132,6 +131,6 @@ def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> 
     sale.reset(5)
     after = read(reader)
     assert after.ended is not None
-    assert sellers(after.ended.rest) == ["shop-a"]
+    assert sellers(after.ended.new) == ["shop-a"]
     assert after.ended.snapshot == Snapshot(initial=10, stock=7, lucky=3, orders=3)
     assert after.snapshot == Snapshot(initial=5, stock=5, lucky=0, orders=0)

@@ -8,8 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
-from loadtest.faults.monitor import Monitor
-from loadtest.faults.snapshot import Snapshot
+from loadtest.faults.monitor import Monitor, Snapshot
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
@@ -69,6 +68,11 @@ class ScenarioContext:
         self.events.append(event)
         self.listener.event(event.text, event.at_ms)
 
+    def act(self, action: Callable[[], object], text: str) -> None:
+        """Do something to the sale, and tell what was done."""
+        action()
+        self.announce(text)
+
     def require(self, kept: bool, text: str) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
         if not kept:
@@ -118,11 +122,12 @@ class ScenarioContext:
         self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 
-    def settle(self) -> None:
-        """Close the buyers' doors, and wait until no more are served.
+    def let_others_buy(self) -> None:
+        """Wait for sales, then close the buyers' doors, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
+        self.wait_for_sales(20)
         self.buyers.doors.clear()
         seen = -1
         while seen != self.monitor.orders:

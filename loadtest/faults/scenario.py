@@ -33,12 +33,14 @@ class Scenario(ABC):
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
         sharded: whether it needs a guard with shards, or one without; None: any.
-        unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
+        fenced: what has to come of it under a guard that promises exactness.
+        unfenced: the same for a guard that is exact only until a holder outlives its lease.
     """
 
     name: ClassVar[str]
     what: ClassVar[str]
     setup: ClassVar[Setup] = Setup()
+    fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
@@ -55,10 +57,6 @@ class Scenario(ABC):
         if self.opens_in_s:
             self.opens_at = time.time() + self.opens_in_s
         sale.reset(stock, self.opens_in_s)
-
-    def expected(self, promise: str) -> Expected:
-        """What has to come of it under a guard with this promise, in the shop's words."""
-        return Expected.EXACT if promise == "exact" else self.unfenced
 
     @abstractmethod
     def play(self, context: ScenarioContext) -> None:

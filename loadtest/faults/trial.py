@@ -5,7 +5,6 @@ Where the fault came at the wrong moment there is another sale, and only the las
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
@@ -35,8 +34,6 @@ class TrialResult:
 
     Attributes:
         observed: the verdict's sentence.
-        sold, stock_left, stock: in the ledger, by the counter at the end, and at the beginning.
-        stall_s: the longest time without a sale.
         problems: why it is not as expected; empty if it is.
     """
 
@@ -44,12 +41,8 @@ class TrialResult:
     guard: str
     expected: Expected
     observed: str
-    sold: int
-    stock_left: int
-    stock: int
-    lost_updates: int
-    stall_s: float
-    problems: Sequence[str]
+    problems: list[str]
+    found: Audit
 
     @property
     def as_expected(self) -> bool:
@@ -128,23 +121,10 @@ class Trial:
         if context.error is None:
             with context.noting_errors():
                 self.scenario.review(context, record, found)
-        expected = self.scenario.expected(promise)
-        result = TrialResult(
-            scenario=self.scenario.name,
-            guard=self.guard,
-            expected=expected,
-            observed=verdict.sentence,
-            sold=found.sold,
-            stock_left=found.stock_left,
-            stock=self.stock,
-            lost_updates=found.lost_updates,
-            stall_s=found.longest_stall_ms / 1000,
-            problems=[*context.failures, *problems(expected, verdict, found)],
-        )
-        record.expectation = Expectation(
-            expected.value, result.as_expected, list(result.problems), fault=self.scenario.what
-        )
-        return result, record
+        expected = self.scenario.fenced if context.exact else self.scenario.unfenced
+        against = [*context.failures, *problems(expected, verdict, found)]
+        record.expectation = Expectation(expected.value, not against, against, fault=self.scenario.what)
+        return TrialResult(self.scenario.name, self.guard, expected, verdict.sentence, against, found), record
 
 
 def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:

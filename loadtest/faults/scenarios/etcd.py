@@ -25,11 +25,9 @@ class RestartEtcd(Scenario):
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
         down_ms = context.start.elapsed_ms()
-        context.testbed.etcd.stop()
-        context.announce("etcd is stopped")
-        context.testbed.etcd.start()
+        context.act(context.testbed.etcd.stop, "etcd is stopped")
+        context.act(context.testbed.etcd.start, f"etcd is back, within a TTL of {self.setup.ttl_s} s")
         self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
-        context.announce(f"etcd is back, within a TTL of {self.setup.ttl_s} s")
         context.wait_for_sales(20)
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
@@ -48,13 +46,11 @@ class EtcdOutage(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         context.wait_for_sales(20)
-        context.testbed.etcd.stop()
+        context.act(context.testbed.etcd.stop, "etcd is stopped")
         down_ms = context.start.elapsed_ms()
-        context.announce("etcd is stopped")
         context.wait_out_lease()
         self._away = (down_ms + TTL_S * 1000, context.start.elapsed_ms())
-        context.testbed.etcd.start()
-        context.announce("etcd is back")
+        context.act(context.testbed.etcd.start, "etcd is back")
         context.wait_for_sales(20)
 
     def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
@@ -76,11 +72,9 @@ class EtcdMember(Scenario):
         leader = leader_of(context.testbed.etcd)
         if leader is None:
             raise ScenarioError("no member of etcd leads")
-        leader.kill()
-        context.announce(f"{leader.name}, the leader, is killed")
+        context.act(leader.kill, f"{leader.name}, the leader, is killed")
         context.wait_for_sales(20)
-        leader.start()
-        context.announce(f"{leader.name} is back")
+        context.act(leader.start, f"{leader.name} is back")
 
 
 class Partition(Scenario):
@@ -88,22 +82,17 @@ class Partition(Scenario):
 
     name = "partition"
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = context.shops[0].to_etcd
         context.wait_for_sales(20)
-        lines.stall()
-        context.announce("shop-a hears nothing from etcd any more")
+        context.act(lines.stall, "shop-a hears nothing from etcd any more")
         context.wait_out_lease()
-        lines.resume()
-        context.announce("shop-a and etcd hear each other again")
+        context.act(lines.resume, "shop-a and etcd hear each other again")
         context.wait_for_sales(20)
-        lines.refuse()
-        context.announce("shop-a's connections to etcd are reset, and new ones refused")
+        context.act(lines.refuse, "shop-a's connections to etcd are reset, and new ones refused")
         context.wait_out_lease()
-        lines.start()
-        context.announce("shop-a can connect to etcd again")
+        context.act(lines.start, "shop-a can connect to etcd again")
         context.wait_for_sales(20)
 
 
@@ -112,7 +101,6 @@ class SlowEtcd(Scenario):
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = Lines(line for shop in context.shops for line in shop.to_etcd)

@@ -6,7 +6,6 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import Setup
 from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import ANSWERS, Lines
@@ -20,7 +19,6 @@ class RetryStorm(Scenario):
 
     name = "retry-storm"
     what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         fronts = Lines(line for shop in context.shops for line in shop.front)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadtest.faults.monitor import Lease, Participant, Snapshot
 from loadtest.faults.scenario import Expected
 from loadtest.faults.screen import draw, table
-from loadtest.faults.snapshot import Lease, Participant, Snapshot
 from loadtest.faults.trial import TrialResult
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
 from tests.support.terminal import printed
 
-ROW = TrialResult(
-    "pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"]
-)
+DATA = Path(__file__).parents[2] / "data"
+FOUND = replace(audit(Record.read(DATA / "rush-etcd.json")), sold=302, stock_left=0, stock=300, longest_stall_ms=2500)
+ROW = TrialResult("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", ["OVERSOLD by 27"], FOUND)
 
 
 def test_the_table_says_what_is_not_as_expected() -> None:

@@ -18,6 +18,7 @@ from loadtest.results.section_reader import SectionReader
 
 VICTIM = "victim"
 SHARDED = "etcd-sharded"  # most of its purchases take no lock
+SOME = 20  # items
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
 POLL_S = 0.01
 CALM_S = 0.3
@@ -96,10 +97,10 @@ class ScenarioContext:
                 raise ScenarioError(f"{what} did not happen within {timeout:g} s")
             time.sleep(POLL_S)
 
-    def wait_for_sales(self, count: int) -> None:
-        """Wait until `count` more items are sold; raises ScenarioError."""
-        goal = self.monitor.orders + count
-        self.wait_for(f"the sale of {count} more items", lambda: self.monitor.orders >= goal)
+    def wait_for_sales(self) -> None:
+        """Wait until some more items are sold; raises ScenarioError."""
+        goal = self.monitor.orders + SOME
+        self.wait_for(f"the sale of {SOME} more items", lambda: self.monitor.orders >= goal)
 
     def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
@@ -127,7 +128,7 @@ class ScenarioContext:
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
-        self.wait_for_sales(20)
+        self.wait_for_sales()
         self.buyers.doors.clear()
         seen = -1
         while seen != self.monitor.orders:

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.testbed.shop import Setup
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
 
@@ -60,7 +59,7 @@ class Scenario(ABC):
 
     @abstractmethod
     def play(self, context: ScenarioContext) -> None:
-        """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises ScenarioError."""
+        """Disturb the sale, which is under way; what is left broken is mended afterwards; raises ScenarioError."""
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
-        """Require what record and audit have to show beyond the verdict; raises ScenarioError."""
+    def review(self, context: ScenarioContext, record: Record) -> None:  # noqa: B027, for many have nothing to add
+        """Require what the record has to show beyond the verdict; raises ScenarioError."""

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from loadtest.faults.buyers import HOLD_MS
-from loadtest.faults.context import ScenarioContext, TrialListener
+from loadtest.faults.context import SOME, ScenarioContext, TrialListener
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.testbed.shop import SALE
@@ -88,6 +88,8 @@ class Trial:
         """The sale, from the first click to the last doubt."""
         context.buyers.start()
         with context.noting_errors():
+            if not self.scenario.opens_in_s:
+                context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
             self.scenario.play(context)
         self.testbed.heal()
         context.buyers.hurry()
@@ -120,7 +122,7 @@ class Trial:
         found = audit(record)
         if context.error is None:
             with context.noting_errors():
-                self.scenario.review(context, record, found)
+                self.scenario.review(context, record)
         expected = self.scenario.fenced if context.exact else self.scenario.unfenced
         against = [*context.failures, *problems(expected, verdict, found)]
         record.expectation = Expectation(expected.value, not against, against, fault=self.scenario.what)

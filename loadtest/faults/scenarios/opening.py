@@ -11,7 +11,6 @@ from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed.shop import SALE, TTL_S, Setup, Shop
 from loadtest.faults.threads import MistimedFault
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
 from loadtest.target.names import key_prefix
@@ -42,11 +41,11 @@ class Opening(Scenario):
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         """Let the leader fail, and return when others have bought."""
         context.act(self.harm(leader), f"{leader.name} leads, and {self.harmed}")
-        context.wait_for_sales(20)
+        context.wait_for_sales()
         context.act(self.mend(leader), f"{leader.name} {self.mended}")
-        context.wait_for_sales(20)
+        context.wait_for_sales()
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
         context.require(any(answer.outcome == "not_open" for answer in record.answers), "no buyer came too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at)) / 1000 if sold else self.opens_in_s
@@ -114,5 +113,5 @@ class OpenedTwice(LateOpening):
     setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
     fenced = unfenced = Expected.BREAKS
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         """The verdict says it all."""

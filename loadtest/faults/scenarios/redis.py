@@ -26,9 +26,9 @@ class RestartRedis(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         for _ in range(3):
-            context.wait_for_sales(20)
             context.act(context.testbed.redis.kill, "Redis is killed")
             context.act(context.testbed.redis.start, "Redis is back")
+            context.wait_for_sales()
 
 
 class Failover(Scenario):
@@ -43,7 +43,6 @@ class Failover(Scenario):
     def play(self, context: ScenarioContext) -> None:
         cluster = context.testbed.redis
         assert isinstance(cluster, RedisCluster)
-        context.wait_for_sales(20)
         master, replica = cluster.nodes_of(SHARD)
         if self.replica_away_s:
             context.act(replica.pause, f"{replica.name} is frozen, and {master.name} goes on without it")
@@ -52,7 +51,7 @@ class Failover(Scenario):
         replica.resume()
         context.wait_for(f"the election of {replica.name}", lambda: cluster.nodes_of(SHARD)[0] is replica)
         context.announce(f"{replica.name} has taken over")
-        context.wait_for_sales(20)
+        context.wait_for_sales()
         context.act(context.testbed.heal, f"{master.name} is back, as a replica")
 
 

@@ -20,12 +20,11 @@ class Transfer(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         shop = context.shops[0]
-        context.wait_for_sales(20)
         shop.to_redis.trap(CREDITED)
         held_back = partial(shop.to_redis.held_back, REQUESTS)
         context.wait_for("a transfer", lambda: CREDITED in held_back() and context.monitor.in_transit)
         self.fail(context, shop, f"{shop.name} has taken {context.monitor.in_transit} items out of a shard")
-        context.wait_for_sales(20)
+        context.wait_for_sales()
         context.act(context.testbed.heal, f"{shop.name} goes on")
 
     @abstractmethod

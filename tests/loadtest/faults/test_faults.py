@@ -39,6 +39,7 @@ pytestmark = pytest.mark.timeout(240)  # several sales, one after the other
 DATA = Path(__file__).parents[2] / "data"
 EXACT = Verdict(sold=300, oversold=0, undersold=0, lost_updates=0, duplicates=0, missing=0, contradicted=0, in_doubt=0)
 STOCK = 150  # the fault is over before as many are sold
+FEW = 20  # the sale is under way, and over
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +57,12 @@ class Nothing(Scenario):
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for("the first sale", lambda: context.monitor.orders)
+        pass
 
 
 def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
-    result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=5).run()
+    result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
     assert (result.observed, result.problems, result.as_expected) == ("EXACT", [BREAKS_NOT], False)
 
 
@@ -70,7 +71,7 @@ def test_an_exported_token_is_not_that_of_the_testbed(tmp_path: Path, monkeypatc
     monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
     monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
     with LocalTestbed(tmp_path, Setup()) as testbed:
-        result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=5).run()
+        result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
     assert (result.observed, result.problems) == ("EXACT", [])
 
 
@@ -133,7 +134,7 @@ class Latecomer(Late):
     def play(self, context: ScenarioContext) -> None:
         self.plays += 1
         if self.plays == 1:
-            context.wait_for("the end of the sale", lambda: context.monitor.orders == 5, timeout=40)
+            context.wait_for("the end of the sale", lambda: context.monitor.orders == FEW, timeout=40)
             context.start_holder(0, think_ms=1000)
 
 
@@ -147,7 +148,7 @@ def test_an_untimely_fault_is_played_again(
     """A fault that missed its moment is not judged, but the last of several is; no connection to Redis is left."""
     with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
         monkeypatch.setattr(type(testbed.redis), "url", f"redis://{line.endpoint}/0")
-        result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=5).run()
+        result, _ = Trial(scenario, "etcd", testbed, TrialListener(), stock=FEW).run()
         opened = psutil.Process().net_connections("tcp")
         assert [each.status for each in opened if each.raddr and each.raddr.port == line.port] == []
     assert (scenario.plays, result.problems) == (plays, found)

@@ -1,4 +1,4 @@
-"""What one step costs on this machine: a trip to Redis, a call to etcd, a watch message, a hand-over of the lock.
+"""What no guard can beat on this machine, and what one step costs: a trip to Redis, a call to etcd, a watch message.
 
 `loadtest.simulate` puts clicks together from these steps.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,9 @@ from itertools import count
 
 import redis
 
-from loadtest.bench.locks.bench import PYTHON, measure
-from loadtest.bench.meters import Meter
+from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
+from loadtest.bench.locks.bench import PYTHON, measure, serial_commits
+from loadtest.bench.meters import Meter, repeat
 from loadtest.bench.result import QUEUE, Case, Count
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.stack.process import scratch_directory
@@ -25,6 +25,8 @@ from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import Client, CohortMutex, connect
 
+_BUYERS = 500
+_HTTP_ROUNDS = 5
 _SECONDS = 0.5
 _ROUNDS = 3
 _CROWD = 64
@@ -53,6 +55,29 @@ SETTINGS = {
 
 class CostUnknown(Exception):
     """A step was not found to cost anything."""
+
+
+def measure_bounds(stack: Stack) -> dict[str, float]:
+    """Per second.
+
+    - `http`: answers of all instances to a burst of requests that touch nothing (``GET /livez``): what Flask, gunicorn
+      and Python leave for everything else.
+    - `commits`: writes to etcd by one client that waits for each: a lock that passes to another process needs one.
+    - `trips`: round trips to Redis by one client that waits for each: two of them are needed to read and to write.
+    """
+    http_s = statistics.median(_http_s(stack.urls) for _ in range(_HTTP_ROUNDS))
+    with redis.Redis.from_url(stack.redis.members[0].url) as client:
+        client.ping()
+        trips = repeat(client.ping, 1.0)
+    commits = serial_commits(stack.etcd.endpoint)
+    return {"http": round(_BUYERS / http_s, 1), "commits": commits, "trips": trips}
+
+
+def _http_s(urls: Sequence[str]) -> float:
+    with without_garbage_collection(), ClientPool(urls) as clients:
+        clients.connect(_BUYERS)
+        answers = clients.burst([Click("", "/livez", "GET")] * _BUYERS)
+    return max(answer.received for answer in answers) - min(answer.sent for answer in answers)
 
 
 def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
@@ -150,17 +175,8 @@ def _busy_ms() -> float:
 
 def _share(step: Callable[[], object]) -> int:
     """How often many threads did the step."""
-    until = time.monotonic() + _SECONDS
-
-    def repeat(_: int) -> int:
-        done = 0
-        while time.monotonic() < until:
-            step()
-            done += 1
-        return done
-
     with ThreadPoolExecutor(_CROWD) as pool:
-        return sum(pool.map(repeat, range(_CROWD)))
+        return sum(pool.map(lambda _: repeat(step, _SECONDS), range(_CROWD)))
 
 
 def _ms(spent: Count, name: str, steps: float) -> float:

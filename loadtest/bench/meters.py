@@ -77,6 +77,15 @@ def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     return sum(map(float, calls)), sum(map(float, events)), sum(map(float, puts))
 
 
+def repeat(step: Callable[[], object], seconds: float) -> int:
+    """How often it was done in so many seconds."""
+    until, done = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        step()
+        done += 1
+    return done
+
+
 def _family(process: Process) -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]

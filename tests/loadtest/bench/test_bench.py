@@ -26,11 +26,10 @@ from loadtest.bench import meters as meters_module
 from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Connection, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
-from loadtest.bench.limits import bounds, limits
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import COLUMNS, filled, grids, memory
+from loadtest.bench.tables import COLUMNS, bounds, filled, grids, limits, memory
 from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
@@ -115,7 +114,7 @@ def test_an_answer_may_come_in_pieces() -> None:
     ours.setblocking(False)
     ends = []
     with ours, theirs:
-        connection = Connection("http://shop", ours)
+        connection = Connection("http://shop", "shop", ours)
         connection.send(b"click", "buyer", at=0.0)
         for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
             theirs.sendall(piece)

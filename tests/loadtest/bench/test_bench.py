@@ -360,7 +360,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])
-@pytest.mark.parametrize("seconds", ["-1", "0", "inf", "1e9", "soon"])
+@pytest.mark.parametrize("seconds", ["-1", "0", "inf", "nan", "1e9", "soon"])
 def test_no_time_and_all_the_time_are_refused(command: list[str], seconds: str) -> None:
     """What goes on for some seconds has to begin and to end."""
     refused = CliRunner().invoke(cli, [*command, "--seconds", seconds])

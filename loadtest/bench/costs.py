@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -17,7 +16,7 @@ import redis
 
 from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
 from loadtest.bench.locks.bench import PYTHON, measure, serial_commits
-from loadtest.bench.meters import Meter, repeat
+from loadtest.bench.meters import Meter, etcd_metrics, repeat
 from loadtest.bench.result import QUEUE, Case, Count
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.stack.process import scratch_directory
@@ -186,6 +185,5 @@ def _ms(spent: Count, name: str, steps: float) -> float:
 
 def _fsyncs(etcd: Etcd) -> tuple[float, float]:
     """Seconds that etcd has waited for its log since its start, and how often."""
-    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
-        found = dict(_FSYNC.findall(response.read().decode()))
+    found = dict(_FSYNC.findall(etcd_metrics(etcd)))
     return float(found["sum"]), float(found["count"])

@@ -113,8 +113,3 @@ def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> li
     """The parts to run, without those that have no case for these guards; `rounds` for each if given."""
     chosen = [part for name in names for part in PARTS[name](guards) if part.cases]
     return chosen if rounds is None else [replace(part, rounds=rounds) for part in chosen]
-
-
-def about(name: str) -> str:
-    """What a part is, in a sentence."""
-    return str(PARTS[name].__doc__)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from loadtest.bench.result import BenchResult, Case, Row
-from loadtest.bench.suite import about
+from loadtest.bench.suite import PARTS
 from loadtest.results.text import counted
 
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
@@ -85,7 +85,9 @@ def grids(result: BenchResult) -> Iterator[Grid]:
     """One table for each part that was measured."""
     for name, headings in COLUMNS.items():
         if cells := [_cells(result, row) for row in result.part(name)]:
-            yield Grid(name, about(name), headings, [[each[heading] for heading in headings] for each in cells])
+            yield Grid(
+                name, str(PARTS[name].__doc__), headings, [[each[heading] for heading in headings] for each in cells]
+            )
 
 
 def memory(result: BenchResult) -> Grid:

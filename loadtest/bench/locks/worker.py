@@ -15,7 +15,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -109,24 +109,21 @@ class Contest:
                 self._turns += 1
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
-    def count(self, wait: Callable[[], None]) -> dict[str, float]:
-        """Turns until `wait` returns, its seconds, and CPU seconds of this process."""
-        began, cpu = time.monotonic(), time.process_time()
+    def begin(self) -> None:
+        """Count from now on."""
+        self._began, self._cpu = time.monotonic(), time.process_time()
         self._counting.set()
-        wait()
+
+    def end(self) -> dict[str, float]:
+        """It is over: turns and seconds since it began, and CPU seconds of this process."""
         self._counting.clear()
         self._over.set()
         return {
             "turns": self._turns,
-            "seconds": time.monotonic() - began,
-            "cpu_seconds": time.process_time() - cpu,
+            "seconds": time.monotonic() - self._began,
+            "cpu_seconds": time.process_time() - self._cpu,
             "longest_wait_s": self._longest_s,
         }
-
-
-def _join(contestants: Sequence[threading.Thread]) -> None:
-    for contestant in contestants:
-        contestant.join()
 
 
 def main() -> None:
@@ -144,8 +141,13 @@ def main() -> None:
             contestant.start()
         print("queued", flush=True)
         sys.stdin.readline()
-        wait = partial(_join, contestants) if candidate == BURST else partial(time.sleep, float(seconds))
-        print(json.dumps(contest.count(wait)), flush=True)
+        contest.begin()
+        if candidate == BURST:
+            for contestant in contestants:
+                contestant.join()
+        else:
+            time.sleep(float(seconds))
+        print(json.dumps(contest.end()), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class LocalTestbed(Lifetime):
             else Redis(directory, appendonly=True)
         )
         self._directory = directory
-        self._instances: list[Instance] = []
+        self._processes: list[Process] = [*self.etcd.members, *self.redis.members]
         self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]
 
     def _shop(self, name: str) -> Shop:
@@ -51,13 +51,9 @@ class LocalTestbed(Lifetime):
             **self.setup.settings,
         }
         instance = Instance(self._directory, env=settings)
-        self._instances.append(instance)
+        self._processes.append(instance)
         front = Proxy(f"{LOOPBACK}:{instance.port}")
         return Shop(name, f"http://{front.endpoint}", instance, Lines([front]), to_redis, to_etcd)
-
-    @property
-    def _processes(self) -> list[Process]:
-        return [*self.etcd.members, *self.redis.members, *self._instances]
 
     def heal(self) -> None:
         """Undo every fault: thaw what is frozen, mend the lines, start what is dead; raises ServerError."""

@@ -295,11 +295,11 @@ def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
     monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
-    for name, expected in (("rush", {}), ("scale", SETTINGS)):
-        part = Part([Case(name, "redis-lua", 20, 10)], rounds=1, warm_up=False)
+    for names, expected in ((["rush"], {}), (["scale", "costs"], SETTINGS)):
+        part = Part([Case(name, "redis-lua", 20, 10) for name in names], rounds=1, warm_up=False)
         command.measure(part, made, Console(quiet=True))
         assert made.bounds == {"http": 1.0, **expected}
-    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}] * 2
+    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}] * 3
 
 
 def test_one_round_has_no_spread() -> None:

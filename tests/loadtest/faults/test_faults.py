@@ -44,9 +44,12 @@ FEW = 20  # the sale is under way, and over
 
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
-    """A stack in which all tests of this module play, one after the other."""
-    with LocalTestbed(tmp_path_factory.mktemp("testbed"), Setup()) as testbed:
-        yield testbed
+    """A stack in which all tests play, one after the other; a token exported for other commands is not its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
+        patch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
+        with LocalTestbed(tmp_path_factory.mktemp("testbed"), Setup()) as testbed:
+            yield testbed
 
 
 class Nothing(Scenario):
@@ -64,15 +67,6 @@ def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
     assert (result.observed, result.problems, result.as_expected) == ("EXACT", [BREAKS_NOT], False)
-
-
-def test_an_exported_token_is_not_that_of_the_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its shops listen on loopback and need none, so the trial can reset the sale."""
-    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
-    monkeypatch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
-    with LocalTestbed(tmp_path, Setup()) as testbed:
-        result, _ = Trial(Late(0), "etcd", testbed, TrialListener(), stock=FEW).run()
-    assert (result.observed, result.problems) == ("EXACT", [])
 
 
 def mistake(*args: object) -> None:

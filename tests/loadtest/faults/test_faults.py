@@ -264,12 +264,21 @@ def test_a_scenario_takes_the_guards_that_suit_it() -> None:
     assert (BY_NAME["kill-holder"].suitable(both[1:]), BY_NAME["transfer-kill"].suitable(both[:1])) == ([], both[1:])
 
 
-def test_scenarios_that_suit_none_of_the_guards_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--guard=etcd-sharded pause-holder kill-holder", "Error: pause-holder, kill-holder: not for etcd-sharded\n"),
+        ("--compose partition failover-kill", "no failover-kill, partition: Docker"),
+        ("--compose --redis-shards=3", "one Redis"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reason: str
+) -> None:
     """Nothing is started, and no run of nothing is called as expected."""
     monkeypatch.chdir(tmp_path)
-    refused = CliRunner().invoke(faults, ["--guard", "etcd-sharded", "pause-holder", "kill-holder"])
-    assert refused.exit_code == 2
-    assert refused.output.endswith("Error: pause-holder, kill-holder: not for etcd-sharded\n")
+    refused = CliRunner().invoke(faults, words.split())
+    assert (refused.exit_code, reason in refused.output) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from itertools import count
 import redis
 
 from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
-from loadtest.bench.locks.bench import PYTHON, measure, serial_commits
+from loadtest.bench.locks.bench import PROCESSES, PYTHON, measure, serial_commits
 from loadtest.bench.meters import Meter, etcd_metrics, repeat
 from loadtest.bench.result import QUEUE, Case, Count
 from loadtest.bench.runner import STACK_SETTINGS, Bench
@@ -91,7 +91,8 @@ def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
     """
     rounds = [{**_redis(stack, meter), **_etcd(stack, meter)} for _ in range(_ROUNDS)]
     found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    found |= {"handover_ms": _handover_ms(stack), "busy_ms": _busy_ms()}
+    one_waiter_each = measure("strict", PROCESSES, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
+    found |= {"handover_ms": 1000 / one_waiter_each.per_s, "busy_ms": _busy_ms()}
     for name, cost in found.items():
         if cost <= 0:
             raise CostUnknown(f"{name} came out as {cost:.4f}; measure again on a machine that does nothing else")
@@ -152,12 +153,6 @@ def _events(meter: Meter, client: Client, write: Callable[[], object]) -> dict[s
     messages = watched.etcd_events  # fewer than changes, where etcd has put some together
     event_ms, etcd_event_ms = (_ms(watched, name, messages) - _ms(alone, name, messages) for name in ("buyers", "etcd"))
     return {"event_ms": event_ms, "etcd_event_ms": etcd_event_ms}
-
-
-def _handover_ms(stack: Stack) -> float:
-    """Between two processes with one waiter each."""
-    strict = measure("strict", 2, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
-    return 1000 / strict.per_s
 
 
 def _busy_ms() -> float:

@@ -92,7 +92,7 @@ class Broken(Nothing):
 @pytest.mark.parametrize("place", ["injection", "_look", "_click"])
 def test_a_mistake_in_a_thread_ends_the_scenario(testbed: LocalTestbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
-    result, _ = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=40).run()
+    result, _ = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=STOCK).run()
     assert not result.as_expected
     assert any("ended with KeyError('a mistake')" in problem for problem in result.problems), result.problems
 

@@ -25,7 +25,8 @@ class Part:
 
     @property
     def name(self) -> str:
-        return self.cases[0].part
+        """That of `PARTS`; the cases of `costs` come along with another part."""
+        return next(case.part for case in self.cases if case.part in PARTS)
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
         """Every round of every case, round by round; number 0 warms up."""

@@ -238,7 +238,9 @@ def test_rounds_are_interleaved() -> None:
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     """By default no guard is left out of a part, except where locks of several items, or shards, are compared."""
     for name in PARTS:
-        guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
+        made = parts([name], GUARDS, None)
+        assert {part.name for part in made} == {name}
+        guards = {case.guard for part in made for case in part.cases}
         assert guards == set(GUARDS) or name in ("items", "shards", "flood")
     assert COLUMNS.keys() == PARTS.keys()
 

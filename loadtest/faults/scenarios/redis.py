@@ -51,8 +51,9 @@ class Failover(Scenario):
         replica.resume()
         context.wait_for(f"the election of {replica.name}", lambda: cluster.nodes_of(SHARD)[0] is replica)
         context.announce(f"{replica.name} has taken over")
-        context.wait_for_sales()
+        # The new master takes writes when it has a replica again; until then the others may run out of items.
         context.act(context.testbed.heal, f"{master.name} is back, as a replica")
+        context.wait_for_sales()
 
 
 class LateReplica(Failover):

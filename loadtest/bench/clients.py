@@ -54,6 +54,7 @@ class Connection:
     """
 
     url: str
+    host: str
     sock: socket.socket
     waits: bool = False
     open: bool = True
@@ -117,8 +118,7 @@ class ClientPool:
         while len(self._connections) < buyers:
             wave = [self._connect() for _ in range(min(_WAVE, buyers - len(self._connections)))]
             for connection in wave:
-                host = urlsplit(connection.url).netloc
-                connection.send(f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), "", time.time())
+                connection.send(Click("", "/livez", "GET").encode(connection.host), "", time.time())
             for _ in self._answered(len(wave)):
                 pass
 
@@ -128,7 +128,7 @@ class ClientPool:
         sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=PATIENCE_S)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(url, sock)
+        connection = Connection(url, parts.netloc, sock)
         self._selector.register(sock, selectors.EVENT_READ, connection)
         self._connections.append(connection)
         return connection
@@ -136,7 +136,7 @@ class ClientPool:
     def burst(self, clicks: Sequence[Click]) -> list[Answer]:
         """All clicks at once, each on its own connection, which is open before; raises Unanswered."""
         connections = self._connections[: len(clicks)]
-        requests = [click.encode(urlsplit(c.url).netloc) for click, c in zip(clicks, connections, strict=True)]
+        requests = [click.encode(connection.host) for click, connection in zip(clicks, connections, strict=True)]
         for click, connection, request in zip(clicks, connections, requests, strict=True):
             connection.send(request, click.buyer, time.time())
         ended = [(connection, time.time()) for connection in self._answered(len(clicks))]
@@ -156,9 +156,9 @@ class ClientPool:
         while len(answers) < total:
             due = min(int((time.time() - began) * rate) + 1, total)
             for number in range(clicked, due):
-                connection = next(_still_open(free), None) or self._connect()
+                connection = self._one_of(free)
                 click = clicks[number]
-                connection.send(click.encode(urlsplit(connection.url).netloc), click.buyer, began + number / rate)
+                connection.send(click.encode(connection.host), click.buyer, began + number / rate)
             clicked = max(clicked, due)
             if time.time() > began + total / rate + PATIENCE_S:
                 raise Unanswered(f"{total - len(answers)} of {total} clicks had no answer {PATIENCE_S:g} s later")
@@ -166,6 +166,13 @@ class ClientPool:
                 answers.append(connection.answer(time.time()))
                 free.append(connection)
         return answers
+
+    def _one_of(self, free: list[Connection]) -> Connection:
+        """Taken out of `free`, or a new one; those that the server has closed meanwhile are dropped."""
+        while free:
+            if (connection := free.pop()).open:
+                return connection
+        return self._connect()
 
     def _answered(self, count: int) -> Iterator[Connection]:
         """Connections whose answer is complete, as they become so, until there are `count`."""
@@ -211,14 +218,6 @@ def _share_of_burst(urls: Sequence[str], clicks: Sequence[Click]) -> tuple[list[
         _connected.wait()
         began = time.process_time()
         return clients.burst(clicks), time.process_time() - began
-
-
-def _still_open(free: list[Connection]) -> Iterator[Connection]:
-    """Take connections out of `free`; those that the server has closed meanwhile are dropped."""
-    while free:
-        connection = free.pop()
-        if connection.open:
-            yield connection
 
 
 @contextmanager

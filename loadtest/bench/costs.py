@@ -1,4 +1,4 @@
-"""What one step costs on this machine: a trip to Redis, a call to etcd, a watch message, a hand-over of the lock.
+"""What no guard can beat on this machine, and what one step costs: a trip to Redis, a call to etcd, a watch message.
 
 `loadtest.simulate` puts clicks together from these steps.
 """
@@ -8,16 +8,15 @@ from __future__ import annotations
 import inspect
 import re
 import statistics
-import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import redis
 
-from loadtest.bench.locks.bench import PYTHON, measure
-from loadtest.bench.meters import Meter
+from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
+from loadtest.bench.locks.bench import PROCESSES, PYTHON, measure, serial_commits
+from loadtest.bench.meters import Meter, etcd_metrics, repeat
 from loadtest.bench.result import QUEUE, Case, Count
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.stack.process import scratch_directory
@@ -25,6 +24,8 @@ from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 from lock import Client, CohortMutex, connect
 
+_BUYERS = 500
+_HTTP_ROUNDS = 5
 _SECONDS = 0.5
 _ROUNDS = 3
 _CROWD = 64
@@ -55,6 +56,29 @@ class CostUnknown(Exception):
     """A step was not found to cost anything."""
 
 
+def measure_bounds(stack: Stack) -> dict[str, float]:
+    """Per second.
+
+    - `http`: answers of all instances to a burst of requests that touch nothing (``GET /livez``): what Flask, gunicorn
+      and Python leave for everything else.
+    - `commits`: writes to etcd by one client that waits for each: a lock that passes to another process needs one.
+    - `trips`: round trips to Redis by one client that waits for each: two of them are needed to read and to write.
+    """
+    http_s = statistics.median(_http_s(stack.urls) for _ in range(_HTTP_ROUNDS))
+    with redis.Redis.from_url(stack.redis.members[0].url) as client:
+        client.ping()
+        trips = repeat(client.ping, 1.0)
+    commits = serial_commits(stack.etcd.endpoint)
+    return {"http": round(_BUYERS / http_s, 1), "commits": commits, "trips": trips}
+
+
+def _http_s(urls: Sequence[str]) -> float:
+    with without_garbage_collection(), ClientPool(urls) as clients:
+        clients.connect(_BUYERS)
+        answers = clients.burst([Click("", "/livez", "GET")] * _BUYERS)
+    return max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+
+
 def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
     """Milliseconds of CPU time unless said otherwise. "Shared" means by 64 threads at once. Raises CostUnknown.
 
@@ -67,7 +91,8 @@ def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:
     """
     rounds = [{**_redis(stack, meter), **_etcd(stack, meter)} for _ in range(_ROUNDS)]
     found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    found |= {"handover_ms": _handover_ms(stack), "busy_ms": _busy_ms()}
+    one_waiter_each = measure("strict", PROCESSES, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
+    found |= {"handover_ms": 1000 / one_waiter_each.per_s, "busy_ms": _busy_ms()}
     for name, cost in found.items():
         if cost <= 0:
             raise CostUnknown(f"{name} came out as {cost:.4f}; measure again on a machine that does nothing else")
@@ -130,12 +155,6 @@ def _events(meter: Meter, client: Client, write: Callable[[], object]) -> dict[s
     return {"event_ms": event_ms, "etcd_event_ms": etcd_event_ms}
 
 
-def _handover_ms(stack: Stack) -> float:
-    """Between two processes with one waiter each."""
-    strict = measure("strict", 2, stack.etcd, stack.redis.members[0], _SECONDS, program=PYTHON)
-    return 1000 / strict.per_s
-
-
 def _busy_ms() -> float:
     """An instance with room for one click only."""
     env = {**STACK_SETTINGS, "FLASHSALE_QUEUE": "1"}
@@ -150,17 +169,8 @@ def _busy_ms() -> float:
 
 def _share(step: Callable[[], object]) -> int:
     """How often many threads did the step."""
-    until = time.monotonic() + _SECONDS
-
-    def repeat(_: int) -> int:
-        done = 0
-        while time.monotonic() < until:
-            step()
-            done += 1
-        return done
-
     with ThreadPoolExecutor(_CROWD) as pool:
-        return sum(pool.map(repeat, range(_CROWD)))
+        return sum(pool.map(lambda _: repeat(step, _SECONDS), range(_CROWD)))
 
 
 def _ms(spent: Count, name: str, steps: float) -> float:
@@ -170,6 +180,5 @@ def _ms(spent: Count, name: str, steps: float) -> float:
 
 def _fsyncs(etcd: Etcd) -> tuple[float, float]:
     """Seconds that etcd has waited for its log since its start, and how often."""
-    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
-        found = dict(_FSYNC.findall(response.read().decode()))
+    found = dict(_FSYNC.findall(etcd_metrics(etcd)))
     return float(found["sum"]), float(found["count"])

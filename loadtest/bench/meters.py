@@ -67,14 +67,28 @@ class Meter:
         }
 
 
+def etcd_metrics(etcd: Etcd) -> str:
+    """Prometheus's text."""
+    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
+        return str(response.read().decode())
+
+
 def etcd_served(etcd: Etcd) -> tuple[float, float, float]:
     """Calls that etcd was asked since its start, messages that it sent to watches, and keys that it wrote."""
-    with urllib.request.urlopen(f"http://{etcd.endpoint}/metrics", timeout=5) as response:
-        text = response.read().decode()
+    text = etcd_metrics(etcd)
     calls = re.findall(r'^grpc_server_started_total\{.*grpc_type="unary"\} (\S+)$', text, re.MULTILINE)
     events = re.findall(r'^grpc_server_msg_sent_total\{.*grpc_method="Watch".*\} (\S+)$', text, re.MULTILINE)
     puts = re.findall(r"^etcd_mvcc_put_total (\S+)$", text, re.MULTILINE)
     return sum(map(float, calls)), sum(map(float, events)), sum(map(float, puts))
+
+
+def repeat(step: Callable[[], object], seconds: float) -> int:
+    """How often it was done in so many seconds."""
+    until, done = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        step()
+        done += 1
+    return done
 
 
 def _family(process: Process) -> list[psutil.Process]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,23 +113,24 @@ class Row:
     def of(cls, case: Case, runs: Sequence[MeasuredRush]) -> Row:
         """The figures of at least one run."""
         answers = [answer for run in runs for answer in run.answers]
-        clicks = len(answers)
-        trips = [sum(node) / clicks for node in zip(*(run.count.redis_trips for run in runs), strict=True)]
+        counts = [run.count for run in runs]
+
+        def per_click(numbers: Iterable[float]) -> float:
+            return round(sum(numbers) / len(answers), 3)
+
+        trips = [per_click(node) for node in zip(*(count.redis_trips for count in counts), strict=True)]
         return cls(
             case,
             [round(run.wall_s, 4) for run in runs],
             dict(Counter(answer.outcome.value for answer in answers)),
             dict(Counter(run.verdict for run in runs)),
             Percentiles.of(answer.purchase_ms for answer in answers),
-            {
-                name: round(sum(run.count.cpu_s[name] for run in runs) * 1000 / clicks, 3)
-                for name in runs[0].count.cpu_s
-            },
-            round(sum(run.count.etcd_calls for run in runs) / clicks, 3),
-            round(sum(run.count.etcd_events for run in runs) / clicks, 3),
-            round(sum(trips), 3),
-            round(max(trips), 3),
-            round(sum(run.count.etcd_puts for run in runs) / clicks, 3),
+            {name: per_click(1000 * count.cpu_s[name] for count in counts) for name in counts[0].cpu_s},
+            per_click(count.etcd_calls for count in counts),
+            per_click(count.etcd_events for count in counts),
+            per_click(sum(count.redis_trips) for count in counts),
+            max(trips),
+            per_click(count.etcd_puts for count in counts),
         )
 
     @property
@@ -154,8 +155,7 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, measured in the same run, see `loadtest.bench.limits`; and the costs of
-            `loadtest.bench.costs` if they were measured.
+        bounds: what no guard can beat here, and what steps cost if that was measured; see `loadtest.bench.costs`.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 

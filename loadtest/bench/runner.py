@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -14,6 +12,7 @@ from loadtest.results.answer import Answer
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
+from loadtest.target.shops import get_json
 
 _SALE = "demo"
 # Of the instances, over what is exported for other commands.
@@ -65,7 +64,7 @@ class Bench:
         if case.items == 1:
             ledger, left = self.sale.ledger()
             return judge(stock=case.stock, stock_left=left, ledger=ledger, answers=answers).sentence
-        counts = [_stock(self.stack.urls[0], item) for item in range(1, case.items + 1)]
+        counts = [get_json(f"{self.stack.urls[0]}/stock?item={item}") for item in range(1, case.items + 1)]
         return total_verdict(counts, len(answers))
 
 
@@ -83,12 +82,6 @@ def total_verdict(counts: Sequence[Mapping[str, int]], buyers: int) -> str:
         contradicted=0,
         in_doubt=0,
     ).sentence
-
-
-def _stock(url: str, item: int) -> dict[str, int]:
-    with urllib.request.urlopen(f"{url}/stock?item={item}", timeout=10) as response:
-        counts: dict[str, int] = json.load(response)
-        return counts
 
 
 def click(case: Case, number: int) -> Click:

@@ -25,7 +25,8 @@ class Part:
 
     @property
     def name(self) -> str:
-        return self.cases[0].part
+        """That of `PARTS`; the cases of `costs` come along with another part."""
+        return next(case.part for case in self.cases if case.part in PARTS)
 
     def schedule(self) -> Iterator[tuple[int, Case]]:
         """Every round of every case, round by round; number 0 warms up."""
@@ -115,8 +116,3 @@ def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> li
     """The parts to run, without those that have no case for these guards; `rounds` for each if given."""
     chosen = [part for name in names for part in PARTS[name](guards) if part.cases]
     return chosen if rounds is None else [replace(part, rounds=rounds) for part in chosen]
-
-
-def about(name: str) -> str:
-    """What a part is, in a sentence."""
-    return str(PARTS[name].__doc__)

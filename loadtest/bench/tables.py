@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from loadtest.bench.result import BenchResult, Case, Row
-from loadtest.bench.suite import about
+from loadtest.bench.suite import PARTS
 from loadtest.results.text import counted
 
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
+# Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
+_IN_TURN = ("etcd", "etcd-unfenced", "etcd-cohort", "redis-lock", "redis-watch")
+_HTTP, _TURNS, _CPUS = "HTTP alone", "two trips to Redis in turn", "the CPUs"
 _TIMES = ("wall s", "min-max", "x none", "x redis-lua")
 _CPU = ("CPU ms instances", "CPU ms etcd", "CPU ms redis")
 COLUMNS = {
@@ -82,13 +85,37 @@ def grids(result: BenchResult) -> Iterator[Grid]:
     """One table for each part that was measured."""
     for name, headings in COLUMNS.items():
         if cells := [_cells(result, row) for row in result.part(name)]:
-            yield Grid(name, about(name), headings, [[each[heading] for heading in headings] for each in cells])
+            yield Grid(
+                name, str(PARTS[name].__doc__), headings, [[each[heading] for heading in headings] for each in cells]
+            )
 
 
 def memory(result: BenchResult) -> Grid:
     """Peak memory, MiB."""
     rows = [[part, *(f"{mib:.0f}" for mib in peaks.values())] for part, peaks in result.peak_mib.items()]
     return Grid("memory", str(memory.__doc__), ["part", "one instance", "etcd", "Redis"], rows)
+
+
+def limits(result: BenchResult) -> Grid:
+    """What bounds the rush under each guard, and how much of the lowest limit was reached."""
+    headings = ["guard", "clicks/s", _HTTP, _TURNS, _CPUS, "lowest", "reached"]
+    return Grid("limits", str(limits.__doc__), headings, [_limit_cells(result, row) for row in result.part("rush")])
+
+
+def _limit_cells(result: BenchResult, row: Row) -> list[str]:
+    # If the CPUs did nothing but what a click costs in instances, etcd, Redis and buyers.
+    found = {_HTTP: result.bounds["http"], _CPUS: 1000 * int(result.machine["cpus"]) / sum(row.cpu_ms.values())}
+    if row.case.guard in _IN_TURN:  # a buyer that is told "sold out" may need no turn
+        found[_TURNS] = result.bounds["trips"] / 2 / max(row.share("sold"), 0.01)
+    lowest = min(found, key=lambda name: found[name])
+    shown = [f"{found[name]:.0f}" if name in found else "-" for name in (_HTTP, _TURNS, _CPUS)]
+    return [row.case.guard, f"{row.per_s:.0f}", *shown, lowest, f"{100 * row.per_s / found[lowest]:.0f} %"]
+
+
+def bounds(result: BenchResult) -> Grid:
+    """What this machine can do at most, each alone."""
+    names = {"http": "_HTTP answers/s", "trips": "Redis trips/s", "commits": "etcd commits/s"}
+    return Grid("bounds", str(bounds.__doc__), list(names.values()), [[f"{result.bounds[name]:.0f}" for name in names]])
 
 
 def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:

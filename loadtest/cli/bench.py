@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import SETTINGS, CostUnknown, measure_costs
-from loadtest.bench.limits import bounds, limits, measure_bounds
+from loadtest.bench.costs import SETTINGS, CostUnknown, measure_bounds, measure_costs
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
@@ -23,7 +22,7 @@ from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
 from loadtest.bench.suite import FOR_SCALING, PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import Grid, filled, grids, memory, setting
+from loadtest.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
 from loadtest.results.comparison import GUARDS
@@ -87,7 +86,7 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
             if not result.bounds:
                 status.update("what no guard can beat")
                 result.bounds = measure_bounds(stack)
-            if part.name == "scale" and not result.bounds.keys() >= SETTINGS.keys():
+            if any(case.part == "costs" for case in runs) and not result.bounds.keys() >= SETTINGS.keys():
                 status.update("what each step costs")
                 result.bounds |= measure_costs(stack, bench.meter)
         result.peak_mib[f"{part.name}, {counted(instances, 'instance')}"] = bench.meter.peak_mib()

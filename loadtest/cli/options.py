@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 
-SECONDS = click.FloatRange(min=0, max=86_400, min_open=True)
+
+class NumberRange(click.FloatRange):
+    """A number in a range; without this, click would take `nan` for one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        return self.fail(f"{value!r} is not a number.", param, ctx) if math.isnan(number) else number
+
+
+SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 
 redis_shards = click.option(
     "--redis-shards",

@@ -11,6 +11,7 @@ import click
 from loadtest.bench.result import BenchResult
 from loadtest.bench.tables import filled
 from loadtest.cli.bench import draw, wide_console
+from loadtest.cli.options import NumberRange
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
@@ -29,8 +30,8 @@ _GUARD_HELP = "Repeatable; default: all that are exact and do not poll."
 @click.option("--stock", type=click.IntRange(0), default=10_000, show_default=True)
 @click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
 @click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help=_GUARD_HELP)
-@click.option("--rtt-ms", type=click.FloatRange(0), default=0.5, show_default=True, help="Of the network in between.")
-@click.option("--horizon", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
+@click.option("--rtt-ms", type=NumberRange(0), default=0.5, show_default=True, help="Of the network in between.")
+@click.option("--horizon", type=NumberRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
 @click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the last table as SVG.")
 def simulate(

@@ -113,19 +113,13 @@ class Buyers:
     def _click(self, buyer: str, shop: Shop, hold_ms: int, timeout: float) -> Answer:
         query = urlencode({"guard": self._guard, "buyer": buyer, "hold_ms": hold_ms})
         sent, status, body = time.time(), 0, b""
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            status, body = _post(shop.url, f"/stock/reduce?{query}", {"Idempotency-Key": buyer}, timeout)
+        connection = http.client.HTTPConnection(urlsplit(shop.url).netloc, timeout=timeout)
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
+            connection.request("POST", f"/stock/reduce?{query}", headers={"Idempotency-Key": buyer})
+            response = connection.getresponse()
+            status, body = response.status, response.read()
         answer = Answer.read(buyer, shop.name, status, body, sent=sent, received=time.time())
         with contextlib.suppress(ValueError):
             self.told[buyer] = json.loads(body)
         self.answers.append(answer)
         return answer
-
-
-def _post(url: str, path: str, headers: dict[str, str], timeout: float) -> tuple[int, bytes]:
-    """Status and body; raises OSError or HTTPException where no whole answer came."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
-    with contextlib.closing(connection):
-        connection.request("POST", path, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read()

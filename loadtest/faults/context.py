@@ -8,8 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
-from loadtest.faults.monitor import Monitor
-from loadtest.faults.snapshot import Snapshot
+from loadtest.faults.monitor import Monitor, Snapshot
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
@@ -19,6 +18,7 @@ from loadtest.results.section_reader import SectionReader
 
 VICTIM = "victim"
 SHARDED = "etcd-sharded"  # most of its purchases take no lock
+SOME = 20  # items
 READ_S = 0.05  # the read takes a few milliseconds from entering; whether it was over is checked afterwards
 POLL_S = 0.01
 CALM_S = 0.3
@@ -69,6 +69,11 @@ class ScenarioContext:
         self.events.append(event)
         self.listener.event(event.text, event.at_ms)
 
+    def act(self, action: Callable[[], object], text: str) -> None:
+        """Do something to the sale, and tell what was done."""
+        action()
+        self.announce(text)
+
     def require(self, kept: bool, text: str) -> None:
         """The run is not as expected unless `kept`; `text` says what was wrong."""
         if not kept:
@@ -92,10 +97,10 @@ class ScenarioContext:
                 raise ScenarioError(f"{what} did not happen within {timeout:g} s")
             time.sleep(POLL_S)
 
-    def wait_for_sales(self, count: int) -> None:
-        """Wait until `count` more items are sold; raises ScenarioError."""
-        goal = self.monitor.orders + count
-        self.wait_for(f"the sale of {count} more items", lambda: self.monitor.orders >= goal)
+    def wait_for_sales(self) -> None:
+        """Wait until some more items are sold; raises ScenarioError."""
+        goal = self.monitor.orders + SOME
+        self.wait_for(f"the sale of {SOME} more items", lambda: self.monitor.orders >= goal)
 
     def start_holder(self, shop: int, *, think_ms: int, timeout: float = CLICK_TIMEOUT_S) -> Future[Answer]:
         """Have a buyer think for `think_ms` inside the critical section of a shop; returns when the stock is read.
@@ -118,11 +123,12 @@ class ScenarioContext:
         self.announce(f"{self.shops[shop].name} holds the lock, and its buyer thinks for {think_ms} ms")
         return answer
 
-    def settle(self) -> None:
-        """Close the buyers' doors, and wait until no more are served.
+    def let_others_buy(self) -> None:
+        """Wait for sales, then close the buyers' doors, and wait until no more are served.
 
         What is written into a quiet sale stays as it was written; in a busy one the next buyer may hide it.
         """
+        self.wait_for_sales()
         self.buyers.doors.clear()
         seen = -1
         while seen != self.monitor.orders:

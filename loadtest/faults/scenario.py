@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.testbed.shop import Setup
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
 
@@ -33,12 +32,14 @@ class Scenario(ABC):
         opens_in_s: in how many seconds a leader opens the sale; 0: it is open from the start.
         opens_at: when that is, in seconds since the epoch.
         sharded: whether it needs a guard with shards, or one without; None: any.
-        unfenced: what has to come of it under a guard that is exact only until a holder outlives its lease.
+        fenced: what has to come of it under a guard that promises exactness.
+        unfenced: the same for a guard that is exact only until a holder outlives its lease.
     """
 
     name: ClassVar[str]
     what: ClassVar[str]
     setup: ClassVar[Setup] = Setup()
+    fenced: ClassVar[Expected] = Expected.EXACT
     unfenced: ClassVar[Expected] = Expected.EXACT
     opens_in_s: ClassVar[int] = 0
     opens_at: float = 0.0
@@ -56,13 +57,9 @@ class Scenario(ABC):
             self.opens_at = time.time() + self.opens_in_s
         sale.reset(stock, self.opens_in_s)
 
-    def expected(self, promise: str) -> Expected:
-        """What has to come of it under a guard with this promise, in the shop's words."""
-        return Expected.EXACT if promise == "exact" else self.unfenced
-
     @abstractmethod
     def play(self, context: ScenarioContext) -> None:
-        """Disturb the sale, which goes on meanwhile; what is left broken is mended afterwards; raises ScenarioError."""
+        """Disturb the sale, which is under way; what is left broken is mended afterwards; raises ScenarioError."""
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:  # noqa: B027, for many have nothing to add
-        """Require what record and audit have to show beyond the verdict; raises ScenarioError."""
+    def review(self, context: ScenarioContext, record: Record) -> None:  # noqa: B027, for many have nothing to add
+        """Require what the record has to show beyond the verdict; raises ScenarioError."""

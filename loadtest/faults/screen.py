@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.snapshot import Lease, Participant, Snapshot
+from loadtest.faults.monitor import Lease, Participant, Snapshot
 from loadtest.faults.trial import EXACT, TrialResult
 from loadtest.terminal.table import DASHES
 
@@ -86,13 +86,14 @@ def table(results: Sequence[TrialResult], *, plain: bool) -> Table:
 
 
 def _cells(result: TrialResult) -> list[Text | str]:
-    total = result.sold + result.stock_left
+    found = result.found
+    total = found.sold + found.stock_left
     return [
         result.guard,
         result.expected.value,
         Text(result.observed, "" if result.observed == EXACT else _BAD),
-        Text(str(total), "" if total == result.stock else _BAD),
-        Text(str(result.lost_updates), _BAD if result.lost_updates else _QUIET),
-        f"{result.stall_s:.1f}",
+        Text(str(total), "" if total == found.stock else _BAD),
+        Text(str(found.lost_updates), _BAD if found.lost_updates else _QUIET),
+        f"{found.longest_stall_ms / 1000:.1f}",
         Text("yes", "bold green") if result.as_expected else Text("NO", _BAD),
     ]

@@ -5,12 +5,11 @@ Where the fault came at the wrong moment there is another sale, and only the las
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from loadtest.faults.buyers import HOLD_MS
-from loadtest.faults.context import ScenarioContext, TrialListener
+from loadtest.faults.context import SOME, ScenarioContext, TrialListener
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed import Testbed
 from loadtest.faults.testbed.shop import SALE
@@ -35,8 +34,6 @@ class TrialResult:
 
     Attributes:
         observed: the verdict's sentence.
-        sold, stock_left, stock: in the ledger, by the counter at the end, and at the beginning.
-        stall_s: the longest time without a sale.
         problems: why it is not as expected; empty if it is.
     """
 
@@ -44,12 +41,8 @@ class TrialResult:
     guard: str
     expected: Expected
     observed: str
-    sold: int
-    stock_left: int
-    stock: int
-    lost_updates: int
-    stall_s: float
-    problems: Sequence[str]
+    problems: list[str]
+    found: Audit
 
     @property
     def as_expected(self) -> bool:
@@ -95,6 +88,8 @@ class Trial:
         """The sale, from the first click to the last doubt."""
         context.buyers.start()
         with context.noting_errors():
+            if not self.scenario.opens_in_s:
+                context.wait_for("the beginning of the sale", lambda: context.monitor.orders >= SOME)
             self.scenario.play(context)
         self.testbed.heal()
         context.buyers.hurry()
@@ -127,24 +122,11 @@ class Trial:
         found = audit(record)
         if context.error is None:
             with context.noting_errors():
-                self.scenario.review(context, record, found)
-        expected = self.scenario.expected(promise)
-        result = TrialResult(
-            scenario=self.scenario.name,
-            guard=self.guard,
-            expected=expected,
-            observed=verdict.sentence,
-            sold=found.sold,
-            stock_left=found.stock_left,
-            stock=self.stock,
-            lost_updates=found.lost_updates,
-            stall_s=found.longest_stall_ms / 1000,
-            problems=[*context.failures, *problems(expected, verdict, found)],
-        )
-        record.expectation = Expectation(
-            expected.value, result.as_expected, list(result.problems), fault=self.scenario.what
-        )
-        return result, record
+                self.scenario.review(context, record)
+        expected = self.scenario.fenced if context.exact else self.scenario.unfenced
+        against = [*context.failures, *problems(expected, verdict, found)]
+        record.expectation = Expectation(expected.value, not against, against, fault=self.scenario.what)
+        return TrialResult(self.scenario.name, self.guard, expected, verdict.sentence, against, found), record
 
 
 def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:

@@ -22,12 +22,9 @@ class Costs:
         cpus: of the machine on which this was measured.
         told, sold: of an instance for a click that is told that all is sold, and for one that buys, by guard; without
             its trips, RPCs and watch messages, each of which costs the instance `trip`, `rpc` or `event`.
-        busy: of an instance for a click that it has no room for.
-        redis_trip, etcd_rpc, etcd_event: of the servers for each of these.
         buyer: of the buyer for a click and its answer.
-        sync: until etcd's log is on the disk; not CPU time.
-        handover: from one holder of the mutex to the next in another process; not CPU time, and not an input.
-        settings: see `loadtest.bench.costs.SETTINGS`.
+        handover: not an input.
+        settings: see `loadtest.bench.costs.SETTINGS`; for all others, see `measure_costs` there.
     """
 
     cpus: int

@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
-from loadtest.bench.meters import etcd_served
+from loadtest.bench.meters import etcd_served, repeat
 from loadtest.bench.tables import Grid
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
@@ -24,7 +25,6 @@ import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
 
 PROCESSES = 2
 _WARM_UP_S = 2.0
-_COMMITTING_S = 1.0
 _PATIENCE_S = 60.0
 OF_GO = ("go", "go-burst")
 _BURSTS = {"burst": "go-burst", "go-burst": "go-burst"}  # each waiter takes the lock once, all at one moment
@@ -61,16 +61,13 @@ class LockResult:
     longest_wait_s: float
 
 
-def serial_commits(endpoint: str) -> float:
+def serial_commits(endpoint: str) -> int:
     """Writes per second by one thread that waits for each."""
     with connect(endpoint) as client:
-        lease, began, count = client.grant(60), time.monotonic(), 0
-        while time.monotonic() - began < _COMMITTING_S:
-            client.create(f"bench/commit/{count}", b"", lease.id)
-            count += 1
-        rate = count / (time.monotonic() - began)
+        lease, number = client.grant(60), count()
+        commits = repeat(lambda: client.create(f"bench/commit/{next(number)}", b"", lease.id), 1.0)
         client.revoke(lease.id, timeout=30)
-    return rate
+    return commits
 
 
 def measure(

@@ -15,40 +15,42 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import redis
 
 from loadtest.bench.locks.rpc import LockRpc
-from lock import CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
+from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
 _PATIENCE_S = 120.0
+TASKS = "asyncio"  # a candidate without threads: aio.Mutex
+BURST = "burst"  # one turn each
 Enter = Callable[[], AbstractContextManager[Any]]
 
 
-def _session(etcd: str, stack: ExitStack) -> Session:
-    return stack.enter_context(Session(stack.enter_context(connect(etcd)), ttl=30))
+def candidate_lock(candidate: str, etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter:
+    """What enters the lock that is measured; all that are not named here are our Mutex."""
+    if candidate == "redis-lock":  # with its defaults: no queue, each waiter asks ten times a second
+        client = stack.enter_context(redis.Redis.from_url(redis_url, max_connections=5000))
+        return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
+    etcd_client = stack.enter_context(connect(etcd))
+    if candidate == "lock-rpc":
+        return _lock_rpc(etcd_client, stack.enter_context(closing(LockRpc(etcd))), name)
+    session = stack.enter_context(Session(etcd_client, ttl=30))
+    if candidate == "read-write":  # nine of ten read
+        lock, number = ReadWriteLock(session, name), itertools.count()
+        return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
+    if candidate == "semaphore":
+        return partial(Semaphore(session, name, 5).acquire, timeout=_PATIENCE_S)
+    mutex = CohortMutex(session, name) if candidate == "cohort" else Mutex(session, name)
+    return partial(mutex.acquire, timeout=_PATIENCE_S)
 
 
-def strict(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our Mutex."""
-    mutex = Mutex(_session(etcd, stack), name)
-    return lambda: mutex.acquire(timeout=_PATIENCE_S)
-
-
-def cohort(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our CohortMutex, with its defaults."""
-    mutex = CohortMutex(_session(etcd, stack), name)
-    return lambda: mutex.acquire(timeout=_PATIENCE_S)
-
-
-def lock_rpc(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
+def _lock_rpc(client: Client, server: LockRpc, name: str) -> Enter:
     """The server's lock RPC, with a lease for each thread."""
-    client, server = stack.enter_context(connect(etcd)), LockRpc(etcd)
-    stack.callback(server.close)
     leases = threading.local()
 
     @contextmanager
@@ -60,37 +62,6 @@ def lock_rpc(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
         server.unlock(key, timeout=_PATIENCE_S)
 
     return enter
-
-
-def redis_lock(_etcd: str, redis_url: str, name: str, stack: ExitStack) -> Enter:
-    """redis-py's Lock with its defaults: no queue, each waiter asks ten times a second."""
-    client = stack.enter_context(redis.Redis.from_url(redis_url, max_connections=5000))
-    return lambda: client.lock(name, timeout=_PATIENCE_S, blocking_timeout=_PATIENCE_S)
-
-
-def semaphore(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our Semaphore with five permits."""
-    permits = Semaphore(_session(etcd, stack), name, 5)
-    return lambda: permits.acquire(timeout=_PATIENCE_S)
-
-
-def read_write(etcd: str, _redis: str, name: str, stack: ExitStack) -> Enter:
-    """Our ReadWriteLock: nine of ten read."""
-    lock, number = ReadWriteLock(_session(etcd, stack), name), itertools.count()
-    return lambda: (lock.read if next(number) % 10 else lock.write).acquire(timeout=_PATIENCE_S)
-
-
-CANDIDATES = {
-    "strict": strict,
-    "history": strict,  # on a prefix with 200,000 deleted keys
-    "cohort": cohort,
-    "semaphore": semaphore,
-    "read-write": read_write,
-    "lock-rpc": lock_rpc,
-    "redis-lock": redis_lock,
-}
-TASKS = "asyncio"  # a candidate without threads: aio.Mutex
-BURST = "burst"  # one turn each
 
 
 class Contest:
@@ -138,31 +109,28 @@ class Contest:
                 self._turns += 1
                 self._longest_s = max(self._longest_s, time.monotonic() - began)
 
-    def count(self, wait: Callable[[], None]) -> dict[str, float]:
-        """Turns until `wait` returns, its seconds, and CPU seconds of this process."""
-        began, cpu = time.monotonic(), time.process_time()
+    def begin(self) -> None:
+        """Count from now on."""
+        self._began, self._cpu = time.monotonic(), time.process_time()
         self._counting.set()
-        wait()
+
+    def end(self) -> dict[str, float]:
+        """It is over: turns and seconds since it began, and CPU seconds of this process."""
         self._counting.clear()
         self._over.set()
         return {
             "turns": self._turns,
-            "seconds": time.monotonic() - began,
-            "cpu_seconds": time.process_time() - cpu,
+            "seconds": time.monotonic() - self._began,
+            "cpu_seconds": time.process_time() - self._cpu,
             "longest_wait_s": self._longest_s,
         }
-
-
-def _join(contestants: Sequence[threading.Thread]) -> None:
-    for contestant in contestants:
-        contestant.join()
 
 
 def main() -> None:
     """Compete, count, and say what was counted."""
     candidate, etcd, redis_url, name, threads, seconds = sys.argv[1:]
     with ExitStack() as stack:
-        contest = Contest(CANDIDATES.get(candidate, strict)(etcd, redis_url, name, stack))
+        contest = Contest(candidate_lock(candidate, etcd, redis_url, name, stack))
         if candidate == TASKS:
             tasks = contest.compete_in_tasks(etcd, name, int(threads))
             contestants = [threading.Thread(target=asyncio.run, args=(tasks,), daemon=True)]
@@ -173,8 +141,13 @@ def main() -> None:
             contestant.start()
         print("queued", flush=True)
         sys.stdin.readline()
-        wait = partial(_join, contestants) if candidate == BURST else partial(time.sleep, float(seconds))
-        print(json.dumps(contest.count(wait)), flush=True)
+        contest.begin()
+        if candidate == BURST:
+            for contestant in contestants:
+                contestant.join()
+        else:
+            time.sleep(float(seconds))
+        print(json.dumps(contest.end()), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from loadtest.faults.scenario import Scenario
 from loadtest.faults.testbed.shop import CHILD, LOCK_TIMEOUT_S, TTL_S, Setup, leader_of
 from loadtest.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines
 from lock import Mutex, Session, connect
@@ -23,16 +22,13 @@ class RestartEtcd(Scenario):
     setup = Setup(ttl_s=6)  # a start takes two seconds, and more on a busy machine
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
         down_ms = context.start.elapsed_ms()
-        context.testbed.etcd.stop()
-        context.announce("etcd is stopped")
-        context.testbed.etcd.start()
+        context.act(context.testbed.etcd.stop, "etcd is stopped")
+        context.act(context.testbed.etcd.start, f"etcd is back, within a TTL of {self.setup.ttl_s} s")
         self._away_s = (context.start.elapsed_ms() - down_ms) / 1000
-        context.announce(f"etcd is back, within a TTL of {self.setup.ttl_s} s")
-        context.wait_for_sales(20)
+        context.wait_for_sales()
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         lost = sum(answer.outcome == Outcome.LOCK_LOST.value for answer in record.answers)
         context.require(
             self._away_s < self.setup.ttl_s, f"etcd was away for {self._away_s:.1f} s, and not within the TTL"
@@ -47,17 +43,14 @@ class EtcdOutage(Scenario):
     what = "take etcd away for longer than the TTL, and bring it back"
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
-        context.testbed.etcd.stop()
+        context.act(context.testbed.etcd.stop, "etcd is stopped")
         down_ms = context.start.elapsed_ms()
-        context.announce("etcd is stopped")
         context.wait_out_lease()
         self._away = (down_ms + TTL_S * 1000, context.start.elapsed_ms())
-        context.testbed.etcd.start()
-        context.announce("etcd is back")
-        context.wait_for_sales(20)
+        context.act(context.testbed.etcd.start, "etcd is back")
+        context.wait_for_sales()
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         begin, end = self._away
         sold = sum(begin < section.entered_ms < end for section in record.sections)
         if context.uses_etcd:
@@ -72,15 +65,12 @@ class EtcdMember(Scenario):
     setup = Setup(members=3)
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
         leader = leader_of(context.testbed.etcd)
         if leader is None:
             raise ScenarioError("no member of etcd leads")
-        leader.kill()
-        context.announce(f"{leader.name}, the leader, is killed")
-        context.wait_for_sales(20)
-        leader.start()
-        context.announce(f"{leader.name} is back")
+        context.act(leader.kill, f"{leader.name}, the leader, is killed")
+        context.wait_for_sales()
+        context.act(leader.start, f"{leader.name} is back")
 
 
 class Partition(Scenario):
@@ -88,23 +78,17 @@ class Partition(Scenario):
 
     name = "partition"
     what = "cut an instance off from etcd, not from Redis: first silently, then with resets"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = context.shops[0].to_etcd
-        context.wait_for_sales(20)
-        lines.stall()
-        context.announce("shop-a hears nothing from etcd any more")
+        context.act(lines.stall, "shop-a hears nothing from etcd any more")
         context.wait_out_lease()
-        lines.resume()
-        context.announce("shop-a and etcd hear each other again")
-        context.wait_for_sales(20)
-        lines.refuse()
-        context.announce("shop-a's connections to etcd are reset, and new ones refused")
+        context.act(lines.resume, "shop-a and etcd hear each other again")
+        context.wait_for_sales()
+        context.act(lines.refuse, "shop-a's connections to etcd are reset, and new ones refused")
         context.wait_out_lease()
-        lines.start()
-        context.announce("shop-a can connect to etcd again")
-        context.wait_for_sales(20)
+        context.act(lines.start, "shop-a can connect to etcd again")
+        context.wait_for_sales()
 
 
 class SlowEtcd(Scenario):
@@ -112,17 +96,15 @@ class SlowEtcd(Scenario):
 
     name = "slow-etcd"
     what = "delay each message to and from etcd so that a round trip takes 50 to 500 ms"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         lines = Lines(line for shop in context.shops for line in shop.to_etcd)
-        context.wait_for_sales(20)
         lines.slow_down(0.025, 0.225)
         context.announce("etcd is slow")
         time.sleep(3.0)
         lines.slow_down(0, 0)
         context.announce("etcd is fast again")
-        context.wait_for_sales(10)
+        context.wait_for_sales()
 
 
 class NestedName(Scenario):
@@ -136,7 +118,6 @@ class NestedName(Scenario):
     what = "a stranger holds NAME/child; the timeout names the holder to the operator"
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
         with (
             connect(context.testbed.etcd.endpoints) as client,
             Session(client, ttl=10, name="stranger") as session,
@@ -151,4 +132,4 @@ class NestedName(Scenario):
                 answer.outcome is Outcome.LOCK_TIMEOUT, f"after {LOCK_TIMEOUT_S:g} s: {answer.outcome.value}"
             )
             context.require(CHILD in told and "stranger" in told, f"the refusal does not name the stranger: {told}")
-        context.wait_for_sales(20)
+        context.wait_for_sales()

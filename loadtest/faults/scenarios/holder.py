@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import TTL_S, Setup
+from loadtest.faults.testbed.shop import TTL_S
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
-from loadtest.results.audit import Audit
+from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
 
@@ -24,17 +24,14 @@ class KillHolder(Scenario):
     sharded = False
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
         answer = context.start_holder(0, think_ms=1000)
-        context.shops[0].instance.kill()
-        context.announce("shop-a is killed")
-        context.wait_for_sales(20)
-        context.testbed.heal()
-        context.announce("shop-a is started again")
+        context.act(context.shops[0].instance.kill, "shop-a is killed")
+        context.wait_for_sales()
+        context.act(context.testbed.heal, "shop-a is started again")
         context.wait_for("an answer to the victim", answer.done)
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
-        stall = found.longest_stall_ms / 1000
+    def review(self, context: ScenarioContext, record: Record) -> None:
+        stall = audit(record).longest_stall_ms / 1000
         context.require(stall <= TTL_S + SLACK_S, f"nothing was sold for {stall:.1f} s, with a TTL of {TTL_S} s")
 
 
@@ -51,23 +48,19 @@ class PauseHolder(Scenario):
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:
-        context.wait_for_sales(20)
         answer = context.start_holder(0, think_ms=2000, timeout=FROZEN_TIMEOUT_S)
-        context.shops[0].instance.pause()
+        context.act(context.shops[0].instance.pause, "shop-a is frozen")
         self._frozen_ms = context.start.elapsed_ms()
-        context.announce("shop-a is frozen")
-        context.wait_for_sales(20)
-        context.settle()
+        context.let_others_buy()
         self._thawed_ms = context.start.elapsed_ms()
-        context.shops[0].instance.resume()
-        context.announce("shop-a is thawed, and goes on where it was")
+        context.act(context.shops[0].instance.resume, "shop-a is thawed, and goes on where it was")
         context.wait_for("an answer to the victim", answer.done)
         context.buyers.doors.set()
         if context.exact:
             told = answer.result().outcome
             context.require(told is Outcome.LOCK_LOST, f"the victim was told {told.value}")
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
         read, commit = section.read_ms or 0.0, section.commit_ms or self._thawed_ms
         if not read < self._frozen_ms < self._thawed_ms <= commit:
@@ -84,12 +77,10 @@ class DelayedWrite(Scenario):
     name = "delayed-write"
     what = "cut the holder off when its write is under way; deliver the write when others have sold"
     sharded = False
-    setup = Setup(lines=True)
     unfenced = Expected.BREAKS
 
     def play(self, context: ScenarioContext) -> None:
         shop = context.shops[0]
-        context.wait_for_sales(20)
         answer = context.start_holder(0, think_ms=THINK_MS)
         shop.to_redis.stall(REQUESTS)
         self._stalled_ms = context.start.elapsed_ms()
@@ -98,17 +89,14 @@ class DelayedWrite(Scenario):
             raise MistimedFault("the write was on its way before the line was cut")
         self._seen_ms = context.start.elapsed_ms()
         context.buyers.retries.clear()
-        shop.to_etcd.stall()
-        context.announce("shop-a has sent its write and is cut off from the network")
-        context.wait_for_sales(20)
-        context.settle()
-        shop.lines.resume()
-        context.announce("the network is back, and delivers the write")
+        context.act(shop.to_etcd.stall, "shop-a has sent its write and is cut off from the network")
+        context.let_others_buy()
+        context.act(shop.lines.resume, "the network is back, and delivers the write")
         context.buyers.retries.set()
         context.wait_for("an answer to the victim", answer.done)
         context.buyers.doors.set()
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         section = next(section for section in record.sections if section.buyer == VICTIM)
         thought_until = section.entered_ms + THINK_MS
         if self._seen_ms < thought_until or (section.commit_ms or 0.0) < self._stalled_ms:

@@ -11,7 +11,6 @@ from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed.shop import SALE, TTL_S, Setup, Shop
 from loadtest.faults.threads import MistimedFault
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
 from loadtest.target.names import key_prefix
@@ -25,7 +24,6 @@ OPENER = f"{key_prefix(SALE)}opener".encode()  # a key of the script that opens 
 class Opening(Scenario):
     """Buyers click from the start; the sale opens once, in time, whatever becomes of the leader."""
 
-    setup = Setup(lines=True)  # Docker's healing would take longer than the opening
     opens_in_s = 4
     harm: attrgetter[Callable[[], None]]  # what is done to the leader, and what undoes it
     mend: attrgetter[Callable[[], None]]
@@ -42,14 +40,12 @@ class Opening(Scenario):
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
         """Let the leader fail, and return when others have bought."""
-        self.harm(leader)()
-        context.announce(f"{leader.name} leads, and {self.harmed}")
-        context.wait_for_sales(20)
-        self.mend(leader)()
-        context.announce(f"{leader.name} {self.mended}")
-        context.wait_for_sales(20)
+        context.act(self.harm(leader), f"{leader.name} leads, and {self.harmed}")
+        context.wait_for_sales()
+        context.act(self.mend(leader), f"{leader.name} {self.mended}")
+        context.wait_for_sales()
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
         context.require(any(answer.outcome == "not_open" for answer in record.answers), "no buyer came too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at)) / 1000 if sold else self.opens_in_s
@@ -103,12 +99,9 @@ class LateOpening(Opening):
         leader.to_redis.trap(OPENER)
         context.wait_for("the opening", lambda: OPENER in leader.to_redis.held_back(REQUESTS))
         leader.to_redis.stall(REQUESTS)
-        leader.to_etcd.stall()
-        context.announce(f"{leader.name} has sent the opening and is cut off from the network")
-        context.wait_for_sales(20)
-        context.settle()
-        leader.lines.resume()
-        context.announce("the network is back, and delivers the opening")
+        context.act(leader.to_etcd.stall, f"{leader.name} has sent the opening and is cut off from the network")
+        context.let_others_buy()
+        context.act(leader.lines.resume, "the network is back, and delivers the opening")
         context.buyers.doors.set()
 
 
@@ -117,10 +110,8 @@ class OpenedTwice(LateOpening):
 
     name = "opening-twice"
     what = "the same without the fence, which has to break: the sale is opened twice"
-    setup = Setup(lines=True, settings={"FLASHSALE_OPENER": "unfenced"})
+    setup = Setup(settings={"FLASHSALE_OPENER": "unfenced"})
+    fenced = unfenced = Expected.BREAKS
 
-    def expected(self, promise: str) -> Expected:
-        return Expected.BREAKS
-
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         """The verdict says it all."""

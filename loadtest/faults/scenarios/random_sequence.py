@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -18,136 +18,98 @@ from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect
 
 LONGEST_S = 1.75 * TTL_S
-# What it is done to; there is one for each shop where that is named.
-PROCESS, FRONT = "process of {shop}", "front of {shop}"
-TO_ETCD, TO_REDIS = "line from {shop} to etcd", "line from {shop} to Redis"
-Act = Callable[[Testbed, Shop], object]
 
 
 @dataclass(frozen=True)
 class Injection:
-    """A fault that can be done to its target, and undone; `text` is what is said of it."""
+    """A fault that can be done to its target, and undone; `text` is what is said of it.
+
+    Seconds count from the start of the plan.
+    """
 
     target: str
     text: str
-    do: Act
-    undo: Act
-
-
-def _kill_leader(testbed: Testbed, _: Shop) -> None:
-    if leader := leader_of(testbed.etcd):
-        leader.kill()
-
-
-def _kill_redis(testbed: Testbed, shop: Shop) -> None:
-    nodes = testbed.redis.members
-    nodes[testbed.shops.index(shop) % len(nodes)].kill()
-
-
-def _lose(held_back: Lines) -> None:
-    held_back.reset()
-    held_back.resume()
+    do: Callable[[], object]
+    undo: Callable[[], object]
+    begins_s: float = 0.0
+    lasts_s: float = 0.0
 
 
 class _Stranger:
     """Holds a lock below the sale's, unless etcd is unavailable just then."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoints: str) -> None:
+        self._endpoints = endpoints
         self._held = ExitStack()
 
-    def come(self, testbed: Testbed, _: Shop) -> None:
+    def come(self) -> None:
         with suppress(LockError):
-            client = self._held.enter_context(connect(testbed.etcd.endpoints))
+            client = self._held.enter_context(connect(self._endpoints))
             session = self._held.enter_context(Session(client, ttl=TTL_S, name="stranger"))
             self._held.enter_context(Mutex(session, CHILD).acquire(timeout=1))
 
-    def go(self, *_: object) -> None:
+    def go(self) -> None:
         with suppress(LockError):
             self._held.close()
 
 
-_stranger = _Stranger()
+def injections(testbed: Testbed, shop: Shop) -> list[Injection]:
+    """Everything that can be done to a shop, to its lines, and to the servers."""
+    name, instance, to_etcd, to_redis, front = shop.name, shop.instance, shop.to_etcd, shop.to_redis, shop.front
+    process, etcd_line, redis_line = f"process of {name}", f"line from {name} to etcd", f"line from {name} to Redis"
+    redis = testbed.redis.members[testbed.shops.index(shop) % len(testbed.redis.members)]
+    stranger = _Stranger(testbed.etcd.endpoints)
 
-INJECTIONS = (
-    Injection(
-        PROCESS, "{shop} is frozen", lambda _, shop: shop.instance.pause(), lambda _, shop: shop.instance.resume()
-    ),
-    Injection(PROCESS, "{shop} is dead", lambda _, shop: shop.instance.kill(), lambda _, shop: shop.instance.launch()),
-    Injection(
-        TO_ETCD,
-        "{shop} hears nothing from etcd",
-        lambda _, shop: shop.to_etcd.stall(),
-        lambda _, shop: shop.to_etcd.resume(),
-    ),
-    Injection(
-        TO_ETCD,
-        "{shop} cannot connect to etcd",
-        lambda _, shop: shop.to_etcd.refuse(),
-        lambda _, shop: shop.to_etcd.start(),
-    ),
-    Injection(
-        TO_ETCD,
-        "etcd is slow for {shop}",
-        lambda _, shop: shop.to_etcd.slow_down(0.025, 0.225),
-        lambda _, shop: shop.to_etcd.slow_down(0, 0),
-    ),
-    Injection(
-        TO_REDIS,
-        "what {shop} sends to Redis is late",
-        lambda _, shop: shop.to_redis.stall(REQUESTS),
-        lambda _, shop: shop.to_redis.resume(),
-    ),
-    # Redis does what the shop asks.
-    Injection(
-        TO_REDIS,
-        "Redis's answers to {shop} are lost",
-        lambda _, shop: shop.to_redis.stall(ANSWERS),
-        lambda _, shop: _lose(shop.to_redis),
-    ),
-    Injection(
-        FRONT,
-        "{shop}'s answers to its buyers are lost",
-        lambda _, shop: shop.front.stall(ANSWERS),
-        lambda _, shop: _lose(shop.front),
-    ),
-    Injection(
-        "etcd", "etcd is unavailable", lambda testbed, _: testbed.etcd.stop(), lambda testbed, _: testbed.etcd.start()
-    ),
-    Injection("etcd", "etcd's leader is dead", _kill_leader, lambda testbed, _: testbed.etcd.start()),
-    Injection("Redis", "a node of Redis is dead", _kill_redis, lambda testbed, _: testbed.redis.start()),
-    Injection("name", "a stranger holds a lock below the sale's", _stranger.come, _stranger.go),
-)
+    def kill_leader() -> None:
+        if leader := leader_of(testbed.etcd):
+            leader.kill()
+
+    def lose(held_back: Lines) -> None:
+        held_back.reset()
+        held_back.resume()
+
+    return [
+        Injection(process, f"{name} is frozen", instance.pause, instance.resume),
+        Injection(process, f"{name} is dead", instance.kill, instance.launch),
+        Injection(etcd_line, f"{name} hears nothing from etcd", to_etcd.stall, to_etcd.resume),
+        Injection(etcd_line, f"{name} cannot connect to etcd", to_etcd.refuse, to_etcd.start),
+        Injection(
+            etcd_line,
+            f"etcd is slow for {name}",
+            partial(to_etcd.slow_down, 0.025, 0.225),
+            partial(to_etcd.slow_down, 0, 0),
+        ),
+        Injection(
+            redis_line, f"what {name} sends to Redis is late", partial(to_redis.stall, REQUESTS), to_redis.resume
+        ),
+        # Redis does what the shop asks.
+        Injection(
+            redis_line, f"Redis's answers to {name} are lost", partial(to_redis.stall, ANSWERS), partial(lose, to_redis)
+        ),
+        Injection(
+            f"front of {name}",
+            f"{name}'s answers to its buyers are lost",
+            partial(front.stall, ANSWERS),
+            partial(lose, front),
+        ),
+        Injection("etcd", "etcd is unavailable", testbed.etcd.stop, testbed.etcd.start),
+        Injection("etcd", "etcd's leader is dead", kill_leader, testbed.etcd.start),
+        Injection("Redis", "a node of Redis is dead", redis.kill, testbed.redis.start),
+        Injection("name", "a stranger holds a lock below the sale's", stranger.come, stranger.go),
+    ]
 
 
-@dataclass(frozen=True)
-class PlannedInjection:
-    """An injection with its time; seconds from the start of the plan. Of one target, there is one at a time."""
-
-    injection: Injection
-    shop: int
-    begins: float
-    lasts: float
-
-    @property
-    def target(self) -> str:
-        return self.injection.target.format(shop=self.shop)
-
-
-def plan(random: Random) -> list[PlannedInjection]:
+def plan(random: Random, testbed: Testbed) -> list[Injection]:
     """One to four disturbances that may overlap, each of another target."""
-    chosen: dict[str, PlannedInjection] = {}
+    chosen: dict[str, Injection] = {}
     for _ in range(random.randint(1, 4)):
-        each = PlannedInjection(
-            injection=random.choice(INJECTIONS),
-            shop=random.randrange(2),
-            begins=random.uniform(0.0, 2.0),
-            lasts=random.uniform(0.05, LONGEST_S),
-        )
+        each = random.choice(injections(testbed, random.choice(testbed.shops)))
+        each = replace(each, begins_s=random.uniform(0.0, 2.0), lasts_s=random.uniform(0.05, LONGEST_S))
         chosen.setdefault(each.target, each)
-    return sorted(chosen.values(), key=lambda each: each.begins)
+    return sorted(chosen.values(), key=lambda each: each.begins_s)
 
 
-def inject(context: ScenarioContext, planned: list[PlannedInjection]) -> None:
+def inject(context: ScenarioContext, planned: list[Injection]) -> None:
     """Disturb the sale as planned; returns when all is over."""
     threads = [context.threads.start(each.target, partial(_disturb, context, each)) for each in planned]
     for thread in threads:
@@ -155,17 +117,14 @@ def inject(context: ScenarioContext, planned: list[PlannedInjection]) -> None:
     context.threads.check()
 
 
-def _disturb(context: ScenarioContext, planned: PlannedInjection) -> None:
-    time.sleep(planned.begins)
-    shop = context.shops[planned.shop]
-    what = planned.injection.text.format(shop=shop.name)
+def _disturb(context: ScenarioContext, planned: Injection) -> None:
+    time.sleep(planned.begins_s)
     try:
-        planned.injection.do(context.testbed, shop)
-        context.announce(f"{what}, for {planned.lasts:.1f} s")
-        time.sleep(planned.lasts)
-        planned.injection.undo(context.testbed, shop)
+        context.act(planned.do, f"{planned.text}, for {planned.lasts_s:.1f} s")
+        time.sleep(planned.lasts_s)
+        planned.undo()
     except (ServerError, OSError) as error:
-        context.require(False, f"{what}: {error}")
+        context.require(False, f"{planned.text}: {error}")
 
 
 class RandomSequence(Scenario):
@@ -176,14 +135,14 @@ class RandomSequence(Scenario):
 
     name = "random"
     what = "sale after sale, each with up to four random disturbances that may overlap, for --seconds"
-    setup = Setup(lines=True, members=3)
+    setup = Setup(members=3)
     unfenced = Expected.EITHER
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
     def play(self, context: ScenarioContext) -> None:
-        inject(context, plan(self._random))
+        inject(context, plan(self._random, context.testbed))
 
 
 class RandomOpening(RandomSequence):

@@ -6,8 +6,6 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import Setup
-from loadtest.results.audit import Audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import ANSWERS, Lines
 
@@ -20,11 +18,9 @@ class RetryStorm(Scenario):
 
     name = "retry-storm"
     what = "lose the answers to the buyers, again and again; they retry with the same idempotency key"
-    setup = Setup(lines=True)
 
     def play(self, context: ScenarioContext) -> None:
         fronts = Lines(line for shop in context.shops for line in shop.front)
-        context.wait_for_sales(20)
         context.announce("answers are lost")
         for _ in range(WAVES):
             fronts.stall(ANSWERS)
@@ -34,7 +30,7 @@ class RetryStorm(Scenario):
             time.sleep(0.1)
         context.announce("answers arrive again")
 
-    def review(self, context: ScenarioContext, record: Record, found: Audit) -> None:
+    def review(self, context: ScenarioContext, record: Record) -> None:
         replays = sum(section.cause == "replayed" for section in record.sections)
         lost = sum(answer.status == 0 for answer in record.answers)
         context.require(

@@ -7,7 +7,7 @@ from functools import partial
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import Setup, Shop
+from loadtest.faults.testbed.shop import Shop
 from loadtest.stack.proxy import REQUESTS
 
 CREDITED = b":credited"  # a key of the script that lets items arrive
@@ -16,19 +16,16 @@ CREDITED = b":credited"  # a key of the script that lets items arrive
 class Transfer(Scenario):
     """The items are in the journal, and the next holder of the mutex finishes what is pending there."""
 
-    setup = Setup(lines=True)
     sharded = True
 
     def play(self, context: ScenarioContext) -> None:
         shop = context.shops[0]
-        context.wait_for_sales(20)
         shop.to_redis.trap(CREDITED)
         held_back = partial(shop.to_redis.held_back, REQUESTS)
         context.wait_for("a transfer", lambda: CREDITED in held_back() and context.monitor.in_transit)
         self.fail(context, shop, f"{shop.name} has taken {context.monitor.in_transit} items out of a shard")
-        context.wait_for_sales(20)
-        context.testbed.heal()
-        context.announce(f"{shop.name} goes on")
+        context.wait_for_sales()
+        context.act(context.testbed.heal, f"{shop.name} goes on")
 
     @abstractmethod
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
@@ -43,8 +40,7 @@ class KillMover(Transfer):
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
         shop.instance.kill()
-        shop.to_redis.reset()
-        context.announce(f"{announcement}, and is killed")
+        context.act(shop.to_redis.reset, f"{announcement}, and is killed")
 
 
 class PauseMover(Transfer):
@@ -54,11 +50,8 @@ class PauseMover(Transfer):
     what = "freeze that instance there for longer than the TTL; its credit arrives when others have sold"
 
     def fail(self, context: ScenarioContext, shop: Shop, announcement: str) -> None:
-        shop.instance.pause()
-        context.announce(f"{announcement}, and is frozen")
+        context.act(shop.instance.pause, f"{announcement}, and is frozen")
         context.wait_out_lease()
-        context.wait_for_sales(20)
-        context.settle()
-        shop.to_redis.resume()
-        context.announce("the network delivers its credit")
+        context.let_others_buy()
+        context.act(shop.to_redis.resume, "the network delivers its credit")
         context.buyers.doors.set()

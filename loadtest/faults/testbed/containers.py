@@ -77,10 +77,7 @@ class EtcdContainer(Container):
         port = free_port()
         self.endpoint = self.endpoints = f"{LOOPBACK}:{port}"
         super().__init__("etcd", port, lambda: answers_ok(f"http://{self.endpoint}/health"))
-
-    @property
-    def members(self) -> list[EtcdContainer]:
-        return [self]
+        self.members = [self]
 
     def stop(self) -> None:
         self.kill()
@@ -93,10 +90,7 @@ class RedisContainer(Container):
         port = free_port()
         self.url = f"redis://{LOOPBACK}:{port}/0"
         super().__init__("redis", port, lambda: redis_answers(self.url))
-
-    @property
-    def members(self) -> list[RedisContainer]:
-        return [self]
+        self.members = [self]
 
 
 def docker(*words: str, env: dict[str, str] | None = None, timeout: float = TIMEOUT_S) -> str:

@@ -27,11 +27,11 @@ class LocalTestbed(Lifetime):
             else Redis(directory, appendonly=True)
         )
         self._directory = directory
-        self._instances: list[Instance] = []
+        self._processes: list[Process] = [*self.etcd.members, *self.redis.members]
         self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]
 
     def _shop(self, name: str) -> Shop:
-        lines, nodes = self.setup.lines, self.redis.members
+        nodes = self.redis.members
         to_redis = Lines(Proxy(f"{LOOPBACK}:{node.port}") for node in nodes)
         for line in to_redis:
             line.ports = {node.port: each.port for node, each in zip(nodes, to_redis, strict=True)}
@@ -39,8 +39,8 @@ class LocalTestbed(Lifetime):
         to_etcd = Lines(Proxy(member.endpoint) for member in self.etcd.members)
         settings = {
             "FLASHSALE_INSTANCE": name,
-            "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd) if lines else self.etcd.endpoints,
-            "FLASHSALE_REDIS_URL": redis_url if lines else self.redis.url,
+            "FLASHSALE_ETCD_ENDPOINTS": ",".join(line.endpoint for line in to_etcd),
+            "FLASHSALE_REDIS_URL": redis_url,
             "FLASHSALE_SALE": SALE,
             "FLASHSALE_ADMIN_TOKEN": "",
             "FLASHSALE_ADMIN_TOKEN_FILE": "",
@@ -51,15 +51,9 @@ class LocalTestbed(Lifetime):
             **self.setup.settings,
         }
         instance = Instance(self._directory, env=settings)
-        self._instances.append(instance)
-        if not lines:
-            return Shop(name, instance.url, instance)
+        self._processes.append(instance)
         front = Proxy(f"{LOOPBACK}:{instance.port}")
         return Shop(name, f"http://{front.endpoint}", instance, Lines([front]), to_redis, to_etcd)
-
-    @property
-    def _processes(self) -> list[Process]:
-        return [*self.etcd.members, *self.redis.members, *self._instances]
 
     def heal(self) -> None:
         """Undo every fault: thaw what is frozen, mend the lines, start what is dead; raises ServerError."""

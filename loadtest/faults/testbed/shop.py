@@ -26,7 +26,6 @@ class Setup:
 
     Attributes:
         members: of etcd.
-        lines: whether the lines can be cut; without, all connect directly, and the sale is faster.
         ttl_s: how long a lease lives.
         settings: of the instances, beyond the usual ones.
         redis_shards: of how many masters Redis is a cluster; 1: none.
@@ -34,7 +33,6 @@ class Setup:
     """
 
     members: int = 1
-    lines: bool = False
     ttl_s: int = TTL_S
     settings: Mapping[str, str] = field(default_factory=dict)
     redis_shards: int = 1

@@ -26,11 +26,10 @@ from loadtest.bench import meters as meters_module
 from loadtest.bench import runner as runner_module
 from loadtest.bench.clients import Click, ClientPool, Connection, Unanswered, crowd_burst
 from loadtest.bench.costs import SETTINGS, measure_costs
-from loadtest.bench.limits import bounds, limits
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
 from loadtest.bench.suite import PARTS, SHOWN, Part, parts
-from loadtest.bench.tables import COLUMNS, filled, grids, memory
+from loadtest.bench.tables import COLUMNS, bounds, filled, grids, limits, memory
 from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome
@@ -115,7 +114,7 @@ def test_an_answer_may_come_in_pieces() -> None:
     ours.setblocking(False)
     ends = []
     with ours, theirs:
-        connection = Connection("http://shop", ours)
+        connection = Connection("http://shop", "shop", ours)
         connection.send(b"click", "buyer", at=0.0)
         for piece in (http(SOLD)[:20], http(SOLD)[20:60], http(SOLD)[60:]):
             theirs.sendall(piece)
@@ -239,7 +238,9 @@ def test_rounds_are_interleaved() -> None:
 def test_every_part_measures_every_guard_it_is_asked_for() -> None:
     """By default no guard is left out of a part, except where locks of several items, or shards, are compared."""
     for name in PARTS:
-        guards = {case.guard for part in parts([name], GUARDS, None) for case in part.cases}
+        made = parts([name], GUARDS, None)
+        assert {part.name for part in made} == {name}
+        guards = {case.guard for part in made for case in part.cases}
         assert guards == set(GUARDS) or name in ("items", "shards", "flood")
     assert COLUMNS.keys() == PARTS.keys()
 
@@ -296,11 +297,11 @@ def test_a_part_is_measured_by_its_own_settings(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(command, "measure_bounds", lambda stack: {"http": 1.0})
     monkeypatch.setattr(command, "measure_costs", lambda stack, meter: SETTINGS)
     made = BenchResult("2026-01-01T00:00:00+00:00", {})
-    for name, expected in (("rush", {}), ("scale", SETTINGS)):
-        part = Part([Case(name, "redis-lua", 20, 10)], rounds=1, warm_up=False)
+    for names, expected in ((["rush"], {}), (["scale", "costs"], SETTINGS)):
+        part = Part([Case(name, "redis-lua", 20, 10) for name in names], rounds=1, warm_up=False)
         command.measure(part, made, Console(quiet=True))
         assert made.bounds == {"http": 1.0, **expected}
-    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}] * 2
+    assert [row.verdicts for row in made.rows] == [{"EXACT": 1}] * 3
 
 
 def test_one_round_has_no_spread() -> None:
@@ -361,7 +362,7 @@ def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["faults", "random"], ["bench-lock"]])
-@pytest.mark.parametrize("seconds", ["-1", "0", "inf", "1e9", "soon"])
+@pytest.mark.parametrize("seconds", ["-1", "0", "inf", "nan", "1e9", "soon"])
 def test_no_time_and_all_the_time_are_refused(command: list[str], seconds: str) -> None:
     """What goes on for some seconds has to begin and to end."""
     refused = CliRunner().invoke(cli, [*command, "--seconds", seconds])

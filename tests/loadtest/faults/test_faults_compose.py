@@ -10,10 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from loadtest.cli.faults import faults
-from loadtest.faults.runner import WITH_DOCKER
 from loadtest.faults.testbed.compose import ComposeTestbed
 from loadtest.faults.testbed.containers import Container
 from loadtest.faults.testbed.shop import Setup
@@ -45,21 +42,6 @@ def left(pid: int) -> str:
     label = f"label=com.docker.compose.project=stock-flash-sale-faults-{pid}"
     kinds = (["ps", "--all"], ["volume", "ls"], ["network", "ls"])
     return "".join(docker(*kind, "--quiet", "--filter", label) for kind in kinds)
-
-
-def test_what_docker_can_do_is_played() -> None:
-    """Killing, freezing, stopping: all that needs neither a line to be cut nor a second member of etcd."""
-    assert WITH_DOCKER == ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [(["partition", "failover-kill"], "no failover-kill, partition: Docker"), (["--redis-shards=3"], "one Redis")],
-)
-def test_what_docker_cannot_do_is_refused(words: list[str], reason: str) -> None:
-    """Before anything is started, with the reason."""
-    result = CliRunner().invoke(faults, ["--compose", *words])
-    assert (result.exit_code, reason in result.output) == (2, True)
 
 
 def test_the_file_is_given_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

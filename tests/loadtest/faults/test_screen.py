@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadtest.faults.monitor import Lease, Participant, Snapshot
 from loadtest.faults.scenario import Expected
 from loadtest.faults.screen import draw, table
-from loadtest.faults.snapshot import Lease, Participant, Snapshot
 from loadtest.faults.trial import TrialResult
+from loadtest.results.audit import audit
+from loadtest.results.record import Record
 from tests.support.terminal import printed
 
-ROW = TrialResult(
-    "pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", 302, 0, 300, 2, 2.5, ["OVERSOLD by 27"]
-)
+DATA = Path(__file__).parents[2] / "data"
+FOUND = replace(audit(Record.read(DATA / "rush-etcd.json")), sold=302, stock_left=0, stock=300, longest_stall_ms=2500)
+ROW = TrialResult("pause-holder", "etcd-unfenced", Expected.EXACT, "OVERSOLD by 27", ["OVERSOLD by 27"], FOUND)
 
 
 def test_the_table_says_what_is_not_as_expected() -> None:
@@ -36,25 +39,24 @@ def snapshot(**changes: Any) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("seen", "words", "holder", "waiters"),
     [
-        (snapshot(), ["288 left + 12 sold = 300", "lease 1 s  FROZEN  holds  3 wait", "lease 2 s  7 wait"]),
-        (snapshot(orders=35), ["288 left + 35 sold = 323"]),
-        (snapshot(stock=None, orders=None), ["Redis is unavailable"]),
-        (snapshot(participants=[Participant("shop-a", "dead")], etcd=False), ["DEAD", "etcd"]),
-        (snapshot(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"]),
+        (
+            snapshot(),
+            ["288 left + 12 sold = 300", "lease 1 s  FROZEN  holds  3 wait", "lease 2 s  7 wait"],
+            "shop-a",
+            10,
+        ),
+        (snapshot(orders=35), ["288 left + 35 sold = 323"], "shop-a", 10),
+        (snapshot(stock=None, orders=None), ["Redis is unavailable"], "shop-a", 10),
+        (snapshot(participants=[Participant("shop-a", "dead")], etcd=False), ["DEAD", "etcd"], None, None),
+        (snapshot(redis_lock=Lease(1.25, 2)), ["held  1.2 s left"], "redis-lock", None),
     ],
 )
-def test_the_room_sees_what_happens(seen: Snapshot, words: list[str]) -> None:
-    """Sum, leases, holder, waiters, frozen and dead shops, unavailable servers; in 80 columns."""
+def test_the_room_sees_what_happens(seen: Snapshot, words: list[str], holder: str | None, waiters: int | None) -> None:
+    """Sum, leases, holder, waiters, frozen and dead shops; nothing is claimed of what cannot be seen; in 80 columns."""
+    assert (seen.holder, seen.waiters) == (holder, waiters)
     lines = printed(draw("pause-holder, etcd", seen)).splitlines()
     assert all(any(word in line for line in lines) for word in words)
     assert max(map(len, lines)) <= 80
     assert len(lines) == 2 + len(seen.participants) + (seen.redis_lock is not None) + (not seen.etcd)
-
-
-def test_holder_and_waiters_are_seen() -> None:
-    """The holder and the number of those behind; nothing is claimed of what cannot be seen."""
-    assert (snapshot().holder, snapshot().waiters) == ("shop-a", 10)
-    assert (snapshot(redis_lock=Lease(1, 2)).holder, snapshot(redis_lock=Lease(1, 2)).waiters) == ("redis-lock", None)
-    assert (snapshot(etcd=False, participants=[]).holder, snapshot(etcd=False, participants=[]).waiters) == (None, None)

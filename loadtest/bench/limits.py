@@ -12,6 +12,7 @@ from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
 from loadtest.bench.locks.bench import serial_commits
 from loadtest.bench.result import BenchResult, Row
 from loadtest.bench.tables import Grid
+from loadtest.results.answer import wall_s
 from loadtest.stack.stack import Stack
 
 # Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
@@ -63,7 +64,7 @@ def _http(urls: Sequence[str]) -> float:
     with without_garbage_collection(), ClientPool(urls) as clients:
         clients.connect(_BUYERS)
         answers = clients.burst([Click("", "/livez", "GET")] * _BUYERS)
-    return max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+    return wall_s(answers)
 
 
 def _trips(url: str) -> float:

@@ -11,9 +11,9 @@ import click
 from loadtest.results.audit import Audit, audit
 from loadtest.results.kept import KeptError
 from loadtest.results.overlaps import Overlap
-from loadtest.results.record import CriticalSection, LedgerRow, Record
+from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import counted
-from loadtest.results.verdict import NO_VERDICT
+from loadtest.results.verdict import NO_VERDICT, Order
 
 _MOST = 10  # lines of a kind
 
@@ -82,5 +82,5 @@ def _section(section: CriticalSection) -> str:
     return f"{section.buyer} in {section.instance} (token {section.token}, {section.outcome})"
 
 
-def _order(row: LedgerRow) -> str:
+def _order(row: Order) -> str:
     return f"{row.order} of {row.buyer} from {row.instance} (token {row.token})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -53,6 +54,8 @@ def _restored(hint: Any, value: Any, name: str) -> Any:
         raise ValueError(f"{name} is {value!r:.40}")
     if is_dataclass(fitting):
         return _object(fitting, value)
+    if _is_enum(fitting):
+        return fitting(value)
     *_, inner = get_args(fitting) or (Any,)
     if isinstance(value, dict):
         return {key: _restored(inner, each, f"{name}.{key}") for key, each in value.items()}
@@ -71,8 +74,16 @@ def _fits(hint: Any, value: Any) -> bool:
     """Whether a JSON value is of this type, whatever is inside it; a boolean is no number, nor is NaN."""
     if isinstance(value, int | float) and not abs(value) < _LARGEST:
         return False
-    kind = dict if is_dataclass(hint) else (int, float) if hint is float else get_origin(hint) or hint
+    if is_dataclass(hint):
+        return isinstance(value, dict)
+    if _is_enum(hint):
+        return isinstance(value, str)
+    kind = (int, float) if hint is float else get_origin(hint) or hint
     return isinstance(value, kind) and isinstance(value, bool) == (hint is bool)
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 _hints = cache(get_type_hints)

@@ -8,6 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from loadtest.cli.audit import audit_records
+from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
 from loadtest.results.verdict import NO_VERDICT
 
@@ -36,7 +37,10 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     """A record of an exact guard with an order missing fails, and names the order and its buyer."""
     record = Record.read(DATA / "rush-etcd.json")
     lost = record.ledger.pop()
-    record.answers = [*record.answers, replace(record.answers[0], buyer="ada", status=0, order=None, outcome="error")]
+    record.answers = [
+        *record.answers,
+        replace(record.answers[0], buyer="ada", status=0, order=None, outcome=Outcome.ERROR),
+    ]
     record.write(tmp_path / "record.json")
     done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
     assert done.exit_code == 1

@@ -25,8 +25,8 @@ def a_run(
             Outcome.SOLD if n < orders else Outcome.LOCK_TIMEOUT if n < orders + timed_out else Outcome.SOLD_OUT,
             f"shop-{n % 2}",
             f"order-{n}" if n < orders else None,
-            sent=100 + n / 100,
-            received=101 + n,
+            sent_ms=100_000 + 10 * n,
+            answered_ms=101_000 + 1000 * n,
             waited_ms=float(n),
         )
         for n in range(3)
@@ -74,7 +74,7 @@ def test_percentiles_are_those_of_what_was_measured() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_only_what_was_not_served_has_failed(outcome: Outcome) -> None:
     """Sold out is an answer like sold, and too early is counted apart; the other outcomes are failures."""
-    answer = Answer("buyer-0", outcome, "shop", received=1.0)
+    answer = Answer("buyer-0", outcome, "shop", answered_ms=1000.0)
     verdict = judge(stock=1, stock_left=1, ledger=[], answers=[answer])
     run = Run.of("etcd", "exact", verdict, stock_left=1, answers=[answer])
     assert run.failed == (outcome not in (Outcome.SOLD, Outcome.SOLD_OUT, Outcome.NOT_OPEN))

@@ -26,7 +26,7 @@ def sold(number: int) -> Answer:
 def refused(number: int, outcome: Outcome = Outcome.SOLD_OUT) -> Answer:
     """The answer to a buyer without an order; an error is in doubt."""
     early = -1.0 if outcome is Outcome.NOT_OPEN else 0.0
-    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR, sent=early)
+    return Answer(f"buyer-{number}", outcome, "shop", in_doubt=outcome is Outcome.ERROR, sent_ms=early)
 
 
 def entry(number: int) -> Order:
@@ -62,8 +62,8 @@ def test_the_verdict_is_that_of_shop_and_board(example: dict[str, Any]) -> None:
 
 
 def test_a_sale_before_the_opening_is_a_flaw() -> None:
-    """However exact the rest is; `received` is compared, since a click may be sent a moment before."""
-    answers = [replace(sold(number), received=99.0 + number) for number in range(2)]
+    """However exact the rest is; `answered_ms` is compared, since a click may be sent a moment before."""
+    answers = [replace(sold(number), answered_ms=99_000 + 1000 * number) for number in range(2)]
     verdict = judge(stock=2, stock_left=0, ledger=[entry(n) for n in range(2)], answers=answers, opens_at=100.0)
     assert (verdict.sentence, verdict.exact) == ("1 sold before the opening", False)
 
@@ -71,7 +71,7 @@ def test_a_sale_before_the_opening_is_a_flaw() -> None:
 @pytest.mark.parametrize(("opens_at", "verdict"), [(100.0, "EXACT"), (99.0, "UNDERSOLD by 1"), (0.0, "UNDERSOLD by 1")])
 def test_a_buyer_before_the_opening_wants_nothing(opens_at: float, verdict: str) -> None:
     """It was rightly told to come back, and did not; once the sale is open, that answer does not excuse it."""
-    answers = [replace(refused(0, Outcome.NOT_OPEN), sent=99.0)]
+    answers = [replace(refused(0, Outcome.NOT_OPEN), sent_ms=99_000.0)]
     assert judge(stock=1, stock_left=1, ledger=[], answers=answers, opens_at=opens_at).sentence == verdict
 
 
@@ -172,7 +172,7 @@ def test_a_sold_item() -> None:
     """Order, instance, token and times are taken over; the buyer has its own stopwatch."""
     told = {"outcome": "sold", "order": "x", "instance": "shop-a", "waited_ms": 3.5, "held_ms": 0.5, "token": 7}
     answer = read(200, json.dumps(told).encode())
-    assert answer == Answer("buyer-0", Outcome.SOLD, "shop-a", "x", False, 1.0, 1.5, 3.5, 0.5, 200, 7)
+    assert answer == Answer("buyer-0", Outcome.SOLD, "shop-a", "x", False, 1000.0, 1500.0, 3.5, 0.5, 200, 7)
     assert answer.purchase_ms == 500.0
 
 

@@ -157,7 +157,8 @@ class Workers(Runner):
             self._answer("well")
 
     def _answer(self, worker: str) -> None:
-        answer = Answer(f"of {worker}", Outcome.SOLD_OUT, "shop-a", sent=time.time(), received=time.time(), status=409)
+        now_ms = time.time() * 1000
+        answer = Answer(f"of {worker}", Outcome.SOLD_OUT, "shop-a", sent_ms=now_ms, answered_ms=now_ms, status=409)
         self._tell("answers", worker, answers=[astuple(answer)])
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from loadtest.results.comparison import GUARDS
+from loadtest.results.record import Sample
 from loadtest.rush.progress import live_line
-from loadtest.target.sale import SaleSnapshot
 from loadtest.terminal.console import console
 from tests.support.terminal import Terminal
 
@@ -19,15 +19,19 @@ COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"
 # A rush in three acts, as the conductor tells it.
 ACTS = """
 from dataclasses import replace
-from loadtest.target.sale import SaleSnapshot
+from loadtest.results.record import Sample
 from loadtest.rush.progress import Terminal
 from tests.loadtest.terminal.test_table import a_run
 terminal = Terminal()
 terminal.round_begins("etcd", buyers=500, stock=300)
-terminal.observed(SaleSnapshot(123, 177, 245), answered=0)
+terminal.observed(Sample(1.0, 123, 177, None, 245), answered=0)
 terminal.round_ends(replace(a_run("etcd"), verdict="EXACT"))
 terminal.fail("no [more] buyers")
 """
+
+
+def sample(stock: int | None, orders: int | None, waiters: int | None) -> Sample:
+    return Sample(0.0, stock, orders, None, waiters)
 
 
 def shown_in_a_terminal(**settings: str) -> str:
@@ -39,22 +43,22 @@ def shown_in_a_terminal(**settings: str) -> str:
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-@pytest.mark.parametrize("snapshot", [SaleSnapshot(300, 0, 500), SaleSnapshot(0, 500, 0), SaleSnapshot(123, 177, None)])
-def test_the_live_line_fits_beside_the_spinner(guard: str, snapshot: SaleSnapshot) -> None:
+@pytest.mark.parametrize("seen", [sample(300, 0, 500), sample(0, 500, 0), sample(123, 177, None)])
+def test_the_live_line_fits_beside_the_spinner(guard: str, seen: Sample) -> None:
     """The longest name and the largest figures fit into 80 columns, in plain characters."""
-    line = live_line(guard, 300, snapshot, 500)
+    line = live_line(guard, 300, seen, 500)
     assert line.cell_len <= 80 - 2
     assert line.plain.isascii()
-    assert f"{snapshot.orders:>3} sold  {snapshot.stock:>3} left" in line.plain
+    assert f"{seen.orders:>3} sold  {seen.stock:>3} left" in line.plain
 
 
 def test_overselling_is_another_sign_and_not_another_colour_alone() -> None:
     """The part of the bar beyond the stock has its own character; an exact sale has none of it."""
-    assert "=" * 11 + "#" * 7 in live_line("none", 300, SaleSnapshot(0, 500, 0), 500).plain
-    assert "=" * 18 + " " in live_line("etcd", 300, SaleSnapshot(0, 300, 0), 500).plain
-    assert "wait" not in live_line("redis-lua", 300, SaleSnapshot(0, 300, 0), 500).plain
-    assert live_line("etcd", 300, SaleSnapshot(None, None, 3), 7).plain.endswith("Redis is unavailable")
-    assert " 244 wait " in live_line("etcd", 300, SaleSnapshot(0, 300, 244), 500).plain
+    assert "=" * 11 + "#" * 7 in live_line("none", 300, sample(0, 500, 0), 500).plain
+    assert "=" * 18 + " " in live_line("etcd", 300, sample(0, 300, 0), 500).plain
+    assert "wait" not in live_line("redis-lua", 300, sample(0, 300, 0), 500).plain
+    assert live_line("etcd", 300, sample(None, None, 3), 7).plain.endswith("Redis is unavailable")
+    assert " 244 wait " in live_line("etcd", 300, sample(0, 300, 244), 500).plain
 
 
 @pytest.mark.parametrize("settings", [{}, {"NO_COLOR": "1"}], ids=str)

@@ -19,7 +19,7 @@ from app.sales.slots import Keys, shard_name
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
-from loadtest.target.names import key_prefix, queue_name, slot_names
+from loadtest.target.ledgers import key_prefix, queue_name, slot_names
 from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError, Shops, find, hosts_of, in_progress
 from tests.support.rushing import lock_held

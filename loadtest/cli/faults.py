@@ -17,7 +17,7 @@ from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import counted
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 
 # Those with a lock that can be lost.
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")

@@ -22,7 +22,7 @@ from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.stack.apps import BOARD_URL
 from loadtest.target.shops import SaleError, hosts_of
-from loadtest.terminal.table import TITLES, cells
+from loadtest.terminal import TITLES, cells
 
 TAB = "verdict"
 _FIRST = ("guard", "verdict", "promise")  # the columns that a room looks for

@@ -8,8 +8,7 @@ from rich.text import Text
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.record import Sample
 from loadtest.results.text import counted
-from loadtest.terminal.console import console
-from loadtest.terminal.table import table
+from loadtest.terminal import console, table
 
 _BAR = 18  # characters
 _STYLES = {"good": "bold green", "bad": "bold red", "plain": "bold"}

@@ -12,7 +12,7 @@ from app.guards import Promise
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import BASELINE, GUARDS, NO_PROMISE, Comparison, Percentiles, Run
 from loadtest.results.verdict import NO_VERDICT, Order, judge
-from loadtest.terminal.table import cells
+from loadtest.terminal import cells
 
 
 def a_run(

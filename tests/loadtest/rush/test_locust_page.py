@@ -15,7 +15,7 @@ from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import in_progress
-from loadtest.terminal.table import TITLES
+from loadtest.terminal import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
 from tests.support.serving import answering

@@ -12,7 +12,7 @@ import pytest
 from loadtest.results.comparison import GUARDS
 from loadtest.results.record import Sample
 from loadtest.rush.progress import live_line
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 from tests.support.terminal import Terminal
 
 COLOUR = r"\x1b\[([0-9]+;)*(3[0-7]|9[0-7])m"

@@ -10,7 +10,7 @@ import pytest
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import GUARDS, Comparison, Percentiles, Run
 from loadtest.results.verdict import judge
-from loadtest.terminal.table import table
+from loadtest.terminal import table
 from tests.support.terminal import printed
 
 SLOW = Percentiles(1234.5, 9876.5, 9999.0)

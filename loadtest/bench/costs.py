@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
+import click
 import redis
 
 from loadtest.bench.locks.bench import PYTHON, measure
@@ -51,7 +52,7 @@ SETTINGS = {
 }
 
 
-class CostUnknown(Exception):
+class CostUnknown(click.ClickException):
     """A step was not found to cost anything."""
 
 

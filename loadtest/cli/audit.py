@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from loadtest.results.audit import Audit, audit
-from loadtest.results.kept import KeptError
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import counted
@@ -27,10 +26,7 @@ def audit_records(records: Sequence[Path]) -> None:
     """
     broken = False
     for path in records:
-        try:
-            record = Record.read(path)
-        except KeptError as error:
-            raise click.ClickException(str(error)) from error
+        record = Record.read(path)
         found = audit(record)
         click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
         for line in lines(found):

@@ -9,11 +9,6 @@ from typing import NoReturn
 
 import click
 
-from loadtest.results.folders import ReportsError
-from loadtest.results.kept import KeptError
-from loadtest.stack.process import ServerError
-from loadtest.target.shops import SaleError
-
 # The module of each command, imported when the command is used: all of them take most of a second.
 MODULES = {
     "audit": "audit",
@@ -53,7 +48,7 @@ def run() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (ServerError, ReportsError, KeptError, SaleError, OSError) as error:  # OSError: as of a full disk
+    except OSError as error:  # as of a full disk
         sys.exit(f"Error: {error}")
     except click.Abort:
         raise KeyboardInterrupt from None

@@ -8,7 +8,6 @@ import click
 
 from loadtest.report.build import PAGE, VERSUS, write, write_versus
 from loadtest.results.folders import LATEST
-from loadtest.results.kept import KeptError
 
 
 @click.command()
@@ -27,8 +26,6 @@ def report(file: Path, other: Path | None, output: Path | None) -> None:
     try:
         page = write_versus(file, other, output) if other else write(file, output)
         click.echo(f"Report: {page}")
-    except KeptError as error:
-        raise click.ClickException(str(error)) from error
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
         raise click.ClickException(f"{f'{file} or {other}' if other else file} is damaged: {error}") from error

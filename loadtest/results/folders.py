@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import click
+
 REPORTS = Path("reports")
 LATEST = REPORTS / "latest"
 COMPARISON = "comparison.json"
@@ -18,23 +20,22 @@ RECORDS = "records"
 RESULTS = (COMPARISON, BENCHMARK, RECORDS)
 
 
-class ReportsError(Exception):
+class ReportsError(click.ClickException):
     """No report can be kept; the message is one line that names the directory and the reason."""
 
 
 def new_report(reports: Path = REPORTS) -> Path:
     """An empty directory named after the time; raises ReportsError."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    try:
-        reports.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            directory = reports / (name if number == 1 else f"{name}_{number}")
-            with contextlib.suppress(FileExistsError):
-                directory.mkdir()
-                break
-    except OSError as error:
-        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
-        raise ReportsError(f"no report can be kept in {reports.absolute()}: {reason}") from error
+    for number in itertools.count(1):
+        directory = reports / (name if number == 1 else f"{name}_{number}")
+        try:
+            directory.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise ReportsError(f"no report can be kept in {reports.absolute()}: {error.strerror}") from error
     return directory
 
 

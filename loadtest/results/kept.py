@@ -10,11 +10,13 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+import click
+
 _LARGEST = 2**63
 T = TypeVar("T")
 
 
-class KeptError(ValueError):
+class KeptError(click.ClickException):
     """A kept file cannot be used; the message is one line that names the file and the reason."""
 
 

@@ -123,15 +123,13 @@ class Conductor:
     def _let_others_end(self, sale: Sale) -> None:
         """Purchases under way, as of a rush that was stopped, would sell from this round's stock."""
         try:
-            sale.shops.wait_until_idle(self._wait_for_others)
+            for purchases in sale.shops.until_idle():
+                is_first = not self.notice
+                self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
+                if is_first:
+                    self._terminal.waits(self.notice)
         finally:
             self.notice = ""
-
-    def _wait_for_others(self, purchases: int) -> None:
-        waiting = bool(self.notice)
-        self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
-        if not waiting:
-            self._terminal.waits(self.notice)
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""

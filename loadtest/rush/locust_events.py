@@ -39,7 +39,8 @@ class LocustHooks:
         self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
-        logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
+        # Locust warns of fast spawning because users usually start at once; ours wait at the barrier.
+        logging.getLogger("locust.runners").addFilter(lambda told: "spawn rate is very high" not in told.getMessage())
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
@@ -136,8 +137,3 @@ class LocustHooks:
         """Show the comparison as the last thing on the screen."""
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
-
-
-def _is_no_spawn_warning(record: logging.LogRecord) -> bool:
-    """Locust warns of fast spawning because users usually start at once; ours wait at the barrier."""
-    return "spawn rate is very high" not in record.getMessage()

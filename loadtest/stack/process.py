@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
 import psutil
 
 from loadtest.stack import guardian
@@ -29,7 +29,7 @@ _STOP_S = 15.0
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
-class ServerError(Exception):
+class ServerError(click.ClickException):
     """A server of the local stack could not be brought up; the message is one line that says what to do."""
 
 
@@ -54,9 +54,7 @@ class Lifetime:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
 

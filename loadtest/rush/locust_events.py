@@ -16,7 +16,6 @@ from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
 from loadtest.rush.conductor import Conductor, Plan
 from loadtest.rush.locust_page import VerdictTab
-from loadtest.rush.page_access import protect
 from loadtest.rush.progress import Terminal
 from loadtest.stack.ports import is_occupied
 from loadtest.target.shops import SaleError, hosts_of
@@ -57,7 +56,6 @@ class LocustHooks:
             port = environment.parsed_options.web_port
             if is_occupied(port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
-            protect(environment.web_ui.app)
             VerdictTab(environment, self._conductor)
 
     def _require_addresses(self, environment: Any) -> list[str]:

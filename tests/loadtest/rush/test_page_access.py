@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app.web import access
-from loadtest.rush import page_access
+from loadtest.rush import locust_page
 
 EXAMPLES = json.loads((Path(__file__).parents[2] / "data/page_access.json").read_text(encoding="utf-8"))
 NAMES = {"known.example"}
@@ -23,8 +23,8 @@ def by_the_shop() -> None:
 
 
 def by_locust() -> None:
-    page_access.require_known_host(NAMES)
-    page_access.require_own_page()
+    locust_page.require_known_host(NAMES)
+    locust_page.require_own_page()
 
 
 @pytest.mark.parametrize("check", [by_the_shop, by_locust])

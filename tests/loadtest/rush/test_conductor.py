@@ -21,6 +21,7 @@ from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan
 from loadtest.rush.progress import Terminal
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import SaleError, Shops, in_progress
+from tests.loadtest.rush.test_barrier import Runner
 from tests.support.rushing import Finished, assert_one_burst, environment
 from tests.support.waiting import wait_until
 
@@ -103,7 +104,7 @@ def test_a_shop_that_dies_leaves_errors_and_doubt(stack: Stack, tmp_path: Path) 
     }
 
 
-class Runner:
+class Refusing(Runner):
     """A Locust whose buyers all come at once, and are all refused for the form of their purchase.
 
     `disturb` is what happens to the sale meanwhile.
@@ -112,23 +113,15 @@ class Runner:
     answer = Answer("ada", Outcome.ERROR, "shop-a", status=400, detail="The moon is not full.")
 
     def __init__(self, disturb: Callable[[], object] = lambda: None) -> None:
-        self._listeners: dict[str, Callable[..., None]] = {}
+        super().__init__()
         self._disturb = disturb
-        self._number = 0
-
-    def register_message(self, message: str, listener: Callable[..., None]) -> None:
-        self._listeners[message] = listener
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
-        self._number = data.get("number", self._number)
         if message == "round":
-            self._tell("arrived", buyers=[f"buyer-{number}" for number in range(BUYERS)])
+            self.hear("arrived", number=1, buyers=[f"buyer-{number}" for number in range(BUYERS)])
         else:
             self._disturb()
-            self._tell("answers", answers=[astuple(self.answer)] * BUYERS)
-
-    def _tell(self, message: str, worker: str = "local", **data: Any) -> None:
-        self._listeners[message](None, SimpleNamespace(node_id=worker, data={"number": self._number, **data}))
+            self.hear("answers", number=1, answers=[astuple(self.answer)] * BUYERS)
 
 
 class Workers(Runner):
@@ -149,17 +142,16 @@ class Workers(Runner):
         return self._workers
 
     def send_message(self, message: str, data: dict[str, Any]) -> None:
-        self._number = data.get("number", self._number)
         if message == "round":
             for worker in [*self._workers, "quit"]:
-                self._tell("arrived", worker, buyers=[f"of {worker}"])
+                self.hear("arrived", worker, number=1, buyers=[f"of {worker}"])
         else:
             self._answer("well")
 
     def _answer(self, worker: str) -> None:
         now_ms = time.time() * 1000
         answer = Answer(f"of {worker}", Outcome.SOLD_OUT, "shop-a", sent_ms=now_ms, answered_ms=now_ms, status=409)
-        self._tell("answers", worker, answers=[astuple(answer)])
+        self.hear("answers", worker, number=1, answers=[astuple(answer)])
 
 
 @pytest.fixture
@@ -197,7 +189,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     """Whatever is missing or wrong, one line says what to do, and no guard is blamed."""
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    conductor = Conductor(Runner(), Terminal())
+    conductor = Conductor(Refusing(), Terminal())
     with pytest.raises(SaleError, match=f"^{advice}"):
         conductor.compare(replace(plan, **change), BUYERS)
     assert conductor.verdicts == []
@@ -221,8 +213,8 @@ def test_a_rush_that_was_disturbed_is_not_judged(
     stack: Stack, plan: Plan, monkeypatch: pytest.MonkeyPatch, disturb: Callable[[Stack], object], told: str
 ) -> None:
     """Where the sale was reset, or its Redis died, no guard is blamed, and the line says what happened."""
-    monkeypatch.setattr(Runner, "answer", Answer("ada", Outcome.SOLD_OUT, "shop-a", status=409))
-    conductor = Conductor(Runner(lambda: disturb(stack)), Terminal())
+    monkeypatch.setattr(Refusing, "answer", Answer("ada", Outcome.SOLD_OUT, "shop-a", status=409))
+    conductor = Conductor(Refusing(lambda: disturb(stack)), Terminal())
     with pytest.raises(SaleError) as raised:
         conductor.compare(plan, BUYERS)
     assert re.fullmatch(told, str(raised.value))

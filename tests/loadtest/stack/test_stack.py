@@ -84,10 +84,15 @@ def test_what_is_as_usual_is_left_out_of_the_hint(tmp_path: Path, monkeypatch: p
     assert settings == ["FLASHSALE_SALE=other", "FLASHSALE_SHARDS=8", f"FLASHSALE_SECTION_LOG={tmp_path}/section-log"]
 
 
-def test_a_board_that_waits_no_longer_is_no_defect(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    with Script(tmp_path, "import signal; print('ready'); signal.pause()") as running:
+        yield running
+
+
+def test_a_board_that_waits_no_longer_is_no_defect(script: Script, capfd: pytest.CaptureFixture[str]) -> None:
     """What it asked for is done, and nothing is written between the lines of `up`."""
-    script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
-    with script, closing(Control([script])) as control:
+    with closing(Control([script])) as control:
         with socket.socket(socket.AF_UNIX) as board:
             board.connect(str(control.path))
             board.sendall(json.dumps({"ask": "kill", "instance": "script"}).encode() + b"\n")
@@ -96,20 +101,21 @@ def test_a_board_that_waits_no_longer_is_no_defect(tmp_path: Path, capfd: pytest
     assert capfd.readouterr().err == ""
 
 
-def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(tmp_path: Path) -> None:
+def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script) -> None:
     """Each is refused with the reason; after a restart nothing of it is left, and it can be frozen."""
-    script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
-    with script, closing(Control([script])) as control:
+    with closing(Control([script])) as control:
         os.killpg(script.pid, signal.SIGKILL)
         wait_until(lambda: not script.running)
         for ask in ("freeze", "thaw", "kill"):
-            assert control.answer({"ask": ask, "instance": "script"}) == {
-                "error": "script does not run: start it first"
-            }
-        assert control.answer({"ask": "start", "instance": "script"}) == {"done": "script has started."}
-        assert control.answer({"ask": "states"}) == {"states": {"script": "running"}}
-        assert control.answer({"ask": "freeze", "instance": "script"}) == {"done": "script is frozen (SIGSTOP)."}
-        assert control.answer({"ask": "states"}) == {"states": {"script": "frozen"}}
+            assert asked(control, ask) == {"error": "script does not run: start it first"}
+        assert asked(control, "start") == {"done": "script has started."}
+        assert asked(control, "states") == {"states": {"script": "running"}}
+        assert asked(control, "freeze") == {"done": "script is frozen (SIGSTOP)."}
+        assert asked(control, "states") == {"states": {"script": "frozen"}}
+
+
+def asked(control: Control, ask: str) -> dict[str, object]:
+    return control.answer({"ask": ask, "instance": "script"})
 
 
 def test_the_board_hears_why_an_instance_has_not_started() -> None:

@@ -30,10 +30,8 @@ def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty where the file has another value. Raises KeptError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise KeptError(f"{path} cannot be read: {error}") from error
-    except RecursionError:
-        raise KeptError(f"{path} cannot be read: it is nested too deeply") from None
     return data if isinstance(data, dict) else {}
 
 

@@ -33,10 +33,6 @@ class ServerError(click.ClickException):
     """A server of the local stack could not be brought up; the message is one line that says what to do."""
 
 
-class PortOccupied(ServerError):
-    """Another process listens on the port."""
-
-
 class Lifetime:
     """Started when ``with`` is entered, and gone when it is left; of a start that fails, nothing is left either."""
 
@@ -113,7 +109,7 @@ class Process(Lifetime):
         self.wait_ready(timeout=timeout)
 
     def launch(self) -> None:
-        """Start the process without waiting for it; raises PortOccupied."""
+        """Start the process without waiting for it; raises ServerError if its port is occupied."""
         with self._changing:
             if self.running:
                 return
@@ -211,23 +207,16 @@ def all_stand_still(pid: int) -> bool:
     """Whether a process and all its children are stopped, or have ended."""
     try:
         first = psutil.Process(pid)
-        return all(map(_stands_still, [first, *first.children(recursive=True)]))
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _stands_still(process: psutil.Process) -> bool:
-    try:
-        return process.status() in _STILL
-    except psutil.NoSuchProcess:
-        return True
+        return all(process.status() in _STILL for process in (first, *first.children(recursive=True)))
+    except psutil.NoSuchProcess:  # if it was a child that ended just now, the others are yet to be looked at
+        return not psutil.pid_exists(pid)
 
 
 def require_free_ports(processes: Iterable[Process]) -> None:
-    """Raise PortOccupied, naming them all, if ports of these processes are in use."""
+    """Raise ServerError, naming them all, if ports of these processes are in use."""
     taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
     if taken:
-        raise PortOccupied(f"already in use: {', '.join(taken)}")
+        raise ServerError(f"already in use: {', '.join(taken)}. Choose others: make up ARGS=--free-ports")
 
 
 @contextlib.contextmanager

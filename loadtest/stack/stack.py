@@ -118,8 +118,7 @@ class Stack(Lifetime):
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
         Raises:
-            PortOccupied: names all ports that are in use; nothing was started.
-            ServerError: a process ended or stayed silent.
+            ServerError: ports are in use, and nothing was started; or a process ended or stayed silent.
         """
         require_free_ports(self.processes)
         if self.board:

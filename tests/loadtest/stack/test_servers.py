@@ -20,7 +20,7 @@ from redis.crc import key_slot
 
 from loadtest.stack import ports, programs
 from loadtest.stack.ports import is_occupied
-from loadtest.stack.process import PortOccupied, Process, ServerError
+from loadtest.stack.process import Process, ServerError
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
 from loadtest.target.ledgers import UNREADABLE, Ledgers
@@ -111,7 +111,9 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     """If one member of a cluster cannot start, ``with`` is not entered, and those that have started are gone."""
     cluster = EtcdCluster(tmp_path)
     first, _, last = cluster.members
-    refused = pytest.raises(PortOccupied, match=rf"^already in use: port {last.port} \(etcd-3\)$")
+    refused = pytest.raises(
+        ServerError, match=rf"^already in use: port {last.port} \(etcd-3\)\. Choose others: make up "
+    )
     with socket.create_server((ports.LOOPBACK, last.port)), refused, cluster:
         pytest.fail("was entered")
     assert first.returncode == -signal.SIGKILL

@@ -35,21 +35,10 @@ def entry(number: int) -> Order:
 
 def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
     """The critical section in which buyer `number` was sold an item."""
-    sold = CriticalSection(
-        order=f"order-{number}",
-        buyer=f"buyer-{number}",
-        instance=f"shop-{number % 2}",
-        pid=1,
-        thread="t",
-        guard="etcd",
-        token=number,
-        entered_ms=entered,
-        read_ms=entered,
-        commit_ms=left,
-        left_ms=left,
-        outcome="sold",
-    )
-    return replace(sold, **changes)  # type: ignore[arg-type]
+    whose = {"order": f"order-{number}", "buyer": f"buyer-{number}", "instance": f"shop-{number % 2}", "token": number}
+    times = {"entered_ms": entered, "read_ms": entered, "commit_ms": left, "left_ms": left}
+    made = {**whose, **times, "pid": 1, "thread": "t", "guard": "etcd", "outcome": "sold", **changes}
+    return CriticalSection(**made)  # type: ignore[arg-type]
 
 
 def sale(stock: int, buyers: int) -> Record:

@@ -41,14 +41,15 @@ def line(event: str, at: int, order: str, **members: Any) -> str:
 
 @pytest.mark.parametrize("make", [partial(SectionReader, start=BOOT), SectionTail], ids=["load test", "board"])
 def test_the_reader_follows_files_as_they_grow(tmp_path: Path, make: Any) -> None:
-    """Half a line waits for its other half; new files are found; old lines are skipped, by the board garbage."""
-    file, garbage = tmp_path / "a.jsonl", "{broken\n7\n[]\n{}\n" if make is SectionTail else ""
-    file.write_text(garbage or line("enter", 1, "old"))
+    """Half a line waits for its other half; new files are found; old lines and a full file's last one are skipped."""
+    file, full = tmp_path / "a.jsonl", '{"event": "full"}\n'
+    garbage = full + "{broken\n7\n[]\n{}\n" if make is SectionTail else full
+    file.write_text(garbage if make is SectionTail else line("enter", 1, "old"))
     reader = make(tmp_path)
     assert reader.poll() == []
     whole = line("leave", 100, "new")
     with file.open("a") as out:
-        out.write(line("enter", 50, "new") + garbage + whole[:20])
+        out.write(line("leave", 20, "old") + line("enter", 50, "new") + garbage + whole[:20])
         out.flush()
         (section,) = reader.poll()
         assert (section.order, section.outcome) == ("new", None)
@@ -57,6 +58,7 @@ def test_the_reader_follows_files_as_they_grow(tmp_path: Path, make: Any) -> Non
     assert section.outcome == "sold"
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
     assert [section.outcome, reader.poll()[-1].outcome] == ["sold", None]
+    assert [*make(None).poll(), *make(tmp_path / "missing").poll()] == []
 
 
 def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
@@ -81,15 +83,6 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
     assert [(each.outcome, each.stock, each.left_ms is None) for each in sections] == [
         ("sold", 4, False), ("sold_out", 4, False), (None, None, True),
     ]  # fmt: skip
-
-
-def test_a_log_that_is_not_whole_is_read(tmp_path: Path) -> None:
-    """A full file is read to its end; a stack that does not record, or has not yet, gives no sections."""
-    reader = SectionReader(tmp_path, BOOT)
-    (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
-    assert reader.poll() == []
-    for path in (None, tmp_path / "missing"):
-        assert [*SectionReader(path, BOOT).poll(), *SectionTail(path).poll()] == []
 
 
 SOLD = b'{"outcome": "sold", "order": "x", "instance": "shop-a", "token": 7}'

@@ -20,12 +20,8 @@ RECORDS = "records"
 RESULTS = (COMPARISON, BENCHMARK, RECORDS)
 
 
-class ReportsError(click.ClickException):
-    """No report can be kept; the message is one line that names the directory and the reason."""
-
-
 def new_report(reports: Path = REPORTS) -> Path:
-    """An empty directory named after the time; raises ReportsError."""
+    """An empty directory named after the time; raises ClickException where no report can be kept."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     for number in itertools.count(1):
         directory = reports / (name if number == 1 else f"{name}_{number}")
@@ -33,15 +29,15 @@ def new_report(reports: Path = REPORTS) -> Path:
             directory.mkdir(parents=True)
             break
         except FileExistsError:
-            continue
+            pass
         except OSError as error:
-            raise ReportsError(f"no report can be kept in {reports.absolute()}: {error.strerror}") from error
+            raise click.ClickException(f"no report can be kept in {reports.absolute()}: {error.strerror}") from error
     return directory
 
 
 @contextlib.contextmanager
 def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
-    """A new report, removed if it is interrupted before it has a result; raises ReportsError."""
+    """A new report, removed if it is interrupted before it has a result; raises as `new_report`."""
     directory = new_report(reports)
     try:
         yield directory

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.02
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
@@ -103,10 +104,10 @@ class Process(Lifetime):
         if not self.running:
             raise ServerError(f"{self.name} does not run: start it first")
 
-    def start(self, *, timeout: float = 30.0) -> None:
-        """Launch and wait until ready, at most `timeout` seconds; raises ServerError."""
+    def start(self) -> None:
+        """Launch and wait until ready, at most `START_TIMEOUT_S`; raises ServerError."""
         self.launch()
-        self.wait_ready(timeout=timeout)
+        self.wait_ready()
 
     def launch(self) -> None:
         """Start the process without waiting for it; raises ServerError if its port is occupied."""
@@ -133,15 +134,15 @@ class Process(Lifetime):
         self._group, self.frozen = self._popen.pid, False
         guardian.watch("group", self._group)
 
-    def wait_ready(self, *, timeout: float = 30.0) -> None:
-        """Wait until `is_ready`, at most `timeout` seconds; raises ServerError with the log's last line."""
-        deadline = time.monotonic() + timeout
+    def wait_ready(self) -> None:
+        """Wait until `is_ready`, at most `START_TIMEOUT_S`; raises ServerError with the log's last line."""
+        deadline = time.monotonic() + START_TIMEOUT_S
         while not self.is_ready():
             if not self.running:
                 raise ServerError(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise ServerError(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
+                raise ServerError(f"{self.name} was not ready within {START_TIMEOUT_S:g} s: {self.last_log_line()}")
             time.sleep(_POLL_S)
 
     def last_log_line(self) -> str:

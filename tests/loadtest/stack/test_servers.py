@@ -18,7 +18,7 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from loadtest.stack import ports, programs
+from loadtest.stack import ports, process, programs
 from loadtest.stack.ports import is_occupied
 from loadtest.stack.process import Process, ServerError
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
@@ -126,11 +126,14 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         ("import signal; signal.pause()", 0.2, "was not ready within 0.2 s: it logged nothing"),
     ],
 )
-def test_a_start_that_fails_is_one_line(tmp_path: Path, code: str, timeout: float, message: str) -> None:
+def test_a_start_that_fails_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, timeout: float, message: str
+) -> None:
     """A process that ends before it is ready is reported with exit code and last words; one that stays silent ends."""
     script = Script(tmp_path, code)
+    monkeypatch.setattr(process, "START_TIMEOUT_S", timeout)
     with pytest.raises(ServerError, match=f"^script {message}$"):
-        script.start(timeout=timeout)
+        script.start()
     assert not script.running
 
 

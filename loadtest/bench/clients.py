@@ -19,6 +19,8 @@ from threading import Barrier
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from click import ClickException
+
 from loadtest.results.answer import Answer
 
 PATIENCE_S = 60.0
@@ -40,7 +42,7 @@ class Click(NamedTuple):
         return f"{self.method} {self.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
-class Unanswered(Exception):
+class Unanswered(ClickException):
     """Not every buyer got an answer in time."""
 
 

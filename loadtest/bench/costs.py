@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
+import click
 import redis
 
 from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
@@ -19,6 +20,7 @@ from loadtest.bench.locks.bench import PROCESSES, PYTHON, measure, serial_commit
 from loadtest.bench.meters import Meter, etcd_metrics, repeat
 from loadtest.bench.result import QUEUE, Case, Count
 from loadtest.bench.runner import STACK_SETTINGS, Bench
+from loadtest.results.answer import wall_s
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
@@ -52,7 +54,7 @@ SETTINGS = {
 }
 
 
-class CostUnknown(Exception):
+class CostUnknown(click.ClickException):
     """A step was not found to cost anything."""
 
 
@@ -76,7 +78,7 @@ def _http_s(urls: Sequence[str]) -> float:
     with without_garbage_collection(), ClientPool(urls) as clients:
         clients.connect(_BUYERS)
         answers = clients.burst([Click("", "/livez", "GET")] * _BUYERS)
-    return max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+    return wall_s(answers)
 
 
 def measure_costs(stack: Stack, meter: Meter) -> dict[str, float]:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
 from loadtest.bench.meters import Meter
 from loadtest.bench.result import Case, Count, MeasuredRush
-from loadtest.results.answer import Answer
+from loadtest.results.answer import Answer, wall_s
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale
@@ -45,8 +45,7 @@ class Bench:
         is_crowd = case.buyers > CROWD and not case.rate
         urls = self.stack.urls[: case.instances]
         answers, count = self._crowd(urls, clicks) if is_crowd else self._clicks(urls, clicks, case.rate)
-        wall_s = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
-        return MeasuredRush(wall_s, answers, self._verdict(case, answers), count)
+        return MeasuredRush(wall_s(answers), answers, self._verdict(case, answers), count)
 
     def _clicks(self, urls: Sequence[str], clicks: Sequence[Click], rate: float) -> tuple[list[Answer], Count]:
         with without_garbage_collection(), ClientPool(urls) as clients:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from loadtest.bench.result import BenchResult, Case, Row
 from loadtest.bench.suite import PARTS
+from loadtest.results.kept import KeptError
 from loadtest.results.text import counted
 
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
@@ -119,7 +120,7 @@ def bounds(result: BenchResult) -> Grid:
 
 
 def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:
-    """`text` with these tables and the result's in its marked blocks; raises ValueError for one that was not made."""
+    """`text` with these tables and the result's in its marked blocks; raises KeptError for one that was not made."""
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     machine = f"{result.machine['cpus']} CPUs ({result.machine['system']} {result.machine['machine']})"
     made = {"machine": f"Measured {result.started} on {machine}; {versions}."}
@@ -127,7 +128,7 @@ def filled(text: str, result: BenchResult, others: Iterable[Grid]) -> str:
 
     def block(found: re.Match[str]) -> str:
         if found[2] not in made:
-            raise ValueError(f"the document shows {found[2]}, which was not measured")
+            raise KeptError(f"the document shows {found[2]}, which was not measured")
         return f"{found[1]}{made[found[2]]}\n{found[3]}"
 
     return _BLOCK.sub(block, text)

@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 
 from loadtest.results.audit import Audit, audit
-from loadtest.results.kept import KeptError
 from loadtest.results.overlaps import Overlap
-from loadtest.results.record import CriticalSection, LedgerRow, Record
+from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import counted
-from loadtest.results.verdict import NO_VERDICT
+from loadtest.results.verdict import NO_VERDICT, Order
 
 _MOST = 10  # lines of a kind
 
@@ -27,10 +26,7 @@ def audit_records(records: Sequence[Path]) -> None:
     """
     broken = False
     for path in records:
-        try:
-            record = Record.read(path)
-        except KeptError as error:
-            raise click.ClickException(str(error)) from error
+        record = Record.read(path)
         found = audit(record)
         click.echo(f"{path}: {' under '.join(filter(None, (record.scenario, record.guard)))}, {record.started}")
         for line in lines(found):
@@ -82,5 +78,5 @@ def _section(section: CriticalSection) -> str:
     return f"{section.buyer} in {section.instance} (token {section.token}, {section.outcome})"
 
 
-def _order(row: LedgerRow) -> str:
+def _order(row: Order) -> str:
     return f"{row.order} of {row.buyer} from {row.instance} (token {row.token})"

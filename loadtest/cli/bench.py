@@ -13,8 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from loadtest.bench.clients import Unanswered
-from loadtest.bench.costs import SETTINGS, CostUnknown, measure_bounds, measure_costs
+from loadtest.bench.costs import SETTINGS, measure_bounds, measure_costs
 from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from loadtest.bench.locks.bench import measure as measure_lock
 from loadtest.bench.locks.bench import table as lock_table
@@ -32,7 +31,6 @@ from loadtest.results.text import counted
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
-from loadtest.target.shops import SaleError
 
 _NARROWEST = 150
 _PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which there is make scaling."
@@ -52,14 +50,11 @@ def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, o
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
     with nullcontext(output.parent) if output else report_under_way() as report:
         file = output or report / BENCHMARK
-        try:
-            for part in chosen:
-                measure(part, result, console)
-                result.write(file)
-                if not output:
-                    point_latest(report)
-        except (Unanswered, SaleError, CostUnknown) as error:
-            raise click.ClickException(str(error)) from error
+        for part in chosen:
+            measure(part, result, console)
+            result.write(file)
+            if not output:
+                point_latest(report)
     for grid in grids(result):
         console.print(draw(grid))
     console.print(f"Report: {write(file)}", soft_wrap=True)
@@ -120,12 +115,9 @@ def draw(grid: Grid) -> Table:
 @click.option("--document", type=click.Path(dir_okay=False, path_type=Path), default=Path("docs/performance.md"))
 def write_performance(results: tuple[Path, ...], document: Path) -> None:
     """Replace the tables of docs/performance.md by new ones."""
-    try:
-        result = BenchResult.read(*results)
-        text = filled(document.read_text(encoding="utf-8"), result, [bounds(result), limits(result), memory(result)])
-        document.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+    result = BenchResult.read(*results)
+    text = filled(document.read_text(encoding="utf-8"), result, [bounds(result), limits(result), memory(result)])
+    document.write_text(text, encoding="utf-8")
     click.echo(f"written to {document}")
 
 

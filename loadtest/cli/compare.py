@@ -13,7 +13,7 @@ from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import NoComparison, run_rush
 from loadtest.target.shops import SaleError, hosts_of
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 
 F = TypeVar("F", bound=Callable[..., Any])
 _GUARDS: dict[str, Any] = {"multiple": True, "type": click.Choice(GUARDS), "default": GUARDS}

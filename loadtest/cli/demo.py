@@ -19,7 +19,7 @@ from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import run_rush
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 
 _POLL_S = 0.1
 

@@ -17,11 +17,12 @@ from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import counted
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 
 # Those with a lock that can be lost.
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")
 DEFAULT_GUARDS = GUARDS[:3]
+_GUARD_HELP = f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}."
 # All scenarios about one thing, by the first word of their names.
 GROUPS = {
     group: [name for name in BY_NAME if name.partition("-")[0] == group]
@@ -40,30 +41,15 @@ def _listed() -> str:
 
 @click.command(epilog=_listed())
 @click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
+@click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=_GUARD_HELP)
 @click.option(
-    "--guard",
-    "guards",
-    multiple=True,
-    type=click.Choice(GUARDS),
-    help=f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}.",
-)
-@click.option(
-    "--seconds",
-    default=5.0,
-    type=SECONDS,
-    show_default=True,
-    help="How long `random` and `random-opening` go on under each guard.",
+    "--seconds", default=5.0, type=SECONDS, show_default=True, help="How long `random` and `random-opening` go on."
 )
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards
 def faults(
-    scenarios: Sequence[str],
-    guards: Sequence[str],
-    seconds: float,
-    seed: int | None,
-    compose: bool,
-    redis_shards: int,
+    scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool, redis_shards: int
 ) -> None:
     """Break what the sale relies on, and judge what was sold.
 

@@ -8,7 +8,6 @@ import click
 
 from loadtest.report.build import PAGE, VERSUS, write
 from loadtest.results.folders import LATEST
-from loadtest.results.kept import KeptError
 
 
 @click.command()
@@ -26,8 +25,6 @@ def report(file: Path, other: Path | None, output: Path | None) -> None:
         raise click.ClickException("there is no report yet: make demo")
     try:
         click.echo(f"Report: {write(file, output, other=other)}")
-    except KeptError as error:
-        raise click.ClickException(str(error)) from error
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A file that was changed since it was written may have any value.
         raise click.ClickException(f"{f'{file} or {other}' if other else file} is damaged: {error}") from error

@@ -51,23 +51,18 @@ def simulate(
     each instance, for etcd and for Redis.
     """
     console = wide_console()
-    try:
-        result = BenchResult.read(*results)
-        costs = Costs.of(result)
-        asked = guards or [guard for guard in costs.told if guard not in _LEFT_OUT]
-        if unknown := set(asked) - costs.told.keys():
-            raise ValueError(f"the clicks under {min(unknown)!r} were not measured")
-        settings = [
-            Setting(guard, buyers, stock, n, True, rtt_ms / 1000, horizon) for guard in asked for n in instances
-        ]
-        with console.status("foreseeing"), ProcessPoolExecutor() as pool:
-            made = list(pool.map(partial(Prediction.of, costs), settings))
-        grids = [steps(costs), ceilings(costs), foreseen(costs, result), apart(made)]
-        for grid in grids:
-            console.print(draw(grid))
-        if document:
-            document.write_text(filled(document.read_text(encoding="utf-8"), result, grids), encoding="utf-8")
-        if chart and (drawn := picture(made)):
-            chart.write_text(drawn, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+    result = BenchResult.read(*results)
+    costs = Costs.of(result)
+    asked = guards or [guard for guard in costs.told if guard not in _LEFT_OUT]
+    if unknown := set(asked) - costs.told.keys():
+        raise click.ClickException(f"the clicks under {min(unknown)!r} were not measured")
+    settings = [Setting(guard, buyers, stock, n, True, rtt_ms / 1000, horizon) for guard in asked for n in instances]
+    with console.status("foreseeing"), ProcessPoolExecutor() as pool:
+        made = list(pool.map(partial(Prediction.of, costs), settings))
+    grids = [steps(costs), ceilings(costs), foreseen(costs, result), apart(made)]
+    for grid in grids:
+        console.print(draw(grid))
+    if document:
+        document.write_text(filled(document.read_text(encoding="utf-8"), result, grids), encoding="utf-8")
+    if chart and (drawn := picture(made)):
+        chart.write_text(drawn, encoding="utf-8")

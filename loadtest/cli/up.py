@@ -10,7 +10,7 @@ import click
 
 from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
-from loadtest.stack.process import PortOccupied, Process, scratch_directory
+from loadtest.stack.process import Process, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 
 _POLL_S = 0.1
@@ -37,8 +37,6 @@ def up(free_ports: bool, redis_shards: int) -> None:
                 click.echo(f"{name}: {place}")
             click.echo()
             logs.follow()
-        except PortOccupied as occupied:
-            raise click.ClickException(f"{occupied}. Choose others: make up ARGS=--free-ports") from None
         except KeyboardInterrupt:
             click.echo("\nStopping; Ctrl-C again to kill.")
         finally:

@@ -17,7 +17,7 @@ from rich.markdown import Markdown
 from rich.rule import Rule
 
 from loadtest import REPOSITORY
-from loadtest.terminal.console import console
+from loadtest.terminal import console
 
 PAGES = {"en": REPOSITORY / "docs/workshop.md", "zh": REPOSITORY / "docs/workshop.zh-CN.md"}
 PROMPTS = {

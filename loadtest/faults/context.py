@@ -58,7 +58,7 @@ class ScenarioContext:
         self.threads = TrialThreads()
         self.buyers = Buyers(testbed.shops, guard, self.threads)
         self.monitor = Monitor(testbed, self.start, stock, listener.look, self.threads)
-        self.section_log = SectionReader(testbed.section_log)
+        self.section_log = SectionReader(testbed.section_log, self.start)
         self.events: list[Event] = []
         self.failures: list[str] = []
         self.error: ScenarioError | None = None
@@ -141,4 +141,4 @@ class ScenarioContext:
 
     def is_inside(self, buyer: str) -> bool:
         """Whether the buyer's critical section has begun and is not over."""
-        return any(section.buyer == buyer and section.left is None for section in self.section_log.poll())
+        return any(section.buyer == buyer and section.left_ms is None for section in self.section_log.poll())

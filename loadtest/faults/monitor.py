@@ -12,8 +12,7 @@ from loadtest.faults.testbed.shop import SALE, Shop
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
-from loadtest.target.ledgers import UNREADABLE, Ledgers
-from loadtest.target.names import key_prefix, queue_name
+from loadtest.target.ledgers import UNREADABLE, Ledgers, key_prefix, queue_name
 from lock import Contender, EtcdError, connect
 
 PERIOD_S = 0.1

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from loadtest.faults.monitor import Lease, Participant, Snapshot
 from loadtest.faults.trial import EXACT, TrialResult
-from loadtest.terminal.table import DASHES
+from loadtest.terminal import DASHES
 
 _BAR = 24  # characters
 _NAME = 12

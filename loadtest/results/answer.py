@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -37,7 +38,8 @@ class Answer:
         instance: the one that answered; without an answer, the address that was asked.
         order: the order's id, if there is one.
         in_doubt: the purchase may have been made although the answer does not say so.
-        sent, received: seconds since the epoch, because buyers of several machines are compared.
+        sent_ms, answered_ms: milliseconds since the epoch, because buyers of several machines are compared; in a record
+            since its start.
         waited_ms: for the guard's turn, as the shop measured it; None where it did not.
         held_ms: inside the critical section, likewise.
         status: of HTTP; 0 without an answer.
@@ -50,8 +52,8 @@ class Answer:
     instance: str
     order: str | None = None
     in_doubt: bool = False
-    sent: float = 0.0
-    received: float = 0.0
+    sent_ms: float = 0.0
+    answered_ms: float = 0.0
     waited_ms: float | None = None
     held_ms: float | None = None
     status: int = 0
@@ -60,8 +62,8 @@ class Answer:
 
     @classmethod
     def read(cls, buyer: str, host: str, status: int, body: bytes | None, *, sent: float, received: float) -> Answer:
-        """The answer in an HTTP response; status 0: there was none."""
-        asked: dict[str, Any] = {"sent": sent, "received": received, "status": status}
+        """The answer in an HTTP response, with times in seconds; status 0: there was none."""
+        asked: dict[str, Any] = {"sent_ms": sent * 1000, "answered_ms": received * 1000, "status": status}
         try:
             told = json.loads(body or b"")
             outcome = Outcome(told["outcome"])
@@ -75,7 +77,12 @@ class Answer:
     @property
     def purchase_ms(self) -> float:
         """From the click to its answer."""
-        return (self.received - self.sent) * 1000
+        return self.answered_ms - self.sent_ms
+
+
+def wall_s(answers: Sequence[Answer]) -> float:
+    """Seconds from the first click to the last answer."""
+    return (max(answer.answered_ms for answer in answers) - min(answer.sent_ms for answer in answers)) / 1000
 
 
 def detail_of(body: bytes | None) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from loadtest.results.answer import Outcome, Token
+from loadtest.results.answer import Answer, Outcome, Token
 from loadtest.results.overlaps import Overlap, Overlaps
-from loadtest.results.record import AnswerRow, CriticalSection, LedgerRow, Record
+from loadtest.results.record import CriticalSection, Record
 from loadtest.results.text import counted
-
-SOLD = Outcome.SOLD.value
+from loadtest.results.verdict import Order
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,11 @@ class Audit:
     stock_left: int
     overlaps: Overlaps
     unfinished: list[CriticalSection]
-    token_regressions: list[tuple[LedgerRow, LedgerRow]]
-    missing: list[AnswerRow]
-    denied: list[LedgerRow]
-    unacknowledged: list[LedgerRow]
-    duplicates: list[LedgerRow]
+    token_regressions: list[tuple[Order, Order]]
+    missing: list[Answer]
+    denied: list[Order]
+    unacknowledged: list[Order]
+    duplicates: list[Order]
     unanswered: list[str]
     longest_stall_ms: float
 
@@ -78,7 +77,7 @@ class Audit:
 def audit(record: Record) -> Audit:
     """Judge a record."""
     last = {answer.buyer: answer for answer in sorted(record.answers, key=lambda answer: answer.sent_ms)}
-    acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome == SOLD}
+    acknowledged = {(answer.order, answer.buyer) for answer in record.answers if answer.outcome is Outcome.SOLD}
     entries = {(row.order, row.buyer) for row in record.ledger}
     silent = [row for row in record.ledger if (row.order, row.buyer) not in acknowledged]
     denied = [row for row in silent if row.buyer in last and not last[row.buyer].in_doubt]
@@ -92,7 +91,7 @@ def audit(record: Record) -> Audit:
         missing=[
             answer
             for answer in record.answers
-            if answer.outcome == SOLD and (answer.order, answer.buyer) not in entries
+            if answer.outcome is Outcome.SOLD and (answer.order, answer.buyer) not in entries
         ],
         denied=denied,
         unacknowledged=[row for row in silent if row not in denied],
@@ -106,8 +105,8 @@ def _rank(token: Token | None) -> list[int]:
     return [] if token is None else [token] if isinstance(token, int) else token
 
 
-def _token_regressions(ledger: Sequence[LedgerRow]) -> Iterator[tuple[LedgerRow, LedgerRow]]:
-    highest: LedgerRow | None = None
+def _token_regressions(ledger: Sequence[Order]) -> Iterator[tuple[Order, Order]]:
+    highest: Order | None = None
     for row in ledger:
         if row.token is None:
             continue
@@ -117,7 +116,7 @@ def _token_regressions(ledger: Sequence[LedgerRow]) -> Iterator[tuple[LedgerRow,
             highest = row
 
 
-def _duplicates(ledger: Sequence[LedgerRow], buyers: set[str]) -> Iterator[LedgerRow]:
+def _duplicates(ledger: Sequence[Order], buyers: set[str]) -> Iterator[Order]:
     """Orders that repeat one, or another's buyer; buyers from outside the rush may buy more than once."""
     orders = Counter[str]()
     served = Counter[str]()
@@ -128,10 +127,10 @@ def _duplicates(ledger: Sequence[LedgerRow], buyers: set[str]) -> Iterator[Ledge
         served[row.buyer] += 1
 
 
-def longest_stall(answers: Sequence[AnswerRow]) -> float:
+def longest_stall(answers: Sequence[Answer]) -> float:
     """The longest time between two sold answers, from the first request on, in milliseconds."""
     if not answers:
         return 0.0
-    sales = sorted(answer.answered_ms for answer in answers if answer.outcome == SOLD)
+    sales = sorted(answer.answered_ms for answer in answers if answer.outcome is Outcome.SOLD)
     times = [min(answer.sent_ms for answer in answers), *sales]
     return round(max((after - before for before, after in pairwise(times)), default=0.0), 3)

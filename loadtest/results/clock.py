@@ -25,20 +25,20 @@ def utc_now() -> str:
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a record on both clocks: `now_ns`, and seconds since the epoch."""
+    """The start of a record on both clocks: `now_ns`, and milliseconds since the epoch."""
 
     boot_ns: int
-    epoch_s: float
+    epoch_ms: float
 
     @classmethod
     def now(cls) -> Start:
-        return cls(now_ns(), time.time())
+        return cls(now_ns(), time.time() * 1000)
 
     def since_boot(self, at_ns: int) -> float:
         return round((at_ns - self.boot_ns) / 1e6, 3)
 
-    def since_epoch(self, at_s: float) -> float:
-        return round((at_s - self.epoch_s) * 1000, 3)
+    def since_epoch(self, at_ms: float) -> float:
+        return round(at_ms - self.epoch_ms, 3)
 
     def elapsed_ms(self) -> float:
         """Milliseconds from the start to now."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtest.results.answer import Answer, Outcome
+from loadtest.results.answer import Answer, Outcome, wall_s
 from loadtest.results.kept import read_object, restore, write
 from loadtest.results.verdict import NO_VERDICT, Verdict
 
@@ -94,8 +94,8 @@ class Run:
     @classmethod
     def of(cls, guard: str, promise: str, verdict: Verdict, *, stock_left: int, answers: Sequence[Answer]) -> Run:
         """The figures of one rush, from its verdict and at least one answer."""
-        sent = [answer.sent for answer in answers]
-        wall_s = max(answer.received for answer in answers) - min(sent)
+        sent_ms = [answer.sent_ms for answer in answers]
+        seconds = wall_s(answers)
         instances = sorted({answer.instance for answer in answers})
         return cls(
             guard=guard,
@@ -106,9 +106,9 @@ class Run:
             **{name: getattr(verdict, name) for name in _JUDGED},
             verdict=verdict.sentence,
             kept_promise=None if verdict.strangers else promise == NO_PROMISE or verdict.exact,
-            wall_s=round(wall_s, 3),
-            requests_per_s=round(len(answers) / max(wall_s, 0.001), 1),
-            send_spread_ms=round((max(sent) - min(sent)) * 1000, 1),
+            wall_s=round(seconds, 3),
+            requests_per_s=round(len(answers) / max(seconds, 0.001), 1),
+            send_spread_ms=round(max(sent_ms) - min(sent_ms), 1),
             purchase_ms=Percentiles.of(answer.purchase_ms for answer in answers),
             waited_ms=Percentiles.of(answer.waited_ms for answer in answers),
             held_ms=Percentiles.of(answer.held_ms for answer in answers),

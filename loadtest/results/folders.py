@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import click
+
 REPORTS = Path("reports")
 LATEST = REPORTS / "latest"
 COMPARISON = "comparison.json"
@@ -18,29 +20,24 @@ RECORDS = "records"
 RESULTS = (COMPARISON, BENCHMARK, RECORDS)
 
 
-class ReportsError(Exception):
-    """No report can be kept; the message is one line that names the directory and the reason."""
-
-
 def new_report(reports: Path = REPORTS) -> Path:
-    """An empty directory named after the time; raises ReportsError."""
+    """An empty directory named after the time; raises ClickException where no report can be kept."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    try:
-        reports.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            directory = reports / (name if number == 1 else f"{name}_{number}")
-            with contextlib.suppress(FileExistsError):
-                directory.mkdir()
-                break
-    except OSError as error:
-        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
-        raise ReportsError(f"no report can be kept in {reports.absolute()}: {reason}") from error
+    for number in itertools.count(1):
+        directory = reports / (name if number == 1 else f"{name}_{number}")
+        try:
+            directory.mkdir(parents=True)
+            break
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise click.ClickException(f"no report can be kept in {reports.absolute()}: {error.strerror}") from error
     return directory
 
 
 @contextlib.contextmanager
 def report_under_way(reports: Path = REPORTS) -> Iterator[Path]:
-    """A new report, removed if it is interrupted before it has a result; raises ReportsError."""
+    """A new report, removed if it is interrupted before it has a result; raises as `new_report`."""
     directory = new_report(reports)
     try:
         yield directory

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+import click
+
 _LARGEST = 2**63
 T = TypeVar("T")
 
 
-class KeptError(ValueError):
+class KeptError(click.ClickException):
     """A kept file cannot be used; the message is one line that names the file and the reason."""
 
 
@@ -27,10 +30,8 @@ def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty where the file has another value. Raises KeptError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise KeptError(f"{path} cannot be read: {error}") from error
-    except RecursionError:
-        raise KeptError(f"{path} cannot be read: it is nested too deeply") from None
     return data if isinstance(data, dict) else {}
 
 
@@ -53,6 +54,8 @@ def _restored(hint: Any, value: Any, name: str) -> Any:
         raise ValueError(f"{name} is {value!r:.40}")
     if is_dataclass(fitting):
         return _object(fitting, value)
+    if _is_enum(fitting):
+        return fitting(value)
     *_, inner = get_args(fitting) or (Any,)
     if isinstance(value, dict):
         return {key: _restored(inner, each, f"{name}.{key}") for key, each in value.items()}
@@ -71,8 +74,16 @@ def _fits(hint: Any, value: Any) -> bool:
     """Whether a JSON value is of this type, whatever is inside it; a boolean is no number, nor is NaN."""
     if isinstance(value, int | float) and not abs(value) < _LARGEST:
         return False
-    kind = dict if is_dataclass(hint) else (int, float) if hint is float else get_origin(hint) or hint
+    if is_dataclass(hint):
+        return isinstance(value, dict)
+    if _is_enum(hint):
+        return isinstance(value, str)
+    kind = (int, float) if hint is float else get_origin(hint) or hint
     return isinstance(value, kind) and isinstance(value, bool) == (hint is bool)
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 _hints = cache(get_type_hints)

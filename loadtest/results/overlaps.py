@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from loadtest.results.answer import Outcome
 from loadtest.results.record import CriticalSection
 
-SOLD = Outcome.SOLD.value
 # Of harmless pairs: without a lock, thousands of retries make millions.
 MOST_KEPT = 10_000
 
@@ -104,7 +103,7 @@ def joined(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def wrote(section: CriticalSection) -> bool:
     """Whether the section put an order into the ledger; a replay only found one."""
-    return section.outcome == SOLD and section.cause is None
+    return section.outcome == Outcome.SOLD and section.cause is None
 
 
 def hold_of(section: CriticalSection) -> tuple[object, ...]:

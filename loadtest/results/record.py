@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from loadtest.results.answer import Answer, Token
 from loadtest.results.clock import Start
 from loadtest.results.comparison import NO_PROMISE, Run
 from loadtest.results.kept import KeptError, read_object, restore, write
-from loadtest.results.section_reader import LoggedSection
 from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"
@@ -23,56 +22,16 @@ VERSION = 1
 NO_GUARD = "no guard"  # of a sale without a purchase, recorded by the board
 
 
-def _shared(kind: type[Any], source: object) -> dict[str, Any]:
-    """The fields of `kind` that `source` has under the same name."""
-    names = [each.name for each in fields(kind) if hasattr(source, each.name)]
-    return {name: getattr(source, name) for name in names}
-
-
-@dataclass(frozen=True)
-class AnswerRow:
-    """One request of a buyer; a retry is another request. Status 0: no answer came."""
-
-    buyer: str
-    order: str | None
-    outcome: str
-    status: int
-    instance: str
-    token: Token | None
-    sent_ms: float
-    answered_ms: float
-    waited_ms: float | None
-    held_ms: float | None
-    in_doubt: bool
-
-    @classmethod
-    def of(cls, answer: Answer, start: Start) -> AnswerRow:
-        sent_ms, answered_ms = start.since_epoch(answer.sent), start.since_epoch(answer.received)
-        told = {**_shared(cls, answer), "outcome": answer.outcome.value}
-        return cls(**told, sent_ms=sent_ms, answered_ms=answered_ms)
-
-
-@dataclass(frozen=True)
-class LedgerRow:
-    """One order; `at_ms` is the instance's time of day on the record's clock."""
-
-    order: str
-    buyer: str
-    instance: str
-    guard: str
-    token: Token | None
-    at_ms: float
-
-    @classmethod
-    def of(cls, order: Order, start: Start) -> LedgerRow:
-        return cls(**{**_shared(cls, order), "at_ms": start.since_epoch(order.at_ms / 1000)})
-
-
 @dataclass(frozen=True)
 class CriticalSection:
-    """One critical section. Without `left_ms` its process died inside; `cause`, `item` as in `section_reader`.
+    """One critical section.
 
     Attributes:
+        read_ms, commit_ms: when read and write were sent, None if they were not.
+        left_ms: None while it lasts, and where the process died inside.
+        outcome: None where nothing was decided.
+        cause: "replayed", how the lock was lost, or the name of an error.
+        item: the item bought; of a cart, its items, separated by commas.
         stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
     """
 
@@ -84,26 +43,18 @@ class CriticalSection:
     guard: str
     token: Token | None
     entered_ms: float
-    read_ms: float | None
-    commit_ms: float | None
-    left_ms: float | None
-    outcome: str | None
+    read_ms: float | None = None
+    commit_ms: float | None = None
+    left_ms: float | None = None
+    outcome: str | None = None
     cause: str | None = None
     item: str = "1"
     stock: int | None = None
 
-    @classmethod
-    def of(cls, logged: LoggedSection, start: Start) -> CriticalSection:
-        moments = {"read_ms": logged.read, "commit_ms": logged.commit, "left_ms": logged.left}
-        times = {name: None if at is None else start.since_boot(at) for name, at in moments.items()}
-        stock = logged.stock if isinstance(logged.stock, int) else None
-        told = {**_shared(cls, logged), **times, "stock": stock}
-        return cls(**told, entered_ms=start.since_boot(logged.entered))
-
 
 @dataclass(frozen=True)
 class Sample:
-    """The sale at one moment; None where a server was out of reach."""
+    """The sale at one moment: items left, orders, buyers behind the holder; None where a server was out of reach."""
 
     at_ms: float
     stock: int | None
@@ -171,8 +122,8 @@ class Record:
     verdict: dict[str, Any]
     scenario: str | None = None
     expectation: Expectation | None = None
-    answers: list[AnswerRow] = field(default_factory=list)
-    ledger: list[LedgerRow] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    ledger: list[Order] = field(default_factory=list)
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -193,15 +144,16 @@ class Record:
         )
 
     def take(
-        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[LoggedSection]
+        self, start: Start, *, answers: Iterable[Answer], ledger: Iterable[Order], sections: Iterable[CriticalSection]
     ) -> None:
-        """Add rows, on the record's clock; sections that began before its start belong to another record."""
-        self.answers = [AnswerRow.of(answer, start) for answer in answers]
-        self.ledger = [LedgerRow.of(order, start) for order in ledger]
-        entered = (logged for logged in sections if logged.entered >= start.boot_ns)
-        self.sections = sorted(
-            (CriticalSection.of(logged, start) for logged in entered), key=lambda section: section.entered_ms
-        )
+        """Add rows: answers and orders with times since the epoch, sections with times since the start."""
+        on_clock = start.since_epoch
+        self.answers = [
+            replace(answer, sent_ms=on_clock(answer.sent_ms), answered_ms=on_clock(answer.answered_ms))
+            for answer in answers
+        ]
+        self.ledger = [replace(order, at_ms=on_clock(order.at_ms)) for order in ledger]
+        self.sections = sorted(sections, key=lambda section: section.entered_ms)
 
     @property
     def name(self) -> str:

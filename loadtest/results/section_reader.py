@@ -7,63 +7,38 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadtest.results.answer import Token
-
-
-@dataclass
-class LoggedSection:
-    """One critical section, as far as it is logged; times in nanoseconds of `loadtest.results.clock`.
-
-    Attributes:
-        item: the item bought; of a cart, its items, separated by commas.
-        left: None while it lasts, and where the process died inside.
-        read, commit: when read and write were sent, None if they were not.
-        outcome: None where nothing was decided.
-        cause: "replayed", how the lock was lost, or the name of an error.
-        stock: items left, as the purchase saw it; of a cart, for each item.
-    """
-
-    order: str
-    buyer: str
-    guard: str
-    token: Token | None
-    instance: str
-    pid: int
-    thread: str
-    entered: int
-    item: str = "1"
-    left: int | None = None
-    read: int | None = None
-    commit: int | None = None
-    outcome: str | None = None
-    cause: str | None = None
-    stock: int | dict[str, int] | None = None
+from loadtest.results.clock import Start
+from loadtest.results.record import CriticalSection
 
 
 class SectionReader:
     """Follows all files of a directory; what they have when it is made is skipped.
 
+    Args:
+        start: of the record that is made; sections that were entered before it belong to another one.
+
     Attributes:
         sections: those read so far, of each process in the order of entering.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, start: Start) -> None:
         self._directory = directory
-        self.sections: list[LoggedSection] = []
+        self._start = start
+        self.sections: list[CriticalSection] = []
         self._read = {file: file.stat().st_size for file in self._files()}
-        self._open: dict[tuple[Path, str], LoggedSection] = {}
+        self._open: dict[tuple[Path, str], int] = {}  # where they stand in `sections`
 
     @classmethod
-    def from_environment(cls) -> SectionReader:
+    def from_environment(cls, start: Start) -> SectionReader:
         """The reader of the directory that ``FLASHSALE_SECTION_LOG`` names, if it is set."""
         name = os.environ.get("FLASHSALE_SECTION_LOG")
-        return cls(Path(name) if name else None)
+        return cls(Path(name) if name else None, start)
 
-    def poll(self) -> list[LoggedSection]:
+    def poll(self) -> list[CriticalSection]:
         """`sections`, with what was written since the last call."""
         for file in self._files():
             with file.open("rb") as lines:
@@ -80,11 +55,20 @@ class SectionReader:
 
     def _take(self, file: Path, line: dict[str, Any]) -> None:
         event, at = line.pop("event"), line.pop("at", 0)
-        if event == "enter":
-            told = {each.name: line[each.name] for each in fields(LoggedSection) if each.name in line}
-            self._open[file, line["order"]] = section = LoggedSection(entered=at, **told)
-            self.sections.append(section)
+        if event == "enter" and at >= self._start.boot_ns:
+            self._open[file, line["order"]] = len(self.sections)
+            self.sections.append(CriticalSection(**line, entered_ms=self._start.since_boot(at)))
         elif event == "leave" and (file, line["order"]) in self._open:
-            section = self._open.pop((file, line["order"]))
-            section.left, section.read, section.commit = at, line["read_at"], line["commit_at"]
-            section.outcome, section.cause, section.stock = line["outcome"], line["cause"], line.get("stock")
+            place = self._open.pop((file, line["order"]))
+            self.sections[place] = replace(
+                self.sections[place],
+                left_ms=self._start.since_boot(at),
+                read_ms=self._moment(line["read_at"]),
+                commit_ms=self._moment(line["commit_at"]),
+                outcome=line["outcome"],
+                cause=line["cause"],
+                stock=line["stock"] if isinstance(line["stock"], int) else None,
+            )
+
+    def _moment(self, at_ns: int | None) -> float | None:
+        return None if at_ns is None else self._start.since_boot(at_ns)

@@ -23,7 +23,7 @@ class Order:
     Attributes:
         instance: which instance wrote it.
         token: the fencing token under which it was written, if the guard has one.
-        at_ms: when, in milliseconds since the epoch, by the instance's clock.
+        at_ms: when, in milliseconds since the epoch, by the instance's clock; in a record since its start.
     """
 
     order: str
@@ -31,7 +31,7 @@ class Order:
     instance: str = ""
     guard: str = ""
     token: Token | None = None
-    at_ms: int = 0
+    at_ms: float = 0
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Order:
@@ -137,13 +137,13 @@ def judge(
         strangers=sum(entry.buyer not in buyers for entry in ledger),
         gave_up=sum(answer.outcome is Outcome.LOCK_TIMEOUT for answer in answers),
         busy=sum(answer.outcome is Outcome.BUSY for answer in answers),
-        early=sum(answer.outcome is Outcome.SOLD and answer.received < opens_at for answer in answers),
+        early=sum(answer.outcome is Outcome.SOLD and answer.answered_ms < opens_at * 1000 for answer in answers),
     )
 
 
 def _wants(answer: Answer, opens_at: float) -> bool:
     """Whether the buyer could have had an item: one that came before the opening, and never again, could not."""
-    return answer.outcome is not Outcome.NOT_OPEN or answer.sent >= opens_at
+    return answer.outcome is not Outcome.NOT_OPEN or answer.sent_ms >= opens_at * 1000
 
 
 def _undersold(stock: int, stock_left: int, sold: int, wanted: int) -> int:

@@ -102,7 +102,8 @@ class Conductor:
         self._assemble(guard, plan.hold_ms, buyers)
         opens_at = time.time() + plan.opens_in_s if plan.opens_in_s else 0.0
         sale.reset(plan.stock, plan.opens_in_s)
-        section_log, start, started = SectionReader.from_environment(), Start.now(), utc_now()
+        start, started = Start.now(), utc_now()
+        section_log = SectionReader.from_environment(start)
         samples: list[Sample] = []
         monitor = gevent.spawn(self._observe, sale, start, samples)
         try:
@@ -122,15 +123,13 @@ class Conductor:
     def _let_others_end(self, sale: Sale) -> None:
         """Purchases under way, as of a rush that was stopped, would sell from this round's stock."""
         try:
-            sale.shops.wait_until_idle(self._wait_for_others)
+            for purchases in sale.shops.until_idle():
+                is_first = not self.notice
+                self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
+                if is_first:
+                    self._terminal.waits(self.notice)
         finally:
             self.notice = ""
-
-    def _wait_for_others(self, purchases: int) -> None:
-        waiting = bool(self.notice)
-        self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
-        if not waiting:
-            self._terminal.waits(self.notice)
 
     def _assemble(self, guard: str, hold_ms: int, buyers: int) -> None:
         """Have every buyer connect and come to the barrier."""
@@ -143,12 +142,11 @@ class Conductor:
     def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
         self._runner.send_message("open", {"opens_at": opens_at})
-        clicked = time.time()
+        sent = time.time()
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
             raise SaleError(f"Only {len(self._answers)} of {counted(buyers, 'answer')} came within {timeout:g} s.")
         for buyer in self._lost():
-            lost = Answer(buyer, Outcome.ERROR, "lost worker", in_doubt=True, sent=clicked, received=time.time())
-            self._answers.append(lost)
+            self._answers.append(Answer.read(buyer, "lost worker", 0, None, sent=sent, received=time.time()))
         for answer in self._answers:
             if answer.status == 400:
                 raise SaleError(f"{answer.instance} refused a purchase: {answer.detail}")
@@ -158,9 +156,8 @@ class Conductor:
         """Sample the sale until killed."""
         while True:
             gevent.sleep(LOOK_S)
-            at_ms, snapshot = start.elapsed_ms(), sale.snapshot()
-            samples.append(Sample(at_ms, snapshot.stock, snapshot.orders, None, snapshot.waiters))
-            self._terminal.observed(snapshot, answered=len(self._answers))
+            samples.append(sale.sample(start.elapsed_ms()))
+            self._terminal.observed(samples[-1], answered=len(self._answers))
 
     def _lost(self) -> set[str]:
         """Buyers without an answer whose Locust worker went down; their purchases are in doubt."""

@@ -16,7 +16,6 @@ from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
 from loadtest.rush.conductor import Conductor, Plan
 from loadtest.rush.locust_page import VerdictTab
-from loadtest.rush.page_access import protect
 from loadtest.rush.progress import Terminal
 from loadtest.stack.ports import is_occupied
 from loadtest.target.shops import SaleError, hosts_of
@@ -39,7 +38,8 @@ class LocustHooks:
         self._complete = False
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
-        logging.getLogger("locust.runners").addFilter(_is_no_spawn_warning)
+        # Locust warns of fast spawning because users usually start at once; ours wait at the barrier.
+        logging.getLogger("locust.runners").addFilter(lambda told: "spawn rate is very high" not in told.getMessage())
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
@@ -56,7 +56,6 @@ class LocustHooks:
             port = environment.parsed_options.web_port
             if is_occupied(port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
-            protect(environment.web_ui.app)
             VerdictTab(environment, self._conductor)
 
     def _require_addresses(self, environment: Any) -> list[str]:
@@ -136,8 +135,3 @@ class LocustHooks:
         """Show the comparison as the last thing on the screen."""
         if self._conductor and self._conductor.comparison and self._conductor.verdicts:
             self._terminal.show(self._conductor.comparison, complete=self._complete)
-
-
-def _is_no_spawn_warning(record: logging.LogRecord) -> bool:
-    """Locust warns of fast spawning because users usually start at once; ours wait at the barrier."""
-    return "spawn rate is very high" not in record.getMessage()

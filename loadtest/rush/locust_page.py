@@ -1,41 +1,54 @@
-"""Additions to Locust's page: a tab with the verdicts so far, and links to the board and the report.
+"""Locust's page: who may use it, a tab with the verdicts so far, and links to the board and the report.
 
 By Locust's documented means ("Extending the Web UI"): `template_args` for the tab and the head of its table,
 `after_request` for its rows. Links, larger letters and colours are inserted into the page: its tables have none.
+
+The page starts rushes, so a page of another site must not reach it through a browser that shows both. The rules are
+those of `app.web.access`; tests/data/page_access.json holds both to the same examples.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Response, abort, jsonify, request
 from gevent import get_hub
 from markupsafe import escape
+from werkzeug.exceptions import Forbidden
 
 from loadtest.report.pages.comparison import page
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
 from loadtest.stack.apps import BOARD_URL
 from loadtest.target.shops import SaleError, hosts_of
-from loadtest.terminal.table import TITLES, cells
+from loadtest.terminal import TITLES, cells
 
 TAB = "verdict"
 _FIRST = ("guard", "verdict", "promise")  # the columns that a room looks for
 _BUSY = ("spawning", "running", "cleanup")
+_HEADERS = {"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
 _ADDITIONS = (Path(__file__).parent / "templates/locust_additions.html").read_text(encoding="utf-8")
 
 
 class VerdictTab:
-    """The tab in the page of `environment`, with the comparisons of `conductor`."""
+    """The tab in the page of `environment`, with the comparisons of `conductor`.
+
+    The page is for itself and for programs, under known host names: FLASHSALE_LOCUST_NAMES has more, comma-separated.
+    """
 
     def __init__(self, environment: Any, conductor: Conductor) -> None:
         self._environment = environment
         self._conductor = conductor
+        names = os.environ.get("FLASHSALE_LOCUST_NAMES", "").split(",")
+        self._names = {name.strip().lower() for name in names} - {""}
         columns = [{"key": title, "title": title} for title in sorted(TITLES, key=lambda title: title not in _FIRST)]
         environment.web_ui.template_args |= {
             "extended_tabs": [{"key": TAB, "title": "Verdict"}],
@@ -43,15 +56,18 @@ class VerdictTab:
             "extended_csv_files": [{"href": f"./{COMPARISON}", "title": "Download the verdicts"}],
         }
         app = environment.web_ui.app
-        app.before_request(self._refuse)
+        app.before_request(self._check)
         app.after_request(self._extend)
         app.add_url_rule(f"/{COMPARISON}", view_func=self.comparison)
         app.add_url_rule("/report/", view_func=self.report)
         app.add_url_rule(f"/report/{COMPARISON}", view_func=self.comparison)
         app.add_url_rule("/report/records/<guard>.json", view_func=self.record)
 
-    def _refuse(self) -> Response | None:
-        """Refuse values that Locust does not check; its page shows the reason."""
+    def _check(self) -> Response | None:
+        """Refuse strangers, and values that Locust does not check; its page shows the reason."""
+        require_known_host(self._names)
+        if request.path != "/":  # the board links there
+            require_own_page()
         try:
             if request.path == "/swarm":
                 _check_form(request.form)
@@ -61,6 +77,7 @@ class VerdictTab:
 
     def _extend(self, response: Response) -> Response:
         """Add the rows to Locust's statistics, which its page polls, and the links to the page."""
+        response.headers.update(_HEADERS)
         if request.path == "/stats/requests" and response.is_json:
             told = {**response.get_json(), "extended_stats": [{"key": TAB, "data": self._rows()}]}
             response.set_data(json.dumps(told))
@@ -103,3 +120,19 @@ def _check_form(form: Mapping[str, str]) -> None:
     for name in ("stock", "hold_ms", "opens_in"):
         if not re.fullmatch(r"-?\d+", form.get(name, "0")):
             raise SaleError(f"{name} is {form[name]!r}: give a whole number.")
+
+
+def require_own_page() -> None:
+    """Refuse requests from pages of other sites."""
+    origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site", "none")
+    if site not in ("same-origin", "none") or (origin is not None and origin.partition("://")[2] != request.host):
+        raise Forbidden("Pages of other sites may not use Locust's page.")
+
+
+def require_known_host(names: Container[str]) -> None:
+    """Refuse a host name that is neither an address, nor ``localhost``, nor one of `names` (in small letters)."""
+    with contextlib.suppress(ValueError):
+        host = urlsplit(f"//{request.host}").hostname or ""  # request.host is empty where the header is not a host
+        if host == "localhost" or host in names or ipaddress.ip_address(host):
+            return
+    raise Forbidden("Locust's page is not known by that host name: use its address, or set FLASHSALE_LOCUST_NAMES.")

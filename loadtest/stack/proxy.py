@@ -38,10 +38,10 @@ _CONNECT_S = 5.0
 class Proxy(Lifetime):
     """Listens on a free port of the loopback interface and forwards to `target`, ``HOST:PORT``."""
 
-    def __init__(self, target: str, *, port: int = 0) -> None:
+    def __init__(self, target: str) -> None:
         host, _, target_port = target.rpartition(":")
         self._target = (host, int(target_port))
-        self.port = port or free_port()
+        self.port = free_port()
         self.delay_s = 0.0  # how long each piece of data is kept back
         self.jitter_s = 0.0  # and how much longer at most
         self.random = Random()  # not the common one, which tests seed to repeat something else

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import BOARD_PORT, BOARD_URL, LOCUST_PORT, Board, Instance, LocustPage
+from loadtest.stack.apps import BOARD_PORT, LOCUST_PORT, Board, Instance, LocustPage
 from loadtest.stack.control import Control
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import Lifetime, Process, require_free_ports
@@ -21,12 +21,6 @@ REDIS_PORT = 6379
 INSTANCE_PORTS = range(8080, 8180, 10)
 # Shorter than a purchase waits for its turn (10 s): when a holder is frozen, the others go on before they give up.
 STAGE_LEASE_S = 4
-_USUAL = {
-    "FLASHSALE_REDIS_URL": f"redis://{LOOPBACK}:{REDIS_PORT}/0",
-    "FLASHSALE_ETCD_ENDPOINTS": f"{LOOPBACK}:{ETCD_PORT}",
-    "FLASHSALE_BOARD_URL": BOARD_URL,
-    "LOCUST_HOST": ",".join(f"http://{LOOPBACK}:{port}" for port in INSTANCE_PORTS[:2]),
-}
 
 
 class Stack(Lifetime):
@@ -118,8 +112,7 @@ class Stack(Lifetime):
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
         Raises:
-            PortOccupied: names all ports that are in use; nothing was started.
-            ServerError: a process ended or stayed silent.
+            ServerError: ports are in use, and nothing was started; or a process ended or stayed silent.
         """
         require_free_ports(self.processes)
         if self.board:
@@ -151,12 +144,12 @@ def _stop_all(processes: Sequence[Process]) -> None:
 
 
 def usage_hints(stack: Stack) -> dict[str, str]:
-    """What there is, by what it is called; the rush's settings that are as usual are left out."""
+    """What there is, by what it is called."""
     settings = {**stack.client_environment, "LOCUST_HOST": ",".join(stack.urls)}
-    unusual = [f"{name}={shlex.quote(value)}" for name, value in settings.items() if value != _USUAL.get(name)]
+    given = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     return {
         **{page.name.capitalize(): f"http://{LOOPBACK}:{page.port}" for page in stack.pages},
         "Shops": " ".join(stack.urls),
         "Buy one item": f"curl -X POST '{stack.urls[0]}/stock/reduce?guard=etcd'",
-        "Send the rush": " ".join([*unusual, ".venv/bin/locust"]),
+        "Send the rush": " ".join([*given, ".venv/bin/locust"]),
     }

@@ -1,11 +1,14 @@
-"""All ledgers of a sale as they stand in Redis: that of its treasury, and those of its shards.
+"""All ledgers of a sale as they stand in Redis, that of its treasury and those of its shards, and their names.
 
 An item is in one of three places: in a stock, in a ledger, or on its way from one stock to another. Then it is in the
 journal of the slot that it has left, and its id not yet among those that were credited.
+
+The shop's own names are in `app`, which is not imported here; tests/loadtest/target/test_shops.py holds both together.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +21,25 @@ from redis.cluster import ClusterNode
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-from loadtest.target.names import CLOSED, key_prefix, slot_names
-
 UNREADABLE = (redis.RedisError, RedisClusterException)
 _CLUSTER = "redis+cluster://"
+_CLOSED = "closed"  # what stands for the stock of a sale that opens later
+
+
+def key_prefix(sale: str) -> str:
+    """What the Redis keys of a sale begin with."""
+    return f"sale:{{{sale}}}:"
+
+
+def slot_names(sale: str, shards: int | None = None) -> list[str]:
+    """What stands in the braces for each part of a sale: the treasury, and its shards; None: FLASHSALE_SHARDS."""
+    count = int(os.environ.get("FLASHSALE_SHARDS") or 4) if shards is None else shards
+    return [sale, *(f"{sale}/{number}" for number in range(count))]
+
+
+def queue_name(sale: str) -> str:
+    """The name of a sale's mutex in etcd; the keys of its queue begin with it and a slash."""
+    return f"flash-sale/{sale}"
 
 
 def connect(url: str, timeout: float) -> Any:
@@ -45,7 +63,7 @@ class _Slot(NamedTuple):
 
     @property
     def left(self) -> int:
-        return int((self.initial if self.stock == CLOSED else self.stock) or 0)
+        return int((self.initial if self.stock == _CLOSED else self.stock) or 0)
 
 
 @dataclass(frozen=True)

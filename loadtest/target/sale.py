@@ -12,27 +12,17 @@ import os
 import platform
 import urllib.request
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from loadtest.results.record import Sample
 from loadtest.results.verdict import Order
-from loadtest.target.ledgers import UNREADABLE, Ledgers, Reading
-from loadtest.target.names import queue_name
+from loadtest.target.ledgers import UNREADABLE, Ledgers, Reading, queue_name
 from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
 PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")
-
-
-@dataclass(frozen=True)
-class SaleSnapshot:
-    """The sale just now: items left, orders, buyers that wait behind the holder; None is out of reach."""
-
-    stock: int | None
-    orders: int | None
-    waiters: int | None
 
 
 class Sale:
@@ -121,15 +111,15 @@ class Sale:
             )
         return found
 
-    def snapshot(self) -> SaleSnapshot:
-        """How it stands; cheap enough to be asked several times a second."""
+    def sample(self, at_ms: float) -> Sample:
+        """How it stands at this moment; cheap enough to be asked several times a second."""
         stock = orders = waiters = None
         with contextlib.suppress(*UNREADABLE):
             found = self._ledgers.read()
             stock, orders = found.left if found.generation else None, found.orders
         with contextlib.suppress(*UNANSWERED):
             waiters = max(int(get_json(self._count_queue()).get("count", 0)) - 1, 0)
-        return SaleSnapshot(stock, orders, waiters)
+        return Sample(at_ms, stock, orders, None, waiters)
 
     def _count_queue(self) -> urllib.request.Request:
         """etcd's own HTTP gateway: how many keys begin with the queue's prefix."""

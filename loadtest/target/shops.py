@@ -8,11 +8,13 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
+
+import click
 
 from loadtest.results.answer import detail_of
 
@@ -27,7 +29,7 @@ UNANSWERED = (OSError, ValueError, HTTPException)
 _IN_PROGRESS = re.compile(r"^flashsale_purchases_in_progress (\S+)$", re.MULTILINE)
 
 
-class SaleError(Exception):
+class SaleError(click.ClickException):
     """The sale cannot be set up or read; the message is one line that says what to do."""
 
 
@@ -56,7 +58,10 @@ class Shops:
         """The JSON answer of the first instance that answers; raises SaleError."""
         data = None if body is None else json.dumps(body).encode()
         for configured, host in [(each, host) for each in self._hosts for host in find([each])]:
-            headers = self._headers(configured) if path in (RESET, SCHEDULE) else _JSON
+            headers = dict(_JSON)
+            # The token is for hosts that were configured, not for one typed into a form.
+            if path in (RESET, SCHEDULE) and self._admin_token and configured in self._trusted:
+                headers["Authorization"] = f"Bearer {self._admin_token}"
             try:
                 return get_json(urllib.request.Request(host + path, data, headers, method=method))
             except urllib.error.HTTPError as error:
@@ -70,18 +75,10 @@ class Shops:
             f"or name its addresses with --host, {_ADDRESSES}."
         )
 
-    def _headers(self, host: str) -> dict[str, str]:
-        """Of a reset or a schedule: the token is for hosts that were configured, not for one typed into a form."""
-        if not self._admin_token or host not in self._trusted:
-            return _JSON
-        return {**_JSON, "Authorization": f"Bearer {self._admin_token}"}
+    def until_idle(self, *, timeout: float = _IDLE_TIMEOUT_S) -> Iterator[int]:
+        """Wait until no instance has a purchase in progress: it would sell from the next stock.
 
-    def wait_until_idle(self, wait: Callable[[int], None], *, timeout: float = _IDLE_TIMEOUT_S) -> None:
-        """Return when no instance has a purchase in progress: it would sell from the next stock.
-
-        Args:
-            wait: is told how many there are, again and again while there are any.
-            timeout: in seconds.
+        Yields how many there are, again and again while there are any, for `timeout` seconds at most.
 
         Raises:
             SaleError: an instance does not answer, or its purchases do not end.
@@ -94,7 +91,7 @@ class Shops:
                     f"Purchases of an earlier rush have not ended within {timeout:g} s at {told}: "
                     "wait until they are over, or restart that instance."
                 )
-            wait(sum(busy.values()))
+            yield sum(busy.values())
             time.sleep(LOOK_S)
 
 

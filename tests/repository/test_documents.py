@@ -18,7 +18,7 @@ from app.guards import GUARDS, Promise
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.verdict import judge
-from loadtest.terminal.table import table
+from loadtest.terminal import table
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,8 @@ STOCK = 300
 def open_sale(stack: Stack) -> None:
     """Give the stack an open sale of `STOCK` items, once the purchases of earlier tests are over."""
     shops = Shops(stack.urls)
-    shops.wait_until_idle(lambda _: None)
+    for _ in shops.until_idle():
+        pass
     shops.reset(STOCK)
 
 

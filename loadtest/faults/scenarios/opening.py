@@ -13,7 +13,7 @@ from loadtest.faults.testbed.shop import SALE, TTL_S, Setup, Shop
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
-from loadtest.target.names import key_prefix
+from loadtest.target.ledgers import key_prefix
 from loadtest.target.shops import get_json
 
 BEFORE_S = 0.3
@@ -48,7 +48,7 @@ class Opening(Scenario):
     def review(self, context: ScenarioContext, record: Record) -> None:
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
         context.require(any(answer.outcome == "not_open" for answer in record.answers), "no buyer came too early")
-        late_s = (sold[0] - context.start.since_epoch(self.opens_at)) / 1000 if sold else self.opens_in_s
+        late_s = (sold[0] - context.start.since_epoch(self.opens_at * 1000)) / 1000 if sold else self.opens_in_s
         context.require(
             late_s <= TTL_S + SLACK_S, f"the first item was sold {late_s:.1f} s late, with a TTL of {TTL_S} s"
         )

@@ -8,7 +8,7 @@ from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.testbed.shop import SALE, Setup
 from loadtest.stack.redis_cluster import RedisCluster
-from loadtest.target.names import key_prefix, slot_names
+from loadtest.target.ledgers import key_prefix, slot_names
 
 SHARD = key_prefix(slot_names(SALE)[1])
 AWAY_S = 4.0

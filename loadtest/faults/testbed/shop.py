@@ -10,7 +10,7 @@ from loadtest.faults.testbed.containers import Container, EtcdContainer
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
 from loadtest.stack.servers import Etcd, EtcdCluster
-from loadtest.target.names import queue_name
+from loadtest.target.ledgers import queue_name
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadtest.results.overlaps import SOLD, hold_of
+from loadtest.results.answer import Outcome
+from loadtest.results.overlaps import hold_of
 from loadtest.results.record import CriticalSection, Record
 
 
@@ -39,7 +40,7 @@ def bars(record: Record) -> list[Bar]:
         ended = all(section.left_ms is not None for section in group)
         to_ms = max(section.left_ms or last_seen[section.instance, section.pid] for section in group)
         lane = _lane(lanes.setdefault(first.instance, []), first.entered_ms, to_ms)
-        sold = any(section.outcome == SOLD for section in group)
+        sold = any(section.outcome == Outcome.SOLD for section in group)
         found.append(Bar(first.instance, lane, first.entered_ms, to_ms, sold, ended))
     return found
 

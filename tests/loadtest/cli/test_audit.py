@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from loadtest.cli.audit import audit_records
+from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
 from loadtest.results.verdict import NO_VERDICT
 
 DATA = Path(__file__).parents[2] / "data"
 
 
+def judged(file: Path) -> Result:
+    return CliRunner().invoke(audit_records, [str(file)])
+
+
 def test_an_exact_record_has_no_findings() -> None:
     """What was sold under a lock is judged in four lines, and the exit code is 0."""
-    done = CliRunner().invoke(audit_records, [str(DATA / "rush-etcd.json")])
+    done = judged(DATA / "rush-etcd.json")
     assert done.exit_code == 0
     assert "sold 8 + stock 0 = 8 of 8, 0 lost updates" in done.output
     assert done.output.splitlines()[-1] == "  findings: none"
@@ -24,7 +29,7 @@ def test_an_exact_record_has_no_findings() -> None:
 
 def test_what_is_wrong_is_listed() -> None:
     """Overlaps are listed with both buyers and whether it did harm; long lists are cut, visibly."""
-    done = CliRunner().invoke(audit_records, [str(DATA / "rush-none.json")])
+    done = judged(DATA / "rush-none.json")
     assert done.exit_code == 0  # it promised nothing
     assert " pairs of critical sections open at once:" in done.output
     assert done.output.count("they raced") == 10
@@ -36,9 +41,12 @@ def test_a_broken_promise_is_the_exit_code(tmp_path: Path) -> None:
     """A record of an exact guard with an order missing fails, and names the order and its buyer."""
     record = Record.read(DATA / "rush-etcd.json")
     lost = record.ledger.pop()
-    record.answers = [*record.answers, replace(record.answers[0], buyer="ada", status=0, order=None, outcome="error")]
+    record.answers = [
+        *record.answers,
+        replace(record.answers[0], buyer="ada", status=0, order=None, outcome=Outcome.ERROR),
+    ]
     record.write(tmp_path / "record.json")
-    done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
+    done = judged(tmp_path / "record.json")
     assert done.exit_code == 1
     assert f"1 order acknowledged but missing:\n    {lost.order} of {lost.buyer}" in done.output
     assert "1 buyer without an answer:\n    ada" in done.output
@@ -50,7 +58,7 @@ def test_a_disturbed_record_blames_no_guard(tmp_path: Path) -> None:
     record.ledger.append(replace(record.ledger[0], order="o", buyer="anonymous"))
     record.verdict["verdict"] = NO_VERDICT
     record.write(tmp_path / "record.json")
-    done = CliRunner().invoke(audit_records, [str(tmp_path / "record.json")])
+    done = judged(tmp_path / "record.json")
     assert done.exit_code == 0
     assert "1 order stored but unacknowledged:\n    o of anonymous" in done.output
     assert done.output.splitlines()[-1] == f"  {NO_VERDICT}"

@@ -13,41 +13,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadtest.results.answer import Answer, Outcome
 from loadtest.results.audit import audit, longest_stall
 from loadtest.results.overlaps import MOST_KEPT, Overlaps
-from loadtest.results.record import AnswerRow, CriticalSection, LedgerRow, Record
+from loadtest.results.record import CriticalSection, Record
+from loadtest.results.verdict import Order
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-def answer(number: int, outcome: str = "sold") -> AnswerRow:
+def answer(number: int, outcome: Outcome = Outcome.SOLD) -> Answer:
     """What buyer `number` was told, 10 ms after the one before."""
     at = 10.0 * number
-    order = f"order-{number}" if outcome == "sold" else None
-    return AnswerRow(f"buyer-{number}", order, outcome, 200, "shop-a", number, at, at + 9, 1.0, 5.0, False)
+    order = f"order-{number}" if outcome is Outcome.SOLD else None
+    return Answer(f"buyer-{number}", outcome, "shop-a", order, sent_ms=at, answered_ms=at + 9, status=200)
 
 
-def entry(number: int) -> LedgerRow:
-    return LedgerRow(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
+def entry(number: int) -> Order:
+    return Order(f"order-{number}", f"buyer-{number}", "shop-a", "etcd", number, 10.0 * number)
 
 
 def section(number: int, entered: float, left: float | None, **changes: object) -> CriticalSection:
     """The critical section in which buyer `number` was sold an item."""
-    sold = CriticalSection(
-        order=f"order-{number}",
-        buyer=f"buyer-{number}",
-        instance=f"shop-{number % 2}",
-        pid=1,
-        thread="t",
-        guard="etcd",
-        token=number,
-        entered_ms=entered,
-        read_ms=entered,
-        commit_ms=left,
-        left_ms=left,
-        outcome="sold",
-    )
-    return replace(sold, **changes)  # type: ignore[arg-type]
+    whose = {"order": f"order-{number}", "buyer": f"buyer-{number}", "instance": f"shop-{number % 2}", "token": number}
+    times = {"entered_ms": entered, "read_ms": entered, "commit_ms": left, "left_ms": left}
+    made = {**whose, **times, "pid": 1, "thread": "t", "guard": "etcd", "outcome": "sold", **changes}
+    return CriticalSection(**made)  # type: ignore[arg-type]
 
 
 def sale(stock: int, buyers: int) -> Record:
@@ -63,7 +54,7 @@ def sale(stock: int, buyers: int) -> Record:
         started="2030-01-01T00:00:00+00:00",
         versions={},
         verdict={"verdict": "EXACT", "orders": sold, "stock_left": stock - sold, "lost_updates": 0},
-        answers=[answer(n, "sold" if n < sold else "sold_out") for n in range(buyers)],
+        answers=[answer(n, Outcome.SOLD if n < sold else Outcome.SOLD_OUT) for n in range(buyers)],
         ledger=[entry(n) for n in range(sold)],
         sections=[section(n, 10.0 * n, 10.0 * n + 9) for n in range(sold)],
     )
@@ -84,7 +75,7 @@ def changed(rows: list[Any], number: int, **changes: object) -> None:
 
 def without_answer(record: Record, number: int) -> None:
     """The answer of buyer `number` is lost."""
-    changed(record.answers, number, outcome="error", order=None, status=0, in_doubt=True)
+    changed(record.answers, number, outcome=Outcome.ERROR, order=None, status=0, in_doubt=True)
 
 
 def repeat_order(record: Record, number: int) -> None:
@@ -98,7 +89,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
         lambda record, n: record.ledger.pop(n), ["sold + stock is 19 of 20", "1 acknowledged but missing"],
     ),
     "the buyer was told that nothing was bought": (
-        lambda record, n: changed(record.answers, n, outcome="lock_lost", order=None), ["1 sold but denied"],
+        lambda record, n: changed(record.answers, n, outcome=Outcome.LOCK_LOST, order=None), ["1 sold but denied"],
     ),
     "the order is there twice": (repeat_order, ["1 duplicate"]),
     "an old counter was written": (
@@ -109,7 +100,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[Record, int], object], list[str]]] = {
     ),
     "the buyer got no answer, so the order is not wrong": (without_answer, ["1 buyer without an answer"]),
     "the shop answered that it does not know, so the order is not wrong": (
-        lambda record, n: changed(record.answers, n, outcome="unavailable", order=None, status=503, in_doubt=True), [],
+        lambda record, n: changed(record.answers, n, outcome=Outcome.UNAVAILABLE, order=None, in_doubt=True), [],
     ),
     "a second buyer was told of the order": (
         lambda record, n: record.answers.append(replace(record.answers[n], buyer="another")),
@@ -205,7 +196,12 @@ def test_a_stranger_may_buy_twice() -> None:
 
 def test_the_longest_stall() -> None:
     """The longest time without a sale, from the first request on; the time after the last sale does not count."""
-    answers = [answer(0), answer(1), replace(answer(2), answered_ms=500.0), replace(answer(3), outcome="sold_out")]
+    answers = [
+        answer(0),
+        answer(1),
+        replace(answer(2), answered_ms=500.0),
+        replace(answer(3), outcome=Outcome.SOLD_OUT),
+    ]
     assert longest_stall(answers) == longest_stall(answers[::-1]) == 481.0
     late = [replace(each, answered_ms=each.answered_ms + 1000) for each in answers]
     assert longest_stall(late) == longest_stall(late[::-1]) == 1009.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +26,44 @@ from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import Order
 from tests.loadtest.results.test_audit import sale
 
+BOOT = Start(boot_ns=0, epoch_ms=0.0)
+
 
 def line(event: str, at: int, order: str, **members: Any) -> str:
     """A line as an instance writes it."""
     rest = (
         {"buyer": "ada", "guard": "etcd", "token": 7, "instance": "shop-a", "pid": 1, "thread": "t"}
         if event == "enter"
-        else {"read_at": at - 30, "commit_at": at - 10, "outcome": "sold", "cause": None}
+        else {"read_at": at - 30, "commit_at": at - 10, "outcome": "sold", "cause": None, "stock": None}
     )
     return json.dumps({"at": at, "event": event, "order": order, **rest, **members}) + "\n"
 
 
-@pytest.mark.parametrize("make", [SectionReader, SectionTail])
+@pytest.mark.parametrize("make", [partial(SectionReader, start=BOOT), SectionTail], ids=["load test", "board"])
 def test_the_reader_follows_files_as_they_grow(tmp_path: Path, make: Any) -> None:
-    """Half a line waits for its other half; new files are found; old lines are skipped, by the board garbage."""
-    file, garbage = tmp_path / "a.jsonl", "{broken\n7\n[]\n{}\n" if make is SectionTail else ""
-    file.write_text(garbage or line("enter", 1, "old"))
+    """Half a line waits for its other half; new files are found; old lines and a full file's last one are skipped."""
+    file, full = tmp_path / "a.jsonl", '{"event": "full"}\n'
+    garbage = full + "{broken\n7\n[]\n{}\n" if make is SectionTail else full
+    file.write_text(garbage if make is SectionTail else line("enter", 1, "old"))
     reader = make(tmp_path)
     assert reader.poll() == []
     whole = line("leave", 100, "new")
     with file.open("a") as out:
-        out.write(line("enter", 50, "new") + garbage + whole[:20])
+        out.write(line("leave", 20, "old") + line("enter", 50, "new") + garbage + whole[:20])
         out.flush()
         (section,) = reader.poll()
-        assert (section.order, section.entered, section.left) == ("new", 50, None)
+        assert (section.order, section.outcome) == ("new", None)
         out.write(whole[20:])
     (section,) = reader.poll()
-    assert (section.left, section.outcome) == (100, "sold")
+    assert section.outcome == "sold"
     (tmp_path / "b.jsonl").write_text(line("enter", 60, "new"))  # a retry of the same order in another process
-    assert [section.left, reader.poll()[-1].left] == [100, None]
+    assert [section.outcome, reader.poll()[-1].outcome] == ["sold", None]
+    assert [*make(None).poll(), *make(tmp_path / "missing").poll()] == []
 
 
 def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
     """Of what the shop writes, both readers make the same critical sections: sold, refused, and still open."""
-    reader, tail, log = SectionReader(tmp_path), SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
+    reader, tail, log = SectionReader(tmp_path, BOOT), SectionTail(tmp_path), SectionLog(tmp_path, instance="shop-a")
     purchases = [Purchase(buyer="ada", guard="etcd", item=item, listener=log) for item in ("1", "1,2", "1")]
     for purchase, outcome in zip(purchases, (Outcome.SOLD, Outcome.SOLD_OUT, None), strict=True):
         purchase.enter(7)
@@ -67,28 +72,25 @@ def test_board_and_load_test_read_the_same_log(tmp_path: Path) -> None:
                 purchase.decided = Receipt(ShopOutcome(outcome.value), "etcd", stock=4)
             purchase.leave(None)
     sections, theirs = reader.poll(), tail.poll()
-    names = {each.name for each in fields(Section)} - {"number"}
+    names = {each.name for each in fields(Section)} - {"number", "entered", "left"}
     assert [[getattr(each, name) for name in names] for each in sections] == [
         [getattr(each, name) for name in names] for each in theirs
     ]
-    assert [(each.outcome, each.stock, each.left is None) for each in sections] == [
+    assert [(each.entered_ms, each.left_ms) for each in sections] == [
+        tuple(at and BOOT.since_boot(at) for at in (each.entered, each.left)) for each in theirs
+    ]
+    assert [(each.outcome, each.stock, each.left_ms is None) for each in sections] == [
         ("sold", 4, False), ("sold_out", 4, False), (None, None, True),
     ]  # fmt: skip
 
 
-def test_a_log_that_is_not_whole_is_read(tmp_path: Path) -> None:
-    """A full file is read to its end; a stack that does not record, or has not yet, gives no sections."""
-    reader = SectionReader(tmp_path)
-    (tmp_path / "a.jsonl").write_text(line("leave", 1, "of another time") + '{"event": "full"}\n')
-    assert reader.poll() == []
-    for path in (None, tmp_path / "missing"):
-        assert [*SectionReader(path).poll(), *SectionTail(path).poll()] == []
+SOLD = b'{"outcome": "sold", "order": "x", "instance": "shop-a", "token": 7}'
 
 
 def test_three_clocks_become_one(tmp_path: Path) -> None:
     """Answers (time of day), ledger (milliseconds of it) and sections (boot time) count from the same moment."""
-    start = Start(boot_ns=5_000_000_000, epoch_s=1000.0)
-    reader = SectionReader(tmp_path)
+    start = Start(boot_ns=5_000_000_000, epoch_ms=1_000_000.0)
+    reader = SectionReader(tmp_path, start)
     (tmp_path / "a.jsonl").write_text(
         line("enter", 4_999_999_999, "before")
         + (line("enter", 5_020_000_000, "cart") + line("leave", 5_025_000_000, "cart", stock={"1": 0, "2": 3}))
@@ -98,7 +100,7 @@ def test_three_clocks_become_one(tmp_path: Path) -> None:
     record = sale(1, 1)
     record.take(
         start,
-        answers=[Answer("ada", Outcome.SOLD, "shop-a", "x", sent=1000.005, received=1000.035, status=200, token=7)],
+        answers=[Answer.read("ada", "shop-a", 200, SOLD, sent=1000.005, received=1000.035)],
         ledger=[Order("x", "ada", "shop-a", "etcd", 7, 1_000_020)],
         sections=reader.poll(),
     )
@@ -120,8 +122,8 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     """What was written is read again, every row of it; there is one line for each row."""
     record = sale(1, 1)
     record.take(
-        Start(0, 0.0),
-        answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent=1.0, received=2.0)] * 3,
+        BOOT,
+        answers=[Answer("adä", Outcome.SOLD, "shop-a", "x", sent_ms=1.0, answered_ms=2.0)] * 3,
         ledger=[Order("x", "adä")],
         sections=[],
     )
@@ -143,7 +145,9 @@ RECORD = json.loads((DATA / "rush-none.json").read_text(encoding="utf-8"))
         ("stock", "x", "stock is 'x'"),
         ("stock", True, "stock is True"),
         ("sections", [{**RECORD["sections"][0], "pid": "x"}], "pid is 'x'"),
-        ("answers", [{"buyer": "ada"}], "AnswerRow.__init__() missing "),
+        ("answers", [{"buyer": "ada"}], "Answer.__init__() missing "),
+        ("answers", [{**RECORD["answers"][0], "outcome": "gone"}], "'gone' is not a valid Outcome"),
+        ("answers", [{**RECORD["answers"][0], "outcome": 7}], "outcome is 7"),
         ("verdict", {}, "_Judged.__init__() missing "),
         ("versions", {"python": 3}, "versions.python is 3"),
         ("events", [{"at_ms": float("nan"), "text": ""}], "at_ms is nan"),

@@ -28,9 +28,9 @@ class Runner:
     def send_message(self, message: str, data: dict[str, Any]) -> None:
         self.sent.append((message, data))
 
-    def hear(self, message: str, **data: Any) -> None:
-        """The master says something."""
-        self._listeners[message](environment=None, msg=SimpleNamespace(data=data))
+    def hear(self, message: str, worker: str = "local", **data: Any) -> None:
+        """The master, or a worker, says something."""
+        self._listeners[message](environment=None, msg=SimpleNamespace(node_id=worker, data=data))
 
     def announce(self, number: int) -> None:
         """The master announces a round."""

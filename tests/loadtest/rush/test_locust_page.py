@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flask import Flask
 
+from app.web import access
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
+from loadtest.rush import locust_page
 from loadtest.stack.stack import Stack
 from loadtest.target.shops import in_progress
-from loadtest.terminal.table import TITLES
+from loadtest.terminal import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page
 from tests.support.serving import answering
@@ -26,6 +30,8 @@ pytestmark = pytest.mark.timeout(180)  # the patience of its waits comes before
 BUYERS = 40
 TOKEN = "s3cret"
 BOARD = 'http://board/"><script>alert(1)</script>'
+ACCESS = json.loads((Path(__file__).parents[2] / "data/page_access.json").read_text(encoding="utf-8"))
+NAMES = {"known.example"}
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +113,11 @@ def test_the_page_recovers_from_stop_and_from_nonsense(shown: Page, stack: Stack
     shown.stop()
     assert len(shown.comparison()["runs"]) == 1
     shown.start(guards=["hope"], stock=8, buyers=BUYERS)
-    wait_until(lambda: "has no guard hope" in shown.get("/stats/requests"), timeout=60)
+    wait_until(lambda: "has no guard hope" in "".join(row["verdict"] for row in verdicts(shown)), timeout=60)
     wait_until(shown.is_idle, timeout=60)
     runs = shown.compare(guards=["redis-lua"], stock=7, buyers=BUYERS)
     assert_one_burst(runs["redis-lua"]["by_instance"], BUYERS)
+    assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"], "the reason of the rush before is taken away"
     assert stops(printed) - before == 1
 
 
@@ -130,15 +137,6 @@ def test_a_rush_that_is_stopped_on_its_way_shows_no_other(shown: Page, printed: 
     wait_until(shown.is_idle, timeout=60)
     assert shown.comparison() is None
     assert (stops(printed), stops(printed, "Not complete.")) == (before + 1, incomplete)
-
-
-def test_why_there_is_no_comparison_is_told_where_it_is_missed(shown: Page) -> None:
-    """A rush that ends without one leaves its reason in the tab, and the next rush takes it away."""
-    shown.start(guards=["redis-lua"], stock=-5, buyers=BUYERS)
-    wait_until(lambda: "was refused: stock is " in "".join(row["verdict"] for row in verdicts(shown)))
-    wait_until(shown.is_idle)
-    shown.compare(guards=["redis-lua"], stock=5, buyers=BUYERS)
-    assert [row["verdict"] for row in verdicts(shown)] == ["EXACT"]
 
 
 def test_a_form_that_cannot_be_read_is_refused(shown: Page) -> None:
@@ -189,6 +187,27 @@ def test_other_sites_cannot_use_the_page(shown: Page, attacker: Attacker) -> Non
             urllib.request.urlopen(request, timeout=30)
     assert shown.is_idle()
     assert attacker.asked == []
+
+
+def by_the_shop() -> None:
+    access.require_known_host(NAMES, setting="")
+    access.require_own_page()
+
+
+def by_locust() -> None:
+    locust_page.require_known_host(NAMES)
+    locust_page.require_own_page()
+
+
+@pytest.mark.parametrize("check", [by_the_shop, by_locust])
+@pytest.mark.parametrize("example", ACCESS, ids=lambda example: ",".join(example["headers"].values()))
+def test_shop_and_locust_let_in_the_same_requests(check: Callable[[], None], example: dict[str, Any]) -> None:
+    """Addresses and known names, and of pages only the server's own."""
+    app = Flask("empty")
+    app.before_request(check)
+    app.add_url_rule("/", view_func=lambda: "allowed")
+    answer = app.test_client().get("/", headers=example["headers"])
+    assert answer.status_code == (200 if example["allowed"] else 403)
 
 
 def test_a_configured_host_is_told_the_admin_token(stack: Stack, attacker: Attacker) -> None:

@@ -49,17 +49,12 @@ def ask(connection: socket.socket, data: bytes) -> bytes:
     return connection.recv(100)
 
 
-def wait_held_back(proxy: Proxy, direction: str, data: bytes) -> None:
-    """Until so much has arrived in this direction and is not passed on."""
-    wait_until(lambda: proxy.held_back(direction) == data, timeout=20)
-
-
 def test_a_trap_keeps_one_request_back(proxy: Proxy, echo: Echo) -> None:
     """And what follows it on its connection; others pass, and with `resume` it is delivered."""
     proxy.trap(b"late")
     with dial(proxy) as trapped, dial(proxy) as other:
         trapped.sendall(b"too late")
-        wait_held_back(proxy, REQUESTS, b"too late")
+        wait_until(lambda: proxy.held_back(REQUESTS) == b"too late")
         assert ask(other, b"other") == b"other"
         assert echo.got == b"other"
         proxy.resume()
@@ -82,7 +77,7 @@ def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
         old.sendall(b"two")
         with dial(proxy) as new:
             assert ask(new, b"three") == b"three"
-        wait_held_back(proxy, REQUESTS, b"two")
+        wait_until(lambda: proxy.held_back(REQUESTS) == b"two")
 
 
 def test_a_target_that_refuses_is_refused_here_too() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import shlex
@@ -21,7 +20,7 @@ from app.board.sources.stack_client import START_TIMEOUT
 from app.config.settings import Settings
 from loadtest.stack.control import Control
 from loadtest.stack.ports import is_occupied
-from loadtest.stack.process import Process
+from loadtest.stack.process import START_TIMEOUT_S
 from loadtest.stack.stack import Stack, usage_hints
 from tests.loadtest.stack.test_servers import Script
 from tests.support.rushing import Page
@@ -29,9 +28,15 @@ from tests.support.waiting import wait_until
 
 
 def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without options, the stack is where docker compose puts it, and a lease ends in time."""
-    monkeypatch.delenv("FLASHSALE_LEASE_TTL", raising=False)
+    """Without options, the stack is where docker compose puts it, a lease ends in time, and buyers know the sale."""
+    for name in ("FLASHSALE_LEASE_TTL", "FLASHSALE_SECTION_LOG"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = {"FLASHSALE_SALE": "other", "FLASHSALE_SHARDS": "8"}
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
     usual = Stack.on_stage(tmp_path)
+    told = {**chosen, "FLASHSALE_SECTION_LOG": f"{tmp_path}/section-log"}
+    assert told.items() <= usual.client_environment.items()
     assert [process.port for process in usual.processes] == [2379, 6379, 8080, 8090, 8070, 8089]
     leases = [float(instance.environment()["FLASHSALE_LEASE_TTL"]) for instance in usual.instances]
     assert max(leases) < Settings.lock_timeout, "with the holder frozen, the others go on before they give up"
@@ -75,19 +80,15 @@ def test_the_hint_is_a_line_for_a_shell(stage: Stack) -> None:
     assert expected["FLASHSALE_SECTION_LOG"] == str(stage.section_log)
 
 
-def test_what_is_as_usual_is_left_out_of_the_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the usual ports, the section log has to be named, and the sale and its shards if they were chosen."""
-    monkeypatch.delenv("FLASHSALE_SECTION_LOG", raising=False)
-    monkeypatch.setenv("FLASHSALE_SALE", "other")
-    monkeypatch.setenv("FLASHSALE_SHARDS", "8")
-    *settings, _ = shlex.split(usage_hints(Stack.on_stage(tmp_path))["Send the rush"])
-    assert settings == ["FLASHSALE_SALE=other", "FLASHSALE_SHARDS=8", f"FLASHSALE_SECTION_LOG={tmp_path}/section-log"]
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    with Script(tmp_path, "import signal; print('ready'); signal.pause()") as running:
+        yield running
 
 
-def test_a_board_that_waits_no_longer_is_no_defect(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_board_that_waits_no_longer_is_no_defect(script: Script, capfd: pytest.CaptureFixture[str]) -> None:
     """What it asked for is done, and nothing is written between the lines of `up`."""
-    script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
-    with script, closing(Control([script])) as control:
+    with closing(Control([script])) as control:
         with socket.socket(socket.AF_UNIX) as board:
             board.connect(str(control.path))
             board.sendall(json.dumps({"ask": "kill", "instance": "script"}).encode() + b"\n")
@@ -96,23 +97,23 @@ def test_a_board_that_waits_no_longer_is_no_defect(tmp_path: Path, capfd: pytest
     assert capfd.readouterr().err == ""
 
 
-def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(tmp_path: Path) -> None:
+def test_what_is_dead_is_neither_frozen_nor_thawed_nor_killed(script: Script) -> None:
     """Each is refused with the reason; after a restart nothing of it is left, and it can be frozen."""
-    script = Script(tmp_path, "import signal; print('ready'); signal.pause()")
-    with script, closing(Control([script])) as control:
+    with closing(Control([script])) as control:
         os.killpg(script.pid, signal.SIGKILL)
         wait_until(lambda: not script.running)
         for ask in ("freeze", "thaw", "kill"):
-            assert control.answer({"ask": ask, "instance": "script"}) == {
-                "error": "script does not run: start it first"
-            }
-        assert control.answer({"ask": "start", "instance": "script"}) == {"done": "script has started."}
-        assert control.answer({"ask": "states"}) == {"states": {"script": "running"}}
-        assert control.answer({"ask": "freeze", "instance": "script"}) == {"done": "script is frozen (SIGSTOP)."}
-        assert control.answer({"ask": "states"}) == {"states": {"script": "frozen"}}
+            assert asked(control, ask) == {"error": "script does not run: start it first"}
+        assert asked(control, "start") == {"done": "script has started."}
+        assert asked(control, "states") == {"states": {"script": "running"}}
+        assert asked(control, "freeze") == {"done": "script is frozen (SIGSTOP)."}
+        assert asked(control, "states") == {"states": {"script": "frozen"}}
+
+
+def asked(control: Control, ask: str) -> dict[str, object]:
+    return control.answer({"ask": ask, "instance": "script"})
 
 
 def test_the_board_hears_why_an_instance_has_not_started() -> None:
     """It waits for longer than the stack does, which then has the last words of the log."""
-    stacks_timeout: float = inspect.signature(Process.start).parameters["timeout"].default
-    assert stacks_timeout < START_TIMEOUT
+    assert START_TIMEOUT_S < START_TIMEOUT

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from loadtest.results.record import Sample
 from loadtest.results.verdict import Order
 from loadtest.stack.ports import free_port
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Redis
-from loadtest.target.ledgers import connect
-from loadtest.target.names import slot_names
-from loadtest.target.sale import Sale, SaleSnapshot
+from loadtest.target.ledgers import connect, slot_names
+from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError
 
 SLOTS = ["t", "t/0", "t/1", "t/2", "t/3"]  # the treasury, and the shards
@@ -69,14 +69,14 @@ def test_all_ledgers_are_read(sale: Sale, stock: Any) -> None:
     put(stock, "t/3", left=1, orders=orders[3:])
     stock.sadd("sale:{t/0}:credited", "arrived")
     assert sale.ledger() == (orders, 7 + 8 + 1 + 5 + 1)
-    assert sale.snapshot() == SaleSnapshot(22, 4, None)
+    assert sale.sample(1.0) == Sample(1.0, 22, 4, None, None)
 
 
 def test_no_sale_is_told_from_an_empty_one(sale: Sale, stock: Any) -> None:
     """A Redis without this sale is an error and not an empty ledger."""
     with pytest.raises(SaleError, match="There is no such sale in Redis"):
         sale.ledger()
-    assert sale.snapshot() == SaleSnapshot(None, 0, None)
+    assert sale.sample(1.0) == Sample(1.0, None, 0, None, None)
     put(stock, "t", left=0)
     assert sale.ledger() == ([], 0)
 
@@ -88,7 +88,7 @@ def test_a_redis_that_does_not_answer_is_an_error() -> None:
         with closing(Sale([], redis_url=url, etcd="", name="t")) as sale:
             with pytest.raises(SaleError, match=r"The ledger cannot be read: .* See that Redis runs"):
                 sale.ledger()
-            assert sale.snapshot() == SaleSnapshot(None, None, None)
+            assert sale.sample(1.0) == Sample(1.0, None, None, None, None)
 
 
 def test_versions_without_servers_are_those_of_the_packages(sale: Sale) -> None:

@@ -19,7 +19,7 @@ from app.sales.slots import Keys, shard_name
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from loadtest.target import shops
-from loadtest.target.names import key_prefix, queue_name, slot_names
+from loadtest.target.ledgers import key_prefix, queue_name, slot_names
 from loadtest.target.sale import Sale
 from loadtest.target.shops import SaleError, Shops, find, hosts_of, in_progress
 from tests.support.rushing import lock_held
@@ -90,19 +90,16 @@ def test_what_is_no_list_of_addresses_is_refused(text: str) -> None:
 
 def test_purchases_in_progress_are_waited_for(stack: Stack) -> None:
     """The caller is told how many there are, and afterwards there are none."""
-    told: list[int] = []
-
-    def tell(count: int) -> None:
-        told.append(count)
-        held.close()
-
+    told = set()
     with ThreadPoolExecutor(1) as buyers, ExitStack() as held:
         held.enter_context(lock_held(stack))
         answer = buyers.submit(Shops(stack.urls[1:]).ask, "POST", "/stock/reduce?guard=etcd")
         wait_until(lambda: answer.done() or in_progress(stack.urls[1]))
-        Shops(stack.urls).wait_until_idle(tell)
+        for count in Shops(stack.urls).until_idle():
+            told.add(count)
+            held.close()
         assert answer.result()["outcome"] == "sold"
-    assert set(told) == {1}
+    assert told == {1}
     assert in_progress(stack.urls[1]) == 0
 
 
@@ -110,14 +107,14 @@ def test_the_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the instances that are busy still, with what is in progress there, and what to do."""
     monkeypatch.setattr(shops, "in_progress", {"a": 0, "b": 1, "c": 2}.__getitem__)
     with pytest.raises(SaleError, match=r"within 0 s at b \(1\) and c \(2\): wait until they are over, or restart"):
-        Shops(["a", "b", "c"]).wait_until_idle(lambda _: None, timeout=0)
+        next(Shops(["a", "b", "c"]).until_idle(timeout=0))
 
 
 def test_an_instance_without_answer_is_named(stack: Stack) -> None:
     """One that is not there is not idle."""
     missing = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SaleError, match=rf"The shop at {missing} does not answer .*: start it, or leave it out"):
-        Shops([*stack.urls, missing]).wait_until_idle(lambda _: None)
+        next(Shops([*stack.urls, missing]).until_idle())
 
 
 def test_the_rush_reads_the_keys_that_the_shop_writes() -> None:

@@ -1,7 +1,8 @@
-"""The comparison as a table that can be read from the back of a room, and still in 80 columns."""
+"""The console of the commands, and the comparison as a table: from the back of a room, and still in 80 columns."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 from rich import box
@@ -15,6 +16,15 @@ from loadtest.results.text import counted
 
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
+_LOG_WIDTH = 120
+
+
+def console() -> Console:
+    """Standard output: plain text if it is not a terminal, without colour if NO_COLOR is set."""
+    found = Console(highlight=False)
+    if not (found.is_terminal or os.environ.get("COLUMNS")):
+        found.width = _LOG_WIDTH
+    return found
 
 
 def table(comparison: Comparison, *, width: int, plain: bool) -> Table:

@@ -1,1 +1,0 @@
-"""The console and the table that commands share."""

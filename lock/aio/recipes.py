@@ -20,24 +20,30 @@ from lock.runtime.execution import Execution
 
 _FAREWELL_S = 0.05  # how long a task that is cancelled waits until its key is deleted
 
+Steps = Callable[[Execution, sync.CancelToken], Coroutine[Any, Any, Any]]
+
 
 class Acquiring(Generic[AsyncHoldT]):
     """A wait: ``await`` it for a hold, or use it in ``async with``, which releases."""
 
-    def __init__(self, acquire: Callable[[], Coroutine[Any, Any, AsyncHoldT]]) -> None:
-        self._acquire = acquire
+    def __init__(self, steps: Steps, wrap: Callable[[Any], AsyncHoldT]) -> None:
+        self._steps = steps
+        self._wrap = wrap
         self._hold: AsyncHoldT | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncHoldT]:
         return self._acquire().__await__()
 
     async def __aenter__(self) -> AsyncHoldT:
-        self._hold = await self._acquire()
+        self._hold = await self
         return self._hold
 
     async def __aexit__(self, *exc_info: object) -> None:
         assert self._hold is not None
         await self._hold.__aexit__(*exc_info)
+
+    async def _acquire(self) -> AsyncHoldT:
+        return self._wrap(await complete(self._steps))
 
 
 class AsyncLock(Generic[HeldT, AsyncHoldT]):
@@ -53,13 +59,7 @@ class AsyncLock(Generic[HeldT, AsyncHoldT]):
         `timeout` and errors are those of `lock.Mutex.acquire`.
         """
         until = deadline(timeout)
-
-        async def acquire() -> AsyncHoldT:
-            return self._wrap(
-                await complete(lambda execution, cancel: self._recipe.acquiring(execution, until, cancel))
-            )
-
-        return Acquiring(acquire)
+        return Acquiring(lambda execution, cancel: self._recipe.acquiring(execution, until, cancel), self._wrap)
 
     async def try_acquire(self) -> AsyncHoldT | None:
         """The lock if it is free at this moment, else None; raises as `lock.Mutex.try_acquire`."""
@@ -139,16 +139,11 @@ class Election:
 
     def campaign(self, value: str, *, timeout: float | None = None) -> Acquiring[Leadership]:
         """Wait until elected, and proclaim `value`; as `AsyncLock.acquire`."""
-        until = deadline(timeout)
-
-        async def campaign() -> Leadership:
-            steps = self._election.campaigning
-            return Leadership(await complete(lambda execution, cancel: steps(execution, value, until, cancel)))
-
-        return Acquiring(campaign)
+        until, campaigning = deadline(timeout), self._election.campaigning
+        return Acquiring(lambda execution, cancel: campaigning(execution, value, until, cancel), Leadership)
 
 
-async def complete(steps: Callable[[Execution, sync.CancelToken], Coroutine[Any, Any, HeldT | None]]) -> Any:
+async def complete(steps: Steps) -> Any:
     """What these steps return, done by their own task, which ends even if this one is cancelled at any moment.
 
     Then the steps give their wait up; what they bring all the same is released.
@@ -165,7 +160,7 @@ async def complete(steps: Callable[[Execution, sync.CancelToken], Coroutine[Any,
         raise
 
 
-def _give_back(task: asyncio.Task[HeldT | None]) -> None:
+def _give_back(task: asyncio.Task[Any]) -> None:
     if task.cancelled() or task.exception() is not None:
         return
     late = task.result()

@@ -14,7 +14,7 @@ from app.sales.purchase import DEFAULT_ITEM
 from app.sales.redis_client import client_for
 from app.sales.refusals import NotOpen, SaleLost, again
 from app.sales.scripts import run, run_together
-from app.sales.slots import Keys, Slot
+from app.sales.slots import Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
 
@@ -31,8 +31,8 @@ class Sale:
         client: of the treasury.
         generation: what a purchase expects in Redis; empty if it is not known yet.
         slots_of: the treasury and the shards of each item, in the order of the items.
-        places: number of slots of each item.
-        keys_of: the Redis keys of each item's treasury.
+        places: the same slots in other groups: the treasuries of all items, their first shards, and so on.
+        keys_of: the Redis keys of each item's treasury; `keys` are those of the default item.
     """
 
     def __init__(
@@ -40,8 +40,9 @@ class Sale:
     ) -> None:
         self.client = client_for(client, sale)
         self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}
-        self.places = 1 + shards
+        self.places = list(zip(*self.slots_of.values(), strict=True))
         self.keys_of = {item: treasury.keys for item, (treasury, *_) in self.slots_of.items()}
+        self.keys = self.keys_of[DEFAULT_ITEM]
         self.record = record
         self._stock = stock
         self.generation = ""
@@ -49,11 +50,6 @@ class Sale:
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
         self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of the default item."""
-        return self.keys_of[DEFAULT_ITEM]
 
     @property
     def may_be_closed(self) -> bool:
@@ -121,9 +117,10 @@ class Sale:
 
     def _open_first(self) -> Opened:
         """Open a sale that never was, or adopt what Redis has; of several openings, the treasury decides which."""
-        begun, *_ = self._write(0, Opened(self._generation_after(None), self._stock), "if none")
-        for place in range(1, self.places):
-            self._write(place, begun, "if none")
+        treasuries, *shards = self.places
+        begun, *_ = self._write(treasuries, Opened(self._generation_after(None), self._stock), "if none")
+        for slots in shards:
+            self._write(slots, begun, "if none")
         return self.record.update(lambda before: before or begun)
 
     def _follows(self, item: str, opened: Opened, slot: Slot | None) -> str:
@@ -159,8 +156,8 @@ class Sale:
         opened = None
         while opened is None:
             opened = self.record.update(begin)
-            for place in reversed(range(self.places)):  # the treasury last: nothing leaves it for a shard of before
-                begun = {each.generation for each in self._write(place, opened, "always")}
+            for slots in reversed(self.places):  # the treasury last: nothing leaves it for a shard of before
+                begun = {each.generation for each in self._write(slots, opened, "always")}
             # Redis may have a later generation, of another reset; or of a first opening, of which etcd was not told.
             if begun != {opened.generation}:
                 later = self.record.read()
@@ -176,17 +173,13 @@ class Sale:
             keys = [slots[0].keys.nothing, *(slot.keys.generation for slot in slots)]
             return str(run(slots[0].client, "next_generation", keys, [known]))
 
-        return max(map(ask, zip(*self.slots_of.values(), strict=True)), key=int)
+        return max(map(ask, self.places), key=int)
 
-    def _write(self, place: int, opened: Opened, when: Literal["always", "if none"]) -> list[Opened]:
-        """Open all items in the slots that have this place in `slots_of`, in one step; what is open there afterwards.
-
-        The shards are empty at first.
-        """
-        items = 0 if place else opened.stock
+    def _write(self, slots: Sequence[Slot], opened: Opened, when: Literal["always", "if none"]) -> list[Opened]:
+        """Open all items in one of `places`, in one step; what is open there afterwards. Shards are empty at first."""
+        items = opened.stock if slots is self.places[0] else 0
         asked: list[str | int] = [items, opened.generation, when, items if opened.is_open else "closed"]
-        calls = [(slots[place].keys.counters(), asked) for slots in self.slots_of.values()]
-        answers = run_together(self.slots_of[DEFAULT_ITEM][place].client, "reset", calls)
+        answers = run_together(slots[0].client, "reset", [(slot.keys.counters(), asked) for slot in slots])
         return [_begun(opened, *answer) for answer in answers]
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:

@@ -16,16 +16,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import redis
 
 from app.sales.opening import Opened
-from app.sales.purchase import DEFAULT_ITEM
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
 from app.sales.scripts import run_together
+from app.sales.slots import Slot
 from app.sales.tokens import Token, fence_text
 from lock import Election, LockError, Session
 
@@ -84,20 +84,20 @@ class Schedule:
         """
         planned = self.planned()
         if planned:
-            for place in reversed(range(self.sale.places)):  # the treasury last: it has the stock
-                (status, *found), *_ = self._open(place, planned, fence)  # an item that was lost is not opened
+            for slots in reversed(self.sale.places):  # the treasury last: it has the stock
+                (status, *found), *_ = self._open(slots, planned, fence)  # an item that was lost is not opened
                 if status not in ("opened", "open"):
                     return status, str(found[0])
             self.sale.confirm(planned)
         return "opened", ""
 
-    def _open(self, place: int, planned: Opened, fence: Token | None) -> list[list[str]]:
-        """The script's answers for the slots that have this place in `Sale.slots_of`."""
-        generations, stock = [planned.generation, planned.opening.generation], 0 if place else planned.stock
+    def _open(self, slots: Sequence[Slot], planned: Opened, fence: Token | None) -> list[list[str]]:
+        """The script's answers for one of `Sale.places`."""
+        stock = planned.stock if slots is self.sale.places[0] else 0
+        generations = [planned.generation, planned.opening.generation]
         asked: list[str | int] = [*generations, stock, planned.opens_at_ms or 0, fence_text(fence)]
-        keys = [slots[place].keys for slots in self.sale.slots_of.values()]
-        calls = [([k.initial, k.stock, k.generation, k.opener], asked) for k in keys]
-        return run_together(self.sale.slots_of[DEFAULT_ITEM][place].client, "open", calls)
+        calls = [([k.initial, k.stock, k.generation, k.opener], asked) for _, k in slots]
+        return run_together(slots[0].client, "open", calls)
 
 
 class Opener(threading.Thread):

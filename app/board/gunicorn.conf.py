@@ -27,8 +27,7 @@ control_socket_disable = True  # there is one per HOME, and the instances have t
 if Path("/dev/shm").is_dir():
     worker_tmp_dir = "/dev/shm"  # the heartbeat must not wait for a disk
 
-line_format = "%(asctime)s board [%(process)d] %(levelname)s %(message)s"
-logging.basicConfig(level=logging.INFO, format=line_format)
+logging.basicConfig(level=logging.INFO, format="%(asctime)s board [%(process)d] %(levelname)s %(message)s")
 
 
 def post_worker_init(worker: Any) -> None:

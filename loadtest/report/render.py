@@ -21,7 +21,7 @@ _environment = Environment(
 )
 
 
-def render(template: str, context: Mapping[str, Any]) -> str:
+def render(template: str, **context: Any) -> str:
     """A page from a template."""
     return _environment.get_template(template).render(**context)
 

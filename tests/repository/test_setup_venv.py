@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import zipfile
@@ -61,7 +60,7 @@ def fake_python(directory: Path, name: str, version: str, exit_code: int) -> Pat
     """An interpreter that tells its version and whether it can make virtual environments."""
     program = directory / name
     program.write_text(f"#!/bin/sh\necho '{version}'\nexit {exit_code}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    program.chmod(0o755)
     return program
 
 

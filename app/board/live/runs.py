@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.board.sources.ledger import LedgerReading, Order
-from app.board.sources.section_tail import Section, of_epoch
+from app.board.sources.section_tail import Section
+from app.clock import now_ns
 from app.sales.purchase import Outcome
 from app.sales.snapshot import Snapshot
 
@@ -40,7 +41,7 @@ class Run:
     unanswered: int = 0
 
     def __post_init__(self) -> None:
-        self.began_ns = of_epoch(int(self.generation) / 1e6)
+        self.began_ns = now_ns() - int((time.time() - int(self.generation) / 1e6) * 1e9)  # by the clock of sections
         self._guards: set[str] = set()
         self._by_instance: Counter[str] = Counter()
         self._times: tuple[int, int] | None = None  # of the first order and the last

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from app.clock import now_ns
 
 MOST_BYTES = 4 * 1024 * 1024  # of one file in one poll; the next poll reads on
 MOST_OPEN = 10_000  # sections without an end: more than threads, so the oldest are those of dead processes
@@ -91,8 +88,3 @@ class SectionTail:
         if over is not None:
             over.left, over.outcome, over.cause = line["at"], line["outcome"], line["cause"]
         return over
-
-
-def of_epoch(seconds: float) -> int:
-    """Convert seconds since the epoch to the time of `app.clock`."""
-    return now_ns() - int((time.time() - seconds) * 1e9)

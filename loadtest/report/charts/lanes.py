@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from loadtest.results.answer import Outcome
@@ -34,8 +33,11 @@ def bars(record: Record) -> list[Bar]:
     for section in record.sections:
         process = section.instance, section.pid
         last_seen[process] = max(last_seen.get(process, 0.0), section.left_ms or section.entered_ms)
+    groups: dict[object, list[CriticalSection]] = {}
+    for number, section in enumerate(record.sections):
+        groups.setdefault(number if section.token is None else hold_of(section), []).append(section)
     found = []
-    for group in _groups(record.sections):
+    for group in groups.values():
         first = group[0]
         ended = all(section.left_ms is not None for section in group)
         to_ms = max(section.left_ms or last_seen[section.instance, section.pid] for section in group)
@@ -43,13 +45,6 @@ def bars(record: Record) -> list[Bar]:
         sold = any(section.outcome == Outcome.SOLD for section in group)
         found.append(Bar(first.instance, lane, first.entered_ms, to_ms, sold, ended))
     return found
-
-
-def _groups(sections: Iterable[CriticalSection]) -> list[list[CriticalSection]]:
-    groups: dict[object, list[CriticalSection]] = {}
-    for number, section in enumerate(sections):
-        groups.setdefault(number if section.token is None else hold_of(section), []).append(section)
-    return list(groups.values())
 
 
 def _lane(busy_until: list[float], from_ms: float, to_ms: float) -> int:

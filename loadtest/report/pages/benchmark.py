@@ -13,7 +13,7 @@ from loadtest.report.render import render
 
 def page(result: BenchResult) -> str:
     """The page of a benchmark."""
-    return render("benchmark.html", {"result": result, "parts": [_part(result, grid) for grid in grids(result)]})
+    return render("benchmark.html", result=result, parts=[_part(result, grid) for grid in grids(result)])
 
 
 def _part(result: BenchResult, grid: Grid) -> dict[str, Any]:

@@ -23,11 +23,9 @@ def page(comparison: Comparison, records: Sequence[Record]) -> str:
     took = {record.guard: [row.answered_ms - row.sent_ms for row in record.answers] for record in records}
     return render(
         "comparison.html",
-        {
-            "comparison": comparison,
-            "most": most,
-            "drawn": [DrawnRecord(record, until_s=until_s, most=most) for record in records],
-            "waiting": draw(distributions(took)),
-            "repeat": repeat_comparison(comparison),
-        },
+        comparison=comparison,
+        most=most,
+        drawn=[DrawnRecord(record, until_s=until_s, most=most) for record in records],
+        waiting=draw(distributions(took)),
+        repeat=repeat_comparison(comparison),
     )

@@ -18,17 +18,15 @@ def page(records: Sequence[Record]) -> str:
     chapters = [(name, list(played)) for name, played in groupby(drawn, lambda each: each.record.name)]
     return render(
         "records.html",
-        {
-            "first": records[0],
-            "sentence": sentence(records),
-            "good": all(record.as_expected for record in records),
-            "chapters": chapters,
-            "repeat": repeat_records(records),
-        },
+        first=records[0],
+        sentence=_sentence(records),
+        good=all(record.as_expected for record in records),
+        chapters=chapters,
+        repeat=repeat_records(records),
     )
 
 
-def sentence(records: Sequence[Record]) -> str:
+def _sentence(records: Sequence[Record]) -> str:
     """The heading: the verdict of a single record, or how many are as expected."""
     if len(records) == 1:
         (only,) = records

@@ -32,8 +32,8 @@ def page(files: tuple[Path, Path], a: Comparison | BenchResult | list[Record], b
     lines = [(ours, theirs[key]) for key, ours in _measured(a).items() if key in theirs]
     if not lines:
         raise KeptError(f"{files[0]} and {files[1]} have nothing in common")
-    context = {"files": files, "a": a, "b": b, "lines": lines, "differ": _differ(a, b)}
-    return render("versus.html", {**context, "sentence": _sentence(lines)})
+    sentence, differ = _sentence(lines), _differ(a, b)
+    return render("versus.html", files=files, a=a, b=b, lines=lines, sentence=sentence, differ=differ)
 
 
 def _measured(kept: Comparison | BenchResult) -> dict[object, Measured]:

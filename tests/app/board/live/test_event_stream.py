@@ -45,6 +45,8 @@ def test_a_newcomer_receives_everything_and_then_what_is_new(source: EventStream
     source.publish("sample", {"n": 2})
     source.publish("sample", {"buyer": name})
     assert events(next(stream)) == [("sample", {"n": 2}), ("sample", {"buyer": name})]
+    source.publish("sample", {"n": 3})
+    assert events(next(stream)) == [("sample", {"n": 3})]
     for number in range(KEPT + 1):
         source.publish("sample", {"n": number})
     assert events(next(stream)) == [EVERYTHING], "more than is kept: a snapshot instead of a gap"

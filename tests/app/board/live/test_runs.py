@@ -135,6 +135,8 @@ def test_a_restarted_container_is_another_process(beat: Beat) -> None:
     reader = beat(began + 3, began=2, sold=1)
     assert dict(reader.outcomes) == {"sold": 3}
     assert [each.in_hand for each in reader.stale if each.began == 1] == [3]
+    reader.begin(began + 4)
+    assert beat(began + 5, began=2).stale == []
 
 
 def test_requests_per_second_are_told_by_outcome(beat: Beat) -> None:

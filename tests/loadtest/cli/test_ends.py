@@ -9,7 +9,8 @@ import socket
 import sys
 import threading
 import urllib.request
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -55,19 +56,28 @@ def test_nothing_is_left_whenever_and_however_it_ends(
 ) -> None:
     """Ctrl-C, SIGTERM or kill -9 at any moment: no process, frozen or not, no directory and no report is left."""
     words, moment = command
-    with running(tmp_path, *words, until=moment) as ended:
-        wait_until(lambda: directories_of(ended.children()), timeout=30)
+    with leaving_nothing(tmp_path, *words, until=moment) as ended:
         children = ended.children()
-        directories = directories_of(children)
         if moment == "is frozen":
             wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in children))
         code = ended.end(number)
-    assert_gone(children, directories)
-    assert not any(map(users_of, directories))
     assert not (tmp_path / "reports/latest").exists()
     if number != signal.SIGKILL:
         assert_ended_well(ended, words[0], code)
         assert list(tmp_path.glob("reports/*")) == []
+
+
+@contextmanager
+def leaving_nothing(directory: Path, *words: str, until: str) -> Iterator[Command]:
+    """A command that has printed `until`; none of its processes and directories is left at the end."""
+    with running(directory, *words, until=until) as command:
+        wait_until(lambda: directories_of(command.children()), timeout=30)
+        children = command.children()
+        directories = directories_of(children)
+        yield command
+    wait_until(lambda: all(map(has_ended, children)), timeout=30)
+    wait_until(lambda: not any(directory.exists() for directory in directories), timeout=30)
+    assert not any(map(users_of, directories))
 
 
 def assert_ended_well(ended: Command, name: str, code: int) -> None:
@@ -86,23 +96,18 @@ def think(url: str) -> None:
 
 def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     """It does not wait for the shops, which would finish their purchases for some seconds, and nothing is left."""
-    with running(tmp_path, *UP[0], until=UP[1]) as up:
-        children = up.children()
-        directories = directories_of(children)
+    with leaving_nothing(tmp_path, *UP[0], until=UP[1]) as up:
         busy, idle = re.findall(r"http://127.0.0.1:\d+", up.printed.partition("Shops: ")[2])[:2]
         threading.Thread(target=think, args=(busy,), daemon=True).start()
         wait_until(lambda: in_progress(busy))
         up.process.send_signal(signal.SIGINT)
         wait_until(lambda: not is_occupied(int(idle.rpartition(":")[2])))  # so the other one is being waited for
         assert up.end(signal.SIGINT) == 130  # after the first one alone it is 0
-    assert_gone(children, directories)
 
 
 def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
     """The rest runs on until SIGTERM, and the line with the exit code tells how to get it back."""
-    with running(tmp_path, *UP[0], until=UP[1]) as up:
-        children = up.children()
-        directories = directories_of(children)
+    with leaving_nothing(tmp_path, *UP[0], until=UP[1]) as up:
         ports = dict(re.findall(r"^([a-z]+)\S* +\| ready on port (\d+)$", up.printed, re.MULTILINE))
         leaders = [child for child in up.children() if os.getpgid(child.pid) == child.pid]
         serving = {line.laddr.port: leader for leader in leaders for line in leader.net_connections()}
@@ -111,7 +116,6 @@ def test_up_says_what_to_do_when_a_server_has_ended(tmp_path: Path) -> None:
             up.read_until(advice)
             assert re.search(rf"^{server}\S* +\| ended with code -9: {advice}$", up.printed, re.MULTILINE)
         code = up.end(signal.SIGTERM)
-    assert_gone(children, directories)
     assert_ended_well(up, "up", code)
 
 
@@ -159,11 +163,3 @@ def _told(process: psutil.Process) -> str:
         return " ".join([*process.cmdline(), *process.environ().values()])
     except psutil.Error:  # it has ended, or belongs to another user
         return ""
-
-
-def assert_gone(processes: list[psutil.Process], directories: set[Path]) -> None:
-    """Neither a process nor a directory is left, of which there was at least one each."""
-    assert processes
-    assert directories
-    wait_until(lambda: all(map(has_ended, processes)), timeout=30)
-    wait_until(lambda: not any(directory.exists() for directory in directories), timeout=30)

@@ -18,9 +18,11 @@ from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
 from app.sales.schedule import NoSchedule, Schedule
 from app.sales.scripts import run
+from app.sales.shards import ShardedStock
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.lock import delete
+from tests.support.overtaking import overtaken
 from tests.support.shops import in_ms
 
 
@@ -112,6 +114,20 @@ def test_a_leader_that_dies_before_it_tells_etcd(process: Process, monkeypatch: 
     assert Schedule(sale).read().is_open  # type: ignore[union-attr]
     assert Schedule(sale).open(2) == ("opened", "")
     assert sale.snapshot().stock == 1
+
+
+def test_a_leader_that_dies_between_the_slots(process: Process) -> None:
+    """While the treasury is closed the sale is, in every slot; the next leader opens what is left."""
+    sale = process()
+    Schedule(sale).set(2, in_ms(-1))
+    with overtaken(2, partial(dies, None)), pytest.raises(EtcdUnavailable):
+        Schedule(sale).open(1)
+    stock = ShardedStock(process(), "1", instance="shop-a")
+    for shard in stock.shards:
+        with pytest.raises(NotOpen):
+            stock.sell(shard, Purchase("ada", "etcd-sharded"))
+    assert Schedule(sale).open(2) == ("opened", "")
+    assert sale.snapshot().verdict == "EXACT"
 
 
 def test_late_news_of_a_schedule_changes_nothing(process: Process) -> None:

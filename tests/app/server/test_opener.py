@@ -73,7 +73,8 @@ def test_the_sale_is_opened_in_time_and_once(instances: dict[str, Instance], red
     else:
         victim.stop()
     wait_until(lambda: ask(other, "GET", "/sale")["state"] == "open")
-    opened_at_ms = opener(redis_server)["at_ms"]
+    opened_at_ms, token = opener(redis_server)["at_ms"], opener(redis_server)["token"]
+    assert int(token) > 0
     assert int(opened_at_ms) / 1000 >= opens_at - 0.001  # it is in whole milliseconds
     assert ask(other, "POST", "/stock/reduce?guard=redis-lua")["stock"] == 4
     if fault == "paused":

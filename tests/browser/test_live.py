@@ -107,8 +107,7 @@ def test_the_page_comes_back_by_itself(look: Look, sales: Sales, stack: Stack) -
     later = look()
     for viewer in (looker, reloaded, later):
         assert_true(viewer, sales)
-    assert later.sections() >= STOCK
-    wait_until(lambda: told_by(looker) == told_by(reloaded) == told_by(later))
+    wait_until(lambda: told_by(looker) == told_by(reloaded) == told_by(later) and later.sections() >= STOCK)
     for viewer in (looker, reloaded):
         assert [text for text in viewer.complaints if "net::ERR" not in text] == []
         viewer.complaints.clear()

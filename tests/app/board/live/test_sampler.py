@@ -58,7 +58,7 @@ def test_viewers_are_told_of_each_thing_once(app: Flask, watch: Watch) -> None:
     """The events add up to what is known: no section's end is missing, and none comes twice."""
     watcher = watch()
     buy_each(app, "redis-lua", "ada")
-    watcher.wait(lambda now: [each["left_ms"] for each in now["sections"]] > [0])
+    watcher.wait(lambda now: [bool(each["left_ms"]) for each in now["sections"]] == [True])
     stream = watcher.sampler.stream.view()
     told = json.loads(next(stream).partition(b"data: ")[2])["sections"]
     buy_each(app, "redis-lua", "bob", "eve")

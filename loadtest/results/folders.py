@@ -23,15 +23,16 @@ RESULTS = (COMPARISON, BENCHMARK, RECORDS)
 def new_report(reports: Path = REPORTS) -> Path:
     """An empty directory named after the time; raises ClickException where no report can be kept."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    for number in itertools.count(1):
-        directory = reports / (name if number == 1 else f"{name}_{number}")
-        try:
-            directory.mkdir(parents=True)
-            break
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise click.ClickException(f"no report can be kept in {reports.absolute()}: {error.strerror}") from error
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            directory = reports / (name if number == 1 else f"{name}_{number}")
+            with contextlib.suppress(FileExistsError):
+                directory.mkdir()
+                break
+    except OSError as error:
+        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise click.ClickException(f"no report can be kept in {reports.absolute()}: {reason}") from error
     return directory
 
 

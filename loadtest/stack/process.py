@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _POLL_S = 0.02
+# A process begins when the guardian knows of it. If this one is killed before, the shell's input ends, and so does it.
+_WATCHED = ("/bin/sh", "-c", 'read _ && exec "$0" "$@" </dev/null')
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 START_TIMEOUT_S = 30.0
 _STOP_S = 15.0
@@ -124,8 +126,8 @@ class Process(Lifetime):
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._popen = subprocess.Popen(
-                self.command(),
-                stdin=subprocess.DEVNULL,
+                [*_WATCHED, *self.command()],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment(),
@@ -133,6 +135,9 @@ class Process(Lifetime):
             )
         self._group, self.frozen = self._popen.pid, False
         guardian.watch("group", self._group)
+        assert self._popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._popen.stdin as go:  # broken: it was killed
+            go.write(b"go\n")
 
     def wait_ready(self) -> None:
         """Wait until `is_ready`, at most `START_TIMEOUT_S`; raises ServerError with the log's last line."""

@@ -75,7 +75,7 @@ def test_reports_that_cannot_be_kept_are_told_at_once(
     with pytest.raises(SystemExit) as ended:
         run()
     assert ended.value.code == 1
-    assert capfd.readouterr() == ("", f"Error: no report can be kept in {tmp_path}/reports: Not a directory\n")
+    assert capfd.readouterr() == ("", f"Error: no report can be kept in {tmp_path}/reports: it is not a directory\n")
 
 
 def test_a_full_disk_is_told_in_lines(stack: Stack, tmp_path: Path) -> None:

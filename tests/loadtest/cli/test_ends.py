@@ -149,8 +149,11 @@ def test_an_interrupt_at_the_very_beginning_is_one_line(
 
 def directories_of(processes: list[psutil.Process]) -> set[Path]:
     """The scratch directories that these processes were told to use."""
-    words = " ".join(word for process in processes for word in process.cmdline())
-    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", words)}
+    words = []
+    for process in processes:
+        with suppress(psutil.Error):  # it has ended just now
+            words += process.cmdline()
+    return {Path(name) for name in re.findall(r"(/\S*?stock-flash-sale-\w+)/", " ".join(words))}
 
 
 def users_of(directory: Path) -> list[psutil.Process]:

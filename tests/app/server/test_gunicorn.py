@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from flask import Flask
 
-from app import create_app, services
+from app import services
 from app.config.settings import Settings
 from app.guards import GUARDS
 from loadtest.stack.apps import Instance
@@ -107,13 +108,10 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
         wait_until(lambda: not instance.running)
 
 
-def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
+def test_a_stop_while_starting_is_clean(app: Flask) -> None:
     """A worker that is told to stop before it has warmed up ends without an error."""
-    app = create_app(settings)
-    made = services.of(app)
-    made.drain()
-    made.warm_up()
-    made.close()
+    services.of(app).drain()
+    services.of(app).warm_up()
 
 
 def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:

@@ -115,11 +115,7 @@ def test_without_etcd_sales_go_on_while_redis_has_them(process: Process, fresh_e
 
 
 def test_a_frozen_redis_is_waited_for_once(
-    process: Process,
-    settings: Settings,
-    fresh_redis: Redis,
-    monkeypatch: pytest.MonkeyPatch,
-    asked: Mock,
+    process: Process, settings: Settings, fresh_redis: Redis, monkeypatch: pytest.MonkeyPatch, asked: Mock
 ) -> None:
     """Threads that came before the treasury was found frozen share one timeout, with one error for each."""
     record = process().record

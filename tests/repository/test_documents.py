@@ -23,9 +23,6 @@ from tests.support.terminal import printed
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
-SOURCES = "".join(
-    path.read_text(encoding="utf-8") for path in [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
-)
 
 
 def page(name: str) -> str:
@@ -106,13 +103,6 @@ def test_what_a_document_names_exists(document: Path) -> None:
     named = set(re.findall(r"`((?:app|deploy|lock|loadtest|scripts|tests)/[\w./-]+\.\w+)`", text))
     to_be_written = {"app/guards/homemade.py"} | {name for name in named if "NAME" in name}
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
-
-
-def test_troubles_are_quoted_as_they_are_said() -> None:
-    """The messages in docs/troubleshooting.md are those of the programs."""
-    for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
-        assert message.strip() in SOURCES
-        assert message.strip(": ") in page("troubleshooting")
 
 
 IMAGES = ROOT / "docs/images"

@@ -12,7 +12,7 @@ from flask import Flask
 
 from app import services
 from app.guards import GUARDS
-from app.sales.redis_client import NotSent, Refused, client_for, connect
+from app.sales.redis_client import Refused, client_for, connect
 from app.sales.sale import Sale
 from loadtest.stack.redis_cluster import RedisCluster
 from lock import CohortMutex
@@ -85,15 +85,6 @@ def test_every_guard_sells_on_a_cluster(make: Make, cluster: RedisCluster, guard
     assert [buy(shop, guard)["status"] for _ in range(2)] == [200, 409]
 
 
-def test_a_rush_on_a_cluster_is_exact(make: Make, cluster: RedisCluster) -> None:
-    """Two instances, shards on three nodes: each item is sold once, and the slots add up."""
-    shops = [make(redis_url=cluster.url, stock=30, instance=name) for name in ("shop-a", "shop-b")]
-    answers = at_once(48, lambda number: buy(shops[number % 2], "etcd-sharded", buyer=f"buyer-{number}"))
-    assert Counter(answer["outcome"] for answer in answers) == {"sold": 30, "sold_out": 18}
-    now = services.of(shops[0]).sale.snapshot()
-    assert (now.orders, now.stock, now.in_transit, now.verdict) == (30, 0, 0, "EXACT")
-
-
 def test_a_slot_that_has_moved_is_followed(cluster: RedisCluster) -> None:
     """Its commands are refused until the nodes are asked again, although the first one asked is down."""
     with connect(cluster.url, connections=2) as client:
@@ -131,9 +122,3 @@ def test_without_a_node_its_shards_sell_nothing_and_the_others_do(make: Make, cl
         pass
     now = sale.snapshot()
     assert (now.orders, now.stock, now.in_transit) == (40, 0, 0)
-
-
-def test_a_cluster_that_does_not_answer_is_no_connection() -> None:
-    """Nothing was sent, so nothing is in doubt."""
-    with connect("redis+cluster://127.0.0.1:1,127.0.0.1:2", connections=1) as client, pytest.raises(NotSent):
-        client_for(client, "sale").get("{sale}")

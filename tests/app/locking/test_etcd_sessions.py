@@ -9,11 +9,10 @@ import pytest
 
 from app.config.settings import Settings
 from app.locking.etcd_sessions import EtcdSessions
-from app.sales.refusals import ShuttingDown
 from loadtest.stack.servers import Etcd
 from lock import EtcdUnavailable, connect
 from tests.support.shops import at_once
-from tests.support.waiting import in_turn, wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -57,12 +56,3 @@ def test_an_unavailable_etcd_fails_all_at_once(fresh_etcd: Etcd) -> None:
     assert longest < 20  # sixteen deadlines of two seconds one after the other would be 32
     assert sessions.session().ttl == 5
     sessions.close()
-
-
-def test_a_drain_reaches_waits_for_the_session(sessions: EtcdSessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that is still being made in a drain reaches no thread."""
-    make = sessions._make_session
-    monkeypatch.setattr(sessions, "_make_session", in_turn(sessions.drain, make))
-    with pytest.raises(ShuttingDown, match="shop-a"):
-        sessions.cohort()
-    assert sessions._session is not None

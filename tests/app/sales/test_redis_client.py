@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import redis
 
-from app.sales.redis_client import NotSent, Refused, connect, warm_up
+from app.sales.redis_client import NotSent, Refused, client_for, connect, warm_up
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
-from tests.support.overtaking import answer_lost
 from tests.support.waiting import wait_until
 
 
@@ -21,27 +20,7 @@ from tests.support.waiting import wait_until
 def client(redis_server: Redis) -> Iterator[redis.Redis]:
     """A client with one connection."""
     with connect(redis_server.url, connections=1, timeout=2.0) as client:
-        client.delete("counted")
         yield client
-
-
-def test_a_write_whose_answer_is_lost_is_not_repeated(client: redis.Redis) -> None:
-    """An INCR whose answer is lost fails, and was executed once."""
-    with answer_lost(b"INCR"), pytest.raises(redis.ConnectionError) as caught:
-        client.incr("counted")
-    assert not isinstance(caught.value, NotSent)
-    assert client.get("counted") == "1"
-
-
-def test_a_lost_exec_is_no_watch_error(client: redis.Redis) -> None:
-    """A transaction whose answer is lost is not reported as overtaken by others, which would invite a second try."""
-    with client.pipeline() as pipe:
-        pipe.watch("counted")  # type: ignore[no-untyped-call]
-        pipe.multi()
-        pipe.incr("counted")
-        with answer_lost(b"EXEC"), pytest.raises(redis.ConnectionError):
-            pipe.execute()
-    assert client.get("counted") == "1"
 
 
 def test_no_connection_means_not_sent(redis_server: Redis) -> None:
@@ -50,10 +29,10 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         with suppress(TimeoutError):
             while True:
                 waiting.enter_context(socket.create_connection(full.getsockname(), timeout=0.2))
-        for port in (free_port(), full.getsockname()[1]):
-            url = f"redis://127.0.0.1:{port}/0"
+        unavailable = [f"redis://127.0.0.1:{port}/0" for port in (free_port(), full.getsockname()[1])]
+        for url in (*unavailable, "redis+cluster://127.0.0.1:1,127.0.0.1:2"):
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
-                client.incr("counted")
+                client_for(client, "sale").incr("counted")
     with connect(redis_server.url, connections=1, timeout=1.0) as client:
         in_use = client.connection_pool.get_connection()
         with pytest.raises(NotSent):

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from flask import Flask
 
-from app import create_app, services
+from app import services
 from app.config.settings import Settings
 from app.guards import GUARDS
 from loadtest.stack.apps import Instance
@@ -27,19 +28,14 @@ CONFIG = "app/gunicorn.conf.py"
 SOLD = 'flashsale_purchases_total{guard="etcd",outcome="sold"}'
 
 
-def ask(instance: Instance, path: str, *, method: str = "GET", data: bytes | None = None) -> Answer:
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(instance.url + path, method=method, data=data, headers=headers)
+def buy(instance: Instance, query: str) -> Answer:
+    request = urllib.request.Request(f"{instance.url}/stock/reduce?{query}", method="POST")
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
-
-
-def buy(instance: Instance, query: str) -> Answer:
-    return ask(instance, f"/stock/reduce?{query}", method="POST")
 
 
 def metric(instance: Instance, sample: str) -> float:
@@ -55,10 +51,6 @@ def in_progress(instance: Instance) -> float:
 def workers(instance: Instance) -> set[int]:
     """The processes that answer for the instance."""
     return {child.pid for child in psutil.Process(instance.pid).children()}
-
-
-def leases(mutex: Mutex) -> set[int]:
-    return {contender.lease_id for contender in mutex.contenders()}
 
 
 def test_sigterm_drains(tmp_path: Path, env: dict[str, str], settings: Settings, stranger: Mutex) -> None:
@@ -101,19 +93,16 @@ def test_a_hold_that_outlasts_the_stop_is_given_up(tmp_path: Path, env: dict[str
     with Instance(tmp_path, env=env) as instance, ThreadPoolExecutor(1) as threads:
         threads.submit(buy, instance, "guard=etcd&hold_ms=30000")
         wait_until(stranger.contenders)
-        (lease,) = leases(stranger)
+        (holder,) = stranger.contenders()
         os.kill(instance.pid, signal.SIGTERM)
-        wait_until(lambda: stranger.session.client.time_to_live(lease).ttl == -1)
+        wait_until(lambda: stranger.session.client.time_to_live(holder.lease_id).ttl == -1)
         wait_until(lambda: not instance.running)
 
 
-def test_a_stop_while_starting_is_clean(settings: Settings) -> None:
+def test_a_stop_while_starting_is_clean(app: Flask) -> None:
     """A worker that is told to stop before it has warmed up ends without an error."""
-    app = create_app(settings)
-    made = services.of(app)
-    made.drain()
-    made.warm_up()
-    made.close()
+    services.of(app).drain()
+    services.of(app).warm_up()
 
 
 def test_a_stop_at_the_very_beginning_is_heard(tmp_path: Path, env: dict[str, str]) -> None:

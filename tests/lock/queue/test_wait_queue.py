@@ -247,22 +247,6 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
         kept.release()
 
 
-def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
-    """An audit that finds the key of a hold that is over does not take the watch for late."""
-
-    async def not_yet(*_: object, **__: object) -> bool:
-        return True
-
-    monkeypatch.setattr(session.janitor, "delete", not_yet)
-    hold = mutex.acquire(timeout=WAIT_S)
-    waiting = queue_up(client, mutex)
-    wait_until(lambda: length(hold._queue) == 2)
-    hold.release()
-    assert hold.key in keys(client, mutex.name)
-    assert not hold._queue._take(client.get_prefix(f"{mutex.name}/"))
-    assert length(waiting.result(WAIT_S)._queue) == 1
-
-
 # What following costs
 
 

@@ -19,7 +19,6 @@ from lock.errors import EtcdDenied, EtcdUnavailable, InvalidName, LockCancelled,
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
-from lock.runtime.execution import Execution
 from lock.session.janitor import Janitor
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -126,19 +125,6 @@ def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, m
         assert_raises(LockCancelled, mutex.acquire, timeout=WAIT_S, cancel=token)
         hold.ensure()
         assert keys(client, mutex.name) == [hold.key]
-
-
-def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
-    """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
-    ask = session.client.ask
-
-    async def drain_meanwhile(*args: Any, **options: Any) -> Any:
-        session.cancel_waiters()
-        return await ask(*args, **options)
-
-    monkeypatch.setattr(session.client, "ask", drain_meanwhile)
-    assert_raises(LockCancelled, mutex.try_acquire)
-    await_keys(client, mutex.name, 0)
 
 
 @pytest.mark.parametrize(("place", "step"), [(Janitor, "delete"), (WaitQueue, "remove")])
@@ -283,21 +269,6 @@ def test_a_loss_on_the_way_is_noticed(
         assert first.lost.wait(WAIT_S)
     assert_raises(LockLost, waiting.result, WAIT_S)
     await_keys(client, name, 0)
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_cancellation_between_two_names_is_not_missed(several: MultiLock, stranger: Session, place: int) -> None:
-    """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
-    following = several._mutexes[place]
-    begin = following.new_acquisition
-
-    def cancelled_before_it_begins(execution: Execution) -> object:
-        several.cancel()
-        return begin(execution)
-
-    following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
-    with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
-        in_thread(several.acquire, timeout=WAIT_S).result(WAIT_S)
 
 
 @pytest.mark.parametrize(

@@ -189,22 +189,6 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     await_keys(client, name, 0)
 
 
-def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:
-    """It is called again, and keeps no other key from its deletion."""
-    for number in range(2):
-        client.create(f"{name}/{number}", b"", session.lease_id)
-    failures = [RuntimeError("first"), RuntimeError("second")]
-
-    def fail_twice() -> None:
-        if failures:
-            raise failures.pop()
-
-    session.janitor.delete_later(f"{name}/0", first=fail_twice)
-    session.janitor.delete_later(f"{name}/1")
-    await_keys(client, name, 0)
-    assert not failures
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_hold_in_doubt_is_looked_after(client: Client, session: Session, name: str, quick: None) -> None:
     """However it ends, writes of its key that arrive after it was deleted leave no key, and not only the first."""

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -205,39 +205,23 @@ with session:
 # A loss: all know of it at once, whatever the callbacks of the others do
 
 
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """What a callback that takes its time waits for."""
+def test_slow_callbacks_and_watches_delay_no_loss(client: Client, name: str, monkeypatch: Patch) -> None:
+    """The lease is gone: all holds and waits know before a callback has returned, or a watch that logs in is closed."""
     gate = threading.Event()
-    yield gate
-    gate.set()
-
-
-def test_a_slow_callback_delays_no_other_loss(client: Client, name: str, gate: threading.Event) -> None:
-    """The lease is gone: all holds and waits of all names know before the first callback has returned."""
-    with Session(client, ttl=60) as session:
+    with Session(client, ttl=60) as session, ExitStack() as opening:
+        opening.callback(gate.set)
         holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
         several = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
         waiting = queue_up(client, Mutex(session, f"{name}/2"))
         for on_lost in (*(hold.on_lost for hold in holds), several.on_lost):
-            on_lost(lambda: gate.wait(2 * WAIT_S))
-        in_thread(session.lease.gone).result(WAIT_S)
-        assert all(lost.is_set() for lost in (*(hold.lost for hold in holds), several.lost))
-        assert_raises(SessionLost, waiting.result, WAIT_S)
-        gate.set()
-
-
-def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.Event, monkeypatch: Patch) -> None:
-    """It may be logging in: the holds of all names know before it is closed."""
-    with Session(client, ttl=60) as session:
-        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
-        for hold in holds:
-            wait_until(partial(lambda queue: queue._watch is not None, hold._queue))
-            watch = hold._queue._watch
-            assert watch is not None
-            monkeypatch.setattr(watch, "close", in_turn(partial(gate.wait, 2 * WAIT_S), watch.close))
+            on_lost(partial(gate.wait, 2 * WAIT_S))
+        for queue in session.queues.followed.values():
+            wait_until(partial(lambda queue: queue._watch is not None, queue))
+            assert queue._watch is not None
+            monkeypatch.setattr(queue._watch, "close", in_turn(partial(gate.wait, 2 * WAIT_S), queue._watch.close))
         ending = in_thread(session.lease.gone)
-        assert all(hold.lost.wait(WAIT_S) for hold in holds)
+        assert all(held.lost.wait(WAIT_S) for held in (*holds, several))
+        assert_raises(SessionLost, waiting.result, WAIT_S)
         assert not ending.done()
         gate.set()
         ending.result(WAIT_S)

@@ -105,15 +105,6 @@ def test_only_the_very_key_is_deleted(client: Client) -> None:
     assert not delete(client, "client/delete/a")
 
 
-def test_several_keys_are_deleted_each_on_its_own_condition(client: Client) -> None:
-    """One transaction takes those that are as they were meant, and leaves the others; each is told of."""
-    first, second, third = (put(client, f"client/several/{name}") for name in "abc")
-    wanted = [(first.key, first.create_revision), (second.key, first.create_revision), ("client/several/x", None)]
-    assert client.answer(client.requests.delete(*wanted, (third.key, None))) == [True, False, False, True]
-    assert client.get_prefix("client/several/").keys == [second]
-    assert delete(client, second.key, second.create_revision)
-
-
 def test_a_list_may_be_longer_than_grpcs_limit(client: Client) -> None:
     """Six megabytes of keys come in one list; gRPC's default refuses four."""
     for number in range(5):

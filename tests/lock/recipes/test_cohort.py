@@ -14,7 +14,6 @@ import pytest
 
 from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
-from lock.recipes.acquisition import Acquisition
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
@@ -121,29 +120,6 @@ def test_a_leader_leaves_its_place_to_the_next(client: Client, mutex: CohortMute
         assert_raises(LockTimeout, leader.result, WAIT_S, match="held by stranger")
     with heir.result(WAIT_S) as turn:
         assert turn.key == key
-
-
-def test_a_newcomer_takes_over_no_dying_key(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """A key that is about to be deleted is not taken over."""
-    withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
-
-    async def withdraw_late(acquisition: Acquisition[Hold]) -> None:
-        withdrawing.set()
-        assert go_on.wait(WAIT_S)
-        await withdraw(acquisition)
-
-    monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
-    with theirs.acquire(timeout=WAIT_S):
-        last = in_thread(mutex.acquire, timeout=1.0)
-        assert withdrawing.wait(WAIT_S)
-        late = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, mutex.name)) == 3)
-        go_on.set()
-        assert isinstance(last.exception(WAIT_S), LockTimeout)
-    with late.result(WAIT_S) as turn:
-        wait_until(lambda: keys(client, mutex.name) == [turn.key])
 
 
 def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex) -> None:

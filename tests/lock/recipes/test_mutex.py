@@ -127,6 +127,19 @@ def test_a_token_that_was_cancelled_before_ends_a_wait_at_once(client: Client, m
         assert keys(client, mutex.name) == [hold.key]
 
 
+def test_a_cancelled_attempt_is_not_a_hold(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
+    """A session that drains while the answer to a try is out gets no hold from it, and no key is left."""
+    ask = session.client.ask
+
+    async def drain_meanwhile(*args: Any, **options: Any) -> Any:
+        session.cancel_waiters()
+        return await ask(*args, **options)
+
+    monkeypatch.setattr(session.client, "ask", drain_meanwhile)
+    assert_raises(LockCancelled, mutex.try_acquire)
+    await_keys(client, mutex.name, 0)
+
+
 @pytest.mark.parametrize(("place", "step"), [(Janitor, "delete"), (WaitQueue, "remove")])
 def test_an_interrupt_while_withdrawing_leaves_no_key(
     client: Client, mutex: Mutex, theirs: Mutex, monkeypatch: Patch, place: type, step: str

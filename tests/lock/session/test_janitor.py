@@ -57,19 +57,14 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     """The network delivers the request when its call is over: the key is deleted when it appears."""
     proxy.stall(REQUESTS)
     assert_raises(EtcdUnavailable, Mutex(far_session, name).acquire, timeout=0.3)
-    assert deliver_late(proxy, client, far_session, name)
+    assert not keys(client, name)
+    wait_until(lambda: proxy.deliver(REQUESTS, through=f"{name}/{far_session.lease_id:x}-".encode()))
+    wait_until(lambda: keys(client, name))
+    proxy.reset()  # what was sent after it does not arrive
+    proxy.resume()
+    assert keys(client, name)
     await_keys(client, name, 0)
     assert not far_session.lost.is_set()
-
-
-def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> bool:
-    """Have a write that is held back arrive, but not what was sent after it; whether it made a key."""
-    assert not keys(client, name)
-    wait_until(lambda: proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode()))
-    wait_until(lambda: keys(client, name))
-    proxy.reset()
-    proxy.resume()
-    return bool(keys(client, name))
 
 
 def test_keys_in_doubt_go_together(

@@ -15,11 +15,10 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, connect
-from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
 from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, length, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, out_of_threads, wait_until
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
 def heal(proxy: Proxy) -> None:
@@ -238,21 +237,3 @@ def test_a_turn_after_the_deadline_is_not_a_hold(
     monkeypatch.setattr(lasting.client, "ask", answer_late)
     assert_raises(SessionLost, attempt, Mutex(lasting, name))
     await_keys(client, name, 0)
-
-
-def test_unexpected_errors_end_nothing(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:
-    """A machine that is out of threads for a moment costs a renewal or an audit, and the next one follows soon."""
-    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
-    with Session(counted, ttl=60) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-        waiting, failed = queue_up(counted, Mutex(session, name)), set[str]()
-        with monkeypatch.context() as patched:
-            for call in ("get_prefix", "keep_alive"):
-                patched.setattr(counted, call, in_turn(partial(failed.add, call), out_of_threads))
-            session.lease.renew_soon()
-            wait_until(lambda: len(failed) == 2)
-        before = calls.copy()
-        for call in ("Range", "LeaseKeepAlive"):
-            wait_until(lambda: calls[call] > before[call])  # noqa: B023
-        hold.ensure()
-        session.cancel_waiters()
-        assert_raises(LockCancelled, waiting.result, WAIT_S)

@@ -14,9 +14,8 @@ import redis
 import lock.aio
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
-from tests.support.lock import delete, shell
+from tests.support.lock import ROOT, delete, shell
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lock.md"
 RECIPES = ROOT / "docs" / "lock-recipes.md"
 

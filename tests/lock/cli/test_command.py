@@ -20,10 +20,8 @@ from lock.cli.exit_codes import Exit
 from lock.cli.hold import hold
 from lock.cli.trace import Log, _lines
 from lock.etcd.transport import rpc
-from tests.support.lock import delete, keys, put, queue_up, shell
+from tests.support.lock import WAIT_S, delete, keys, put, queue_up, shell
 from tests.support.waiting import Patch, wait_until
-
-WAIT_S = 30.0  # far more than anything here takes
 
 LOCK = [sys.executable, "-m", "lock"]
 

@@ -14,13 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lock import Client, Mutex, Session
+from lock import Client
 from lock.cli import guardian
-from lock.cli.child import Child
 from lock.cli.exit_codes import Exit
 from tests.support.lock import delete, keys
 from tests.support.terminal import WAIT_S, Terminal
-from tests.support.waiting import Patch, freeze, has_ended, in_thread, wait_until
+from tests.support.waiting import freeze, has_ended, wait_until
 
 LOCK = [sys.executable, "-m", "lock"]
 
@@ -102,19 +101,6 @@ def test_every_process_ends_with_the_lock(
     assert started.keeper.wait(WAIT_S) == code
     wait_until(started.has_ended, timeout=WAIT_S)
     wait_until(lambda: code == -signal.SIGKILL or keys(client, started.name) == [])
-
-
-def test_a_guardian_killed_early_is_noticed(session: Session, name: str, monkeypatch: Patch) -> None:
-    """The kernel resets its socket then, instead of closing it; the keeper sees that it is alone all the same."""
-    monkeypatch.setattr(guardian, "adopt_orphans", lambda: None)
-    before = set(psutil.Process().children())
-    with Mutex(session, name).acquire(timeout=WAIT_S) as hold, Child(["true"], grace=0) as child:
-        [process] = set(psutil.Process().children()) - before
-        process.suspend()
-        wait_until(lambda: process.status() == psutil.STATUS_STOPPED)
-        child.start({}, hold.remaining())
-        process.kill()
-        assert in_thread(lambda: child.wait(hold)).result(WAIT_S) is None
 
 
 def test_the_command_does_not_outlive_the_lease_of_a_frozen_keeper(job: Start) -> None:

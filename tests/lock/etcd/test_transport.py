@@ -60,15 +60,12 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def test_no_call_waits_longer_than_its_deadline(silent: str) -> None:
-    """An endpoint that never answers costs each call its timeout and not more."""
-    with connect(silent, timeout=30) as client:
+    """Or that of connect(): ten endpoints that never answer cost no more than one, nor does logging in before."""
+    with connect(silent, timeout=30) as client, connect(silent, user="shop", password="secret") as login:
         waits = {name: in_thread(seconds, partial(call, client)) for name, call in CALLS.items()}
+        waits["logging in"] = in_thread(seconds, partial(login.status, timeout=0.3))
         for name, wait in waits.items():
             assert 0.2 < wait.result(20) < 0.3 + SLACK_S, name
-
-
-def test_several_silent_endpoints_share_one_deadline(silent: str) -> None:
-    """Ten endpoints that never answer cost no more time than one; without a timeout, that of connect() holds."""
     with connect(",".join([silent] * 10), timeout=0.6) as client:
         assert 0.5 < seconds(client.status) < 0.6 + SLACK_S
 
@@ -247,13 +244,6 @@ def test_a_call_in_a_hurry_waits_for_no_login(silent: str) -> None:
         wait_until(login._lock.locked)
         assert seconds(lambda: client.status(timeout=0.3)) < 30
         assert_raises(EtcdUnavailable, list, client.watch("a/"), match="logging in")
-
-
-@pytest.mark.parametrize("timeout", [0.0, 0.3])
-def test_logging_in_is_part_of_the_deadline(silent: str, timeout: float) -> None:
-    """A call that has to log in first gets no second deadline."""
-    with connect(silent, timeout=10, user="shop", password="secret") as client:
-        assert seconds(lambda: client.status(timeout=timeout)) < timeout + SLACK_S
 
 
 # Streams: they end, and leave nothing of gRPC's behind that could keep the interpreter from ending

@@ -22,19 +22,13 @@ from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
 from lock.session import queues
 from tests.support.lock import WAIT_S, delete, keys, length, lock_threads, metric, put, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, out_of_threads, wait_until
+from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, out_of_threads, wait_until
 
 
 @pytest.fixture
 def hold(theirs: Mutex) -> Hold:
     """The lock, held by another process."""
     return theirs.acquire(timeout=WAIT_S)
-
-
-@pytest.fixture
-def no_audit(monkeypatch: Patch) -> None:
-    """Views are not checked against lists, so that an audit cannot heal what the watch should."""
-    monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
 
 
 def queue_of(session: Session, name: str) -> WaitQueue:
@@ -66,12 +60,12 @@ DISTURBANCES: dict[str, Disturbance] = {
 
 
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
-@pytest.mark.usefixtures("no_audit")
 def test_a_disturbed_watch_costs_no_place(
     hold: Hold, client: Client, far_session: Session, proxy: Proxy, etcdctl: Callable[..., str],
-    disturbance: Disturbance,
+    disturbance: Disturbance, monkeypatch: Patch,
 ) -> None:  # fmt: skip
     """The queue is listed and watched again, and the turn comes with the same key, without any audit."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 600.0)
     before, compacts, after = disturbance
     waiting = wait_behind(hold, client, far_session)
     key = keys(client, hold.name)[1]
@@ -172,6 +166,20 @@ def test_waiters_share_one_audit(counted: Client, calls: Counter[str], name: str
         assert not queue.trouble
 
 
+def test_an_unexpected_error_ends_no_audit(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:
+    """A machine that is out of threads for a moment costs one, and the next one follows soon."""
+    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
+    with Session(counted, ttl=600) as session, Mutex(session, name).acquire(timeout=WAIT_S):
+        waiting, failed = queue_up(counted, Mutex(session, name)), threading.Event()
+        with monkeypatch.context() as patched:
+            patched.setattr(counted, "get_prefix", in_turn(failed.set, out_of_threads))
+            assert failed.wait(WAIT_S)
+        before = calls["Range"]
+        wait_until(lambda: calls["Range"] > before)
+        session.cancel_waiters()
+        assert_raises(LockCancelled, waiting.result, WAIT_S)
+
+
 # Keys that are deleted from elsewhere, or come back
 
 
@@ -247,22 +255,6 @@ def test_a_restored_backup_leaves_no_hold_that_etcd_has_forgotten(fresh_etcd: Et
         kept.release()
 
 
-def test_a_pending_deletion_is_not_news(client: Client, session: Session, mutex: Mutex, monkeypatch: Patch) -> None:
-    """An audit that finds the key of a hold that is over does not take the watch for late."""
-
-    async def not_yet(*_: object, **__: object) -> bool:
-        return True
-
-    monkeypatch.setattr(session.janitor, "delete", not_yet)
-    hold = mutex.acquire(timeout=WAIT_S)
-    waiting = queue_up(client, mutex)
-    wait_until(lambda: length(hold._queue) == 2)
-    hold.release()
-    assert hold.key in keys(client, mutex.name)
-    assert not hold._queue._take(client.get_prefix(f"{mutex.name}/"))
-    assert length(waiting.result(WAIT_S)._queue) == 1
-
-
 # What following costs
 
 
@@ -303,16 +295,10 @@ def test_waiting_costs_the_same_for_many_names(etcd: Etcd, stranger: Session, na
         assert all(isinstance(wait.exception(WAIT_S), LockCancelled) for wait in waits)
 
 
-@pytest.fixture
-def brief(monkeypatch: Patch) -> None:
-    """Queues that are not used are soon followed no more."""
+def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str, monkeypatch: Patch) -> None:
+    """Some time after the last ticket has left, thread and watch end; a holder still learns that its key is gone."""
     monkeypatch.setattr(queues, "_IDLE_S", 0.1)
     monkeypatch.setattr(queues, "_LOOK_S", 0.1)
-
-
-@pytest.mark.usefixtures("brief")
-def test_a_queue_is_followed_as_long_as_it_is_used(client: Client, name: str) -> None:
-    """Some time after the last ticket has left, thread and watch end; a holder still learns that its key is gone."""
     with Session(client, ttl=600) as session:
         for _ in range(2):
             with Mutex(session, name).acquire(timeout=WAIT_S):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import threading
 import warnings
 from collections.abc import Callable
@@ -15,8 +14,6 @@ import pytest
 
 from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
-from lock.recipes.acquisition import Acquisition
-from lock.recipes.turn import Waiter, drop
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
@@ -125,62 +122,10 @@ def test_a_leader_leaves_its_place_to_the_next(client: Client, mutex: CohortMute
         assert turn.key == key
 
 
-def test_a_newcomer_takes_over_no_dying_key(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """A key that is about to be deleted is not taken over."""
-    withdrawing, go_on, withdraw = threading.Event(), threading.Event(), Acquisition.withdraw
-
-    async def withdraw_late(acquisition: Acquisition[Hold]) -> None:
-        withdrawing.set()
-        assert go_on.wait(WAIT_S)
-        await withdraw(acquisition)
-
-    monkeypatch.setattr(Acquisition, "withdraw", withdraw_late)
-    with theirs.acquire(timeout=WAIT_S):
-        last = in_thread(mutex.acquire, timeout=1.0)
-        assert withdrawing.wait(WAIT_S)
-        late = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: len(keys(client, mutex.name)) == 3)
-        go_on.set()
-        assert isinstance(last.exception(WAIT_S), LockTimeout)
-    with late.result(WAIT_S) as turn:
-        wait_until(lambda: keys(client, mutex.name) == [turn.key])
-
-
 def test_a_thread_times_out_behind_a_turn_of_its_own_process(mutex: CohortMutex) -> None:
     """The error of a thread that waits for another thread's turn names the process that holds."""
     with mutex.acquire(timeout=WAIT_S), pytest.raises(LockTimeout, match="held by ours"):
         in_thread(mutex.acquire, timeout=1.0).result(WAIT_S)
-
-
-def test_a_timeout_tells_of_this_threads_wait(mutex: CohortMutex, theirs: Mutex) -> None:
-    """Another thread of the process may have queued long before."""
-    with theirs.acquire(timeout=WAIT_S):
-        leader = in_thread(mutex.acquire, timeout=WAIT_S)
-        wait_until(lambda: mutex._acquisition is not None and mutex._acquisition._ticket.written_at is not None)
-        assert_raises(LockTimeout, mutex.acquire, timeout=1.0)
-        began = now()
-        with pytest.raises(LockTimeout) as told:
-            mutex.acquire(timeout=0.1)
-        waited = re.search(r"within ([\d.]+) s", str(told.value))
-        assert waited is not None
-        assert float(waited[1]) <= now() - began + 0.1  # it is rounded
-    leader.result(WAIT_S).release()
-
-
-def lose_a_turn(mutex: CohortMutex, client: Client) -> None:
-    turn = mutex.acquire(timeout=WAIT_S)
-    delete(client, turn.key)
-    assert turn.lost.wait(WAIT_S)
-    assert_raises(LockLost, turn.release)
-
-
-def test_holds_that_are_lost_leave_nothing_behind(client: Client, session: Session, mutex: CohortMutex) -> None:
-    """However many: the mutex hears once of the session's end, and is not remembered more than once."""
-    for _ in range(3):
-        lose_a_turn(mutex, client)
-    assert session.lease._listeners.count(mutex._cancel) == 1
 
 
 def test_the_finder_of_a_lost_session_is_told(client: Client, name: str, monkeypatch: Patch) -> None:
@@ -188,7 +133,10 @@ def test_the_finder_of_a_lost_session_is_told(client: Client, name: str, monkeyp
     frozen, thawed = threading.Event(), threading.Event()
     with Session(client, ttl=10) as session:
         mutex = CohortMutex(session, name)
-        lose_a_turn(mutex, client)
+        turn = mutex.acquire(timeout=WAIT_S)
+        delete(client, turn.key)
+        assert turn.lost.wait(WAIT_S)
+        assert_raises(LockLost, turn.release)
         monkeypatch.setattr(session.lease._wake, "wait", in_turn(frozen.set, partial(thawed.wait, 2 * WAIT_S)))
         assert frozen.wait(WAIT_S)
         session.lease._deadline = now()
@@ -208,41 +156,6 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
     turn.release()
     for each in waits:
         assert_raises(LockCancelled, each.result, WAIT_S)
-
-
-def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
-    """A turn that ends before a cancelled thread has woken goes to another."""
-    asleep = Waiter()
-    with mutex.acquire(timeout=WAIT_S):
-        mutex._waiters.append(asleep)
-        mutex.cancel()
-    assert asleep.turn is None
-    mutex.acquire(timeout=WAIT_S).release()
-
-
-def test_a_newcomer_after_cancel_is_not_cancelled(
-    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
-) -> None:
-    """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
-    awake, proceed = threading.Event(), CohortMutex._proceed
-    hold = theirs.acquire(timeout=WAIT_S)
-    first = in_thread(mutex.acquire, timeout=1.0)
-    wait_until(lambda: len(keys(client, mutex.name)) == 2)
-
-    def proceed_late(waiter: Waiter, until: float) -> object:
-        assert awake.wait(WAIT_S)
-        return proceed(mutex, waiter, until)
-
-    monkeypatch.setattr(mutex, "_proceed", proceed_late)
-    second = in_thread(mutex.acquire, timeout=WAIT_S)
-    assert_raises(LockTimeout, first.result, WAIT_S)
-    mutex.cancel()
-    [third] = queue_inside(mutex)
-    awake.set()
-    assert_raises(LockCancelled, second.result, WAIT_S)
-    wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
-    hold.release()
-    third.result(WAIT_S).release()
 
 
 @pytest.mark.parametrize("step", ["_first_turn", "_proceed"])
@@ -282,15 +195,6 @@ def test_a_turn_that_is_over_is_worth_nothing_and_says_nothing(mutex: CohortMute
             del turn
             gc.collect()
     assert [str(warning.message) for warning in told if mutex.name in str(warning.message)] == []
-
-
-def test_a_turn_dropped_with_its_session(client: Client, session: Session, mutex: CohortMutex) -> None:
-    """What cannot be passed on any more, because the session is over, is not an error."""
-    turn = mutex.acquire(timeout=WAIT_S)
-    client.revoke(session.lease_id)
-    session.lease.verify()
-    drop(turn)
-    assert mutex._acquisition is None
 
 
 @pytest.mark.parametrize("bounds", [{"batch": 0}, {"slice": -0.1}, {"slice": float("nan")}, {"batch": "3"}])

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
-from lock import Client, Hold, HoldExpired, LockLost, Mutex, NotHeld, Session
-from tests.support.lock import WAIT_S, await_keys, delete, keys, queue_up
-from tests.support.waiting import assert_raises
+from lock import Client, Hold, HoldExpired, LockLost, LockTimeout, Mutex, NotHeld, Session
+from lock.session import janitor
+from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, delete, keys, length, queue_up
+from tests.support.waiting import Patch, assert_raises, in_thread, seconds, wait_until
 
 import etcd3  # isort: skip  (after lock, which lets it run on current protobuf)
-
-
-from collections import Counter
-
-from lock import LockTimeout
-from lock.session import janitor
-from tests.support.lock import AT_ONCE_S, length
-from tests.support.waiting import Patch, in_thread, seconds, wait_until
 
 SHORT_S = 0.2
 

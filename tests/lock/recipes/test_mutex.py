@@ -19,7 +19,6 @@ from lock.errors import EtcdDenied, EtcdUnavailable, InvalidName, LockCancelled,
 from lock.model import LeaseStatus
 from lock.queue.wait_queue import WaitQueue
 from lock.runtime.clock import now
-from lock.runtime.execution import Execution
 from lock.session.janitor import Janitor
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put, queue_up
 from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, wait_until
@@ -283,21 +282,6 @@ def test_a_loss_on_the_way_is_noticed(
         assert first.lost.wait(WAIT_S)
     assert_raises(LockLost, waiting.result, WAIT_S)
     await_keys(client, name, 0)
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_cancellation_between_two_names_is_not_missed(several: MultiLock, stranger: Session, place: int) -> None:
-    """It comes when the names before are held and this one is not yet queued for: the wait for it ends at once."""
-    following = several._mutexes[place]
-    begin = following.new_acquisition
-
-    def cancelled_before_it_begins(execution: Execution) -> object:
-        several.cancel()
-        return begin(execution)
-
-    following.new_acquisition = cancelled_before_it_begins  # type: ignore[method-assign,assignment]
-    with Mutex(stranger, following.name).acquire(timeout=WAIT_S), pytest.raises(LockCancelled):
-        in_thread(several.acquire, timeout=WAIT_S).result(WAIT_S)
 
 
 @pytest.mark.parametrize(

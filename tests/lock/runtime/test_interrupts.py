@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import sched
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from heapq import heapify
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -112,22 +110,6 @@ def test_an_interrupt_at_any_call_of_setting_a_timer_costs_no_other() -> None:
         timers.set(now(), rung.set)
         assert rung.wait(WAIT_S)
         timers.close()
-
-
-def test_an_interrupt_at_any_call_of_cancelling_a_timer_keeps_the_others_in_order(monkeypatch: Patch) -> None:
-    """Also between the removal and the reordering: a timer out of order would go off late, or never."""
-
-    def reorder(heap: list[Any]) -> None:
-        heapify(heap)
-
-    monkeypatch.setattr(sched, "heapq", SimpleNamespace(**{**vars(sched.heapq), "heapify": reorder}))  # type: ignore[attr-defined]
-    for _, interrupt in at_each_call(more_than=1, inside=(LIBRARY, __file__)):
-        timers, start = Timers(), now()
-        first, *_ = [timers.set(start + seconds, print) for seconds in (600, math.inf, 700)]
-        interrupt(partial(timers.cancel, first))
-        left = [timer.time for timer in timers._scheduler.queue]
-        timers.close()
-        assert left == sorted(left)
 
 
 def test_an_interrupt_at_any_call_of_taking_a_list_leaves_no_view_without_its_keys(

@@ -57,19 +57,14 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     """The network delivers the request when its call is over: the key is deleted when it appears."""
     proxy.stall(REQUESTS)
     assert_raises(EtcdUnavailable, Mutex(far_session, name).acquire, timeout=0.3)
-    assert deliver_late(proxy, client, far_session, name)
+    assert not keys(client, name)
+    wait_until(lambda: proxy.deliver(REQUESTS, through=f"{name}/{far_session.lease_id:x}-".encode()))
+    wait_until(lambda: keys(client, name))
+    proxy.reset()  # what was sent after it does not arrive
+    proxy.resume()
+    assert keys(client, name)
     await_keys(client, name, 0)
     assert not far_session.lost.is_set()
-
-
-def deliver_late(proxy: Proxy, client: Client, session: Session, name: str) -> bool:
-    """Have a write that is held back arrive, but not what was sent after it; whether it made a key."""
-    assert not keys(client, name)
-    wait_until(lambda: proxy.deliver(REQUESTS, through=f"{name}/{session.lease_id:x}-".encode()))
-    wait_until(lambda: keys(client, name))
-    proxy.reset()
-    proxy.resume()
-    return bool(keys(client, name))
 
 
 def test_keys_in_doubt_go_together(
@@ -187,22 +182,6 @@ def test_a_release_without_etcd_is_made_up_for(client: Client, far_session: Sess
     assert keys(client, name) == [hold.key]
     proxy.start()
     await_keys(client, name, 0)
-
-
-def test_what_comes_before_a_deletion_may_fail(client: Client, session: Session, name: str) -> None:
-    """It is called again, and keeps no other key from its deletion."""
-    for number in range(2):
-        client.create(f"{name}/{number}", b"", session.lease_id)
-    failures = [RuntimeError("first"), RuntimeError("second")]
-
-    def fail_twice() -> None:
-        if failures:
-            raise failures.pop()
-
-    session.janitor.delete_later(f"{name}/0", first=fail_twice)
-    session.janitor.delete_later(f"{name}/1")
-    await_keys(client, name, 0)
-    assert not failures
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

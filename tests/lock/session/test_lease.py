@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, repeat
@@ -16,11 +15,10 @@ import pytest
 from loadtest.stack.proxy import ANSWERS, Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, KeyValue, LockCancelled, Mutex, Session, SessionLost, connect
-from lock.queue import wait_queue
 from lock.runtime.clock import now
 from lock.session import lease as kept_lease
 from tests.support.lock import AT_ONCE_S, WAIT_S, await_keys, keys, length, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, in_turn, out_of_threads, wait_until
+from tests.support.waiting import Patch, assert_goes_on, assert_raises, in_thread, out_of_threads, wait_until
 
 
 def heal(proxy: Proxy) -> None:
@@ -73,45 +71,24 @@ def test_a_slow_grant_leaves_time_to_renew(counted: Client, calls: Counter[str],
         session.ensure()
 
 
-@pytest.fixture
-def busy(counted: Client, monkeypatch: Patch) -> Iterator[Session]:
-    """A session whose thread wakes much more often than its lease is to be renewed."""
+def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monkeypatch: Patch) -> None:
+    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
     monkeypatch.setattr(kept_lease, "_SLEEP_S", 0.01)
     with Session(counted, ttl=600) as session:
-        yield session
+        runs, wait = list[float](), session.lease._wake.wait
 
+        def counted_wait(pause: float) -> bool:
+            runs.append(pause)
+            return wait(pause)
 
-def test_it_is_renewed_only_when_due(busy: Session, calls: Counter[str], monkeypatch: Patch) -> None:
-    """The thread wakes more often than every third of the TTL, and asks etcd for nothing then, nor after a look."""
-    runs, wait = list[float](), busy.lease._wake.wait
-
-    def counted_wait(pause: float) -> bool:
-        runs.append(pause)
-        return wait(pause)
-
-    monkeypatch.setattr(busy.lease._wake, "wait", counted_wait)
-    wait_until(lambda: len(runs) > 20)
-    assert calls == {"LeaseGrant": 1}
-    busy.lease.renew_soon()
-    wait_until(lambda: calls["LeaseKeepAlive"])
-    runs.clear()
-    wait_until(lambda: len(runs) > 20)
-    assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
-
-
-class LookedForTooLate(threading.Event):
-    """Set from elsewhere as soon as a wait has run out, before the waiting thread goes on."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        came = super().wait(timeout)
-        self.set()
-        return came
-
-
-def test_a_look_asked_for_just_as_a_wait_runs_out_is_not_forgotten(busy: Session, calls: Counter[str]) -> None:
-    """It is taken by the round after, not cleared with the one that had not seen it."""
-    busy.lease._wake = LookedForTooLate()
-    wait_until(lambda: calls["LeaseKeepAlive"])
+        monkeypatch.setattr(session.lease._wake, "wait", counted_wait)
+        wait_until(lambda: len(runs) > 20)
+        assert calls == {"LeaseGrant": 1}
+        session.lease.renew_soon()
+        wait_until(lambda: calls["LeaseKeepAlive"])
+        runs.clear()
+        wait_until(lambda: len(runs) > 20)
+        assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
 
 
 def test_an_unanswered_renewal_is_repeated(
@@ -260,21 +237,3 @@ def test_a_turn_after_the_deadline_is_not_a_hold(
     monkeypatch.setattr(lasting.client, "ask", answer_late)
     assert_raises(SessionLost, attempt, Mutex(lasting, name))
     await_keys(client, name, 0)
-
-
-def test_unexpected_errors_end_nothing(counted: Client, calls: Counter[str], name: str, monkeypatch: Patch) -> None:
-    """A machine that is out of threads for a moment costs a renewal or an audit, and the next one follows soon."""
-    monkeypatch.setattr(wait_queue, "_AUDIT_S", 0.1)
-    with Session(counted, ttl=60) as session, Mutex(session, name).acquire(timeout=WAIT_S) as hold:
-        waiting, failed = queue_up(counted, Mutex(session, name)), set[str]()
-        with monkeypatch.context() as patched:
-            for call in ("get_prefix", "keep_alive"):
-                patched.setattr(counted, call, in_turn(partial(failed.add, call), out_of_threads))
-            session.lease.renew_soon()
-            wait_until(lambda: len(failed) == 2)
-        before = calls.copy()
-        for call in ("Range", "LeaseKeepAlive"):
-            wait_until(lambda: calls[call] > before[call])  # noqa: B023
-        hold.ensure()
-        session.cancel_waiters()
-        assert_raises(LockCancelled, waiting.result, WAIT_S)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from lock.queue.ticket import Ticket
 from lock.queue.wait_queue import WaitQueue
 from lock.session import lease as kept_lease
 from tests.support.lock import WAIT_S, Script, await_keys, keys, lock_threads, queue_up
-from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
+from tests.support.waiting import Patch, assert_raises, in_thread, wait_until
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1.5, 10**12, "5", None, True])
@@ -205,42 +205,19 @@ with session:
 # A loss: all know of it at once, whatever the callbacks of the others do
 
 
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """What a callback that takes its time waits for."""
-    gate = threading.Event()
-    yield gate
-    gate.set()
-
-
-def test_a_slow_callback_delays_no_other_loss(client: Client, name: str, gate: threading.Event) -> None:
+def test_slow_callbacks_delay_no_other_loss(client: Client, name: str) -> None:
     """The lease is gone: all holds and waits of all names know before the first callback has returned."""
-    with Session(client, ttl=60) as session:
+    gate = threading.Event()
+    with Session(client, ttl=60) as session, ExitStack() as opening:
+        opening.callback(gate.set)
         holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(3)]
         several = MultiLock(session, [f"{name}/a", f"{name}/b"]).acquire(timeout=WAIT_S)
         waiting = queue_up(client, Mutex(session, f"{name}/2"))
         for on_lost in (*(hold.on_lost for hold in holds), several.on_lost):
-            on_lost(lambda: gate.wait(2 * WAIT_S))
+            on_lost(partial(gate.wait, 2 * WAIT_S))
         in_thread(session.lease.gone).result(WAIT_S)
-        assert all(lost.is_set() for lost in (*(hold.lost for hold in holds), several.lost))
+        assert all(held.lost.is_set() for held in (*holds, several))
         assert_raises(SessionLost, waiting.result, WAIT_S)
-        gate.set()
-
-
-def test_a_slow_watch_delays_no_loss(client: Client, name: str, gate: threading.Event, monkeypatch: Patch) -> None:
-    """It may be logging in: the holds of all names know before it is closed."""
-    with Session(client, ttl=60) as session:
-        holds = [Mutex(session, f"{name}/{number}").acquire(timeout=WAIT_S) for number in range(2)]
-        for hold in holds:
-            wait_until(partial(lambda queue: queue._watch is not None, hold._queue))
-            watch = hold._queue._watch
-            assert watch is not None
-            monkeypatch.setattr(watch, "close", in_turn(partial(gate.wait, 2 * WAIT_S), watch.close))
-        ending = in_thread(session.lease.gone)
-        assert all(hold.lost.wait(WAIT_S) for hold in holds)
-        assert not ending.done()
-        gate.set()
-        ending.result(WAIT_S)
 
 
 def test_callbacks_are_called_in_order_whatever_they_raise(client: Client, name: str) -> None:

@@ -105,6 +105,15 @@ def test_what_a_document_names_exists(document: Path) -> None:
     assert [name for name in sorted(named - to_be_written) if not (ROOT / name).exists()] == []
 
 
+def test_troubles_are_quoted_as_they_are_said() -> None:
+    """The messages in docs/troubleshooting.md are those of the programs."""
+    files = [*ROOT.glob("loadtest/**/*.py"), *ROOT.glob("app/**/*.py")]
+    sources = "".join(path.read_text(encoding="utf-8") for path in files)
+    for message in ("already in use: ", "No shop answers at ", "There is no such sale in Redis", " was refused: "):
+        assert message.strip() in sources
+        assert message.strip(": ") in page("troubleshooting")
+
+
 IMAGES = ROOT / "docs/images"
 LARGEST = {".png": 200_000, ".svg": 200_000, ".webp": 2_000_000}  # bytes; only the moving ones are WebP
 

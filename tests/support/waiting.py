@@ -58,18 +58,6 @@ def assert_raises(
         call(*args, **options)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call took, whatever came of it but a failed assertion."""
-    started = time.monotonic()
-    try:
-        call()
-    except AssertionError:
-        raise
-    except Exception:
-        pass
-    return time.monotonic() - started
-
-
 def freeze(process: Popen[str]) -> None:
     """Stop it with SIGSTOP, and return when all its threads stand still."""
     process.send_signal(signal.SIGSTOP)

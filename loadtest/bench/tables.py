@@ -115,7 +115,7 @@ def _limit_cells(result: BenchResult, row: Row) -> list[str]:
 
 def bounds(result: BenchResult) -> Grid:
     """What this machine can do at most, each alone."""
-    names = {"http": "_HTTP answers/s", "trips": "Redis trips/s", "commits": "etcd commits/s"}
+    names = {"http": "HTTP answers/s", "trips": "Redis trips/s", "commits": "etcd commits/s"}
     return Grid("bounds", str(bounds.__doc__), list(names.values()), [[f"{result.bounds[name]:.0f}" for name in names]])
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from lock import Client, CohortMutex, Hold, Mutex, Session, Turn
 from lock.errors import LockCancelled, LockLost, LockTimeout, NotHeld, SessionLost
+from lock.recipes.turn import Waiter
 from lock.runtime.clock import now
 from tests.support.lock import WAIT_S, delete, keys, queue_up
 from tests.support.waiting import Patch, assert_raises, in_thread, in_turn, wait_until
@@ -156,6 +157,41 @@ def test_a_draining_session_hands_no_turn_on(session: Session, mutex: CohortMute
     turn.release()
     for each in waits:
         assert_raises(LockCancelled, each.result, WAIT_S)
+
+
+def test_a_cancelled_thread_gets_no_turn(mutex: CohortMutex) -> None:
+    """A turn that ends before a cancelled thread has woken goes to another."""
+    asleep = Waiter()
+    with mutex.acquire(timeout=WAIT_S):
+        mutex._waiters.append(asleep)
+        mutex.cancel()
+    assert asleep.turn is None
+    mutex.acquire(timeout=WAIT_S).release()
+
+
+def test_a_newcomer_after_cancel_is_not_cancelled(
+    client: Client, mutex: CohortMutex, theirs: Mutex, monkeypatch: Patch
+) -> None:
+    """The thread that is to lead next is cancelled before it wakes; the key that was cancelled goes with it."""
+    awake, proceed = threading.Event(), CohortMutex._proceed
+    hold = theirs.acquire(timeout=WAIT_S)
+    first = in_thread(mutex.acquire, timeout=1.0)
+    wait_until(lambda: len(keys(client, mutex.name)) == 2)
+
+    def proceed_late(waiter: Waiter, until: float) -> object:
+        assert awake.wait(WAIT_S)
+        return proceed(mutex, waiter, until)
+
+    monkeypatch.setattr(mutex, "_proceed", proceed_late)
+    second = in_thread(mutex.acquire, timeout=WAIT_S)
+    assert_raises(LockTimeout, first.result, WAIT_S)
+    mutex.cancel()
+    [third] = queue_inside(mutex)
+    awake.set()
+    assert_raises(LockCancelled, second.result, WAIT_S)
+    wait_until(lambda: third.done() or len(keys(client, mutex.name)) == 2)
+    hold.release()
+    third.result(WAIT_S).release()
 
 
 @pytest.mark.parametrize("step", ["_first_turn", "_proceed"])

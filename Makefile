@@ -64,7 +64,8 @@ coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 $(ARGS)
 	@$(RUN) -m coverage combine --quiet
 	@$(RUN) -m coverage html --quiet
-	@echo "Covered: $$($(RUN) -m coverage report --format=total) % of lines and branches"
+	@covered=$$($(RUN) -m coverage report --format=total); $(RUN) scripts/badges.py $$covered; \
+		echo "Covered: $$covered % of lines and branches"
 
 format: setup-dev ##3 Format the code and fix what ruff can fix
 	@$(RUN) -m ruff check --fix .

@@ -229,7 +229,8 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
 @pytest.mark.parametrize(
     ("group", "guards", "exact", "broken"),
     [
-        ("opening", ["etcd", "etcd-cohort", "etcd-batch", "etcd-sharded"], 16, r"OVERSOLD by \d+"),
+        ("opening", ["etcd", "etcd-cohort"], 8, r"OVERSOLD by \d+"),
+        ("opening", ["etcd-batch", "etcd-sharded"], 8, r"OVERSOLD by \d+"),
         ("transfer", ["etcd-sharded"], 2, ""),
         ("failover", ["etcd-sharded"], 2, r"\d+ acknowledged but missing"),
     ],

@@ -1,11 +1,14 @@
-"""The stock divided over shards: one script for a purchase, and the etcd mutex only where items move between shards."""
+"""The stock divided over shards: no lock for a purchase, and the etcd mutex only where items move between shards."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from app.guards.base import Guard, Promise, Tools
+from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt
 from app.sales.shards import Shard, ShardedStock
-from lock import LockTimeout
+from lock import EtcdUnavailable, LockTimeout
 
 POLL_S = 0.1
 
@@ -13,14 +16,15 @@ POLL_S = 0.1
 class EtcdShardedGuard(Guard):
     """No key is hot, and few purchases need the lock; first come, first served holds for each shard alone.
 
-    All items lie in the treasury at first. A purchase that finds its shard empty moves some of them there, under the
-    mutex and its token: a transfer spans two slots, perhaps on two nodes, which no script can do. "Sold out" is what
-    such a purchase says that has found every slot empty.
+    Purchases of one instance that wait for the same shard are made by one script. All items lie in the treasury at
+    first. A purchase that finds its shard empty moves some of them there, under the mutex and its token: a transfer
+    spans two slots, perhaps on two nodes, which no script can do. "Sold out" is what such a purchase says that has
+    found every slot empty.
     """
 
     name = "etcd-sharded"
     promise = Promise.EXACT
-    description = "The stock on several shards, a script for each purchase; an etcd mutex to move items. Exact."
+    description = "The stock on several shards, a script for those who wait there; an etcd mutex to move items. Exact."
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
@@ -30,20 +34,18 @@ class EtcdShardedGuard(Guard):
         stock = self.stocks[purchase.item]
         shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
         purchase.think()
-        if not shard.line.locked() and (receipt := stock.sell(shard, purchase)):
-            return receipt
-        # The shard is empty, or items are on their way: one thread waits for them, and the others wait behind it.
-        shard.waiting.append(purchase)
         try:
-            with self.in_line(shard.line, purchase):
-                while not (receipt := stock.known_sold_out(purchase) or stock.sell(shard, purchase)):
-                    self.refill(stock, shard, purchase)
-                return receipt
+            return shard.queue.buy(purchase, self.time_left, partial(self.lead, stock, shard))
         except LockTimeout:
             self.tools.sale.record.read()  # if etcd does not answer, that is why no items came
             raise
-        finally:
-            shard.waiting.pop()
+
+    def lead(self, stock: ShardedStock, shard: Shard, leader: Entry) -> None:
+        """Sell to all that wait at the shard, and bring items, until the leader has its answer."""
+        shard.queue.serve(partial(stock.sell, shard))
+        while not leader.settled:
+            self.refill(stock, shard, leader.purchase)
+            shard.queue.serve(partial(stock.sell, shard))
 
     def refill(self, stock: ShardedStock, shard: Shard, purchase: Purchase) -> None:
         """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
@@ -51,6 +53,9 @@ class EtcdShardedGuard(Guard):
             try:
                 with self.locked(self.sessions.cohort(purchase.item), purchase) as turn:
                     stock.refill(shard, turn.token)
+            except EtcdUnavailable as error:
+                shard.queue.fail(error)
+                raise
             finally:
                 stock.line.release()
         elif self.time_left(purchase):

@@ -115,7 +115,7 @@ class Inventory:
     def sell_group(self, purchases: Sequence[Purchase], *, fence: Token | None = None) -> list[Receipt | KeyReused]:
         """Many purchases, read and written in one script; what came of each, in the order given. Raises as `decide`."""
         decisions = self.decide(purchases, fence=fence)
-        return [_one_of_many(*each) for each in zip(purchases, decisions, strict=True)]
+        return [one_of_many(purchase, *decision) for purchase, decision in zip(purchases, decisions, strict=True)]
 
     def decide(
         self, purchases: Sequence[Purchase], *, fence: Token | None = None, sold_out: str | None = None
@@ -164,9 +164,9 @@ class Inventory:
         return receipt
 
 
-def _one_of_many(purchase: Purchase, decision: tuple[str, str]) -> Receipt | KeyReused:
+def one_of_many(purchase: Purchase, status: str, found: str) -> Receipt | KeyReused:
     """An error that concerns one purchase of a group, and not the others."""
     try:
-        return settled(purchase, *decision)
+        return settled(purchase, status, found)
     except KeyReused as error:
         return error

@@ -6,14 +6,15 @@ This divides a hot counter as the escrow method does (P. O'Neil, "The Escrow Tra
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
-from app.sales.inventory import Inventory
-from app.sales.purchase import Outcome, Purchase, Receipt
+from app.sales.commit_queue import CommitQueue
+from app.sales.inventory import Inventory, one_of_many
+from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import KeyReused
 from app.sales.sale import Sale
-from app.sales.scripts import decided, settled
 from app.sales.tokens import Token
 from app.sales.transfer import Transfers
 
@@ -23,7 +24,7 @@ class ShardedStock:
 
     Attributes:
         line: held by the thread of this process that brings items.
-        sold_out: the generation of which nothing is left anywhere, and since when that is known (`time.monotonic`).
+        sold_out: the generation of which nothing is left anywhere.
     """
 
     def __init__(self, sale: Sale, item: str, *, instance: str) -> None:
@@ -32,40 +33,34 @@ class ShardedStock:
         shelves = [Inventory(sale, instance=instance, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
         self.shards = [Shard(number, shelf) for number, shelf in enumerate(shelves)]
         self.line = threading.Lock()
-        self.sold_out: tuple[str, float] = "", 0.0
+        self.sold_out = ""
 
     def shard_of(self, purchase: Purchase) -> Shard:
         """The same at every instance, so that a retry meets the answer to its idempotency key."""
         return self.shards[crc32((purchase.key or purchase.buyer).encode()) % len(self.shards)]
 
-    def known_sold_out(self, purchase: Purchase) -> Receipt | None:
-        """Say so without asking Redis, if it was found true while the purchase was waiting.
+    def sell(self, shard: Shard, purchases: Sequence[Purchase]) -> list[Receipt | KeyReused | None]:
+        """What comes of each, by one script without a lock; None if the shard is empty and others may have items.
 
-        An idempotency key asks for itself, because the answer has to be kept.
+        Raises as `Inventory.decide`.
         """
-        found = purchase.began < self.sold_out[1] and not purchase.key
-        return decided(purchase, Outcome.SOLD_OUT, 0) if found else None
-
-    def sell(self, shard: Shard, purchase: Purchase) -> Receipt | None:
-        """The whole purchase in one script without a lock; None if the shard is empty and others may have items.
-
-        Raises as `Inventory.sell`.
-        """
-        with purchase.critical_section():
-            shard.is_empty = False
-            ((status, found),) = shard.inventory.decide([purchase], sold_out=self.sold_out[0])
-            shard.is_empty = status == "empty"
-            return None if shard.is_empty else settled(purchase, status, found)
+        shard.is_empty = False
+        decisions = shard.inventory.decide(purchases, sold_out=self.sold_out)
+        shard.is_empty = any(status == "empty" for status, _ in decisions)
+        return [
+            None if status == "empty" else one_of_many(purchase, status, found)
+            for purchase, (status, found) in zip(purchases, decisions, strict=True)
+        ]
 
     def refill(self, shard: Shard, fence: Token) -> None:
         """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.
 
         Raises as `Transfers`.
         """
-        began, transfers = time.monotonic(), Transfers(self._sale, self._item, fence)
+        transfers = Transfers(self._sale, self._item, fence)
         empty = [shard, *(each for each in self.shards if each.is_empty)]
-        if not transfers.refill({each.number: len(each.waiting) for each in empty}):
-            self.sold_out = transfers.generation, began
+        if not transfers.refill({each.number: len(each.queue) for each in empty}):
+            self.sold_out = transfers.generation
         for each in self.shards:
             each.brought.set()
 
@@ -75,15 +70,13 @@ class Shard:
     """One of them.
 
     Attributes:
-        line: held by the thread of this process that found the shard empty; the others wait behind it.
-        waiting: purchases in the line; only their number counts, so any of them may leave the list.
+        queue: the purchases of this process that wait for an answer.
         is_empty: whether it was, by the last answer; not while there is none, as its node may be down.
         brought: set when a thread of this process has brought items.
     """
 
     number: int
     inventory: Inventory
-    line: threading.Lock = field(default_factory=threading.Lock)
-    waiting: list[Purchase] = field(default_factory=list)
+    queue: CommitQueue = field(default_factory=CommitQueue)
     is_empty: bool = False
     brought: threading.Event = field(default_factory=threading.Event)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from math import ceil
 
 from loadtest.simulate.locks import Cohort, Mutex, cohort_of
-from loadtest.simulate.machine import CANCELLED, LEAD, LOCK_TIMEOUT, TURN, Steps, Ticket
+from loadtest.simulate.machine import CANCELLED, LEAD, LOCK_TIMEOUT, TURN, Steps
 from loadtest.simulate.rush import SOLD, SOLD_OUT, Buy, SimulatedInstance, SimulatedShard
 
 
@@ -99,69 +98,53 @@ def etcd_batch(instance: SimulatedInstance, began: float) -> Steps:
     """The holder of the cohort's turn sells to all that wait in its instance, by one script."""
     if (yield from instance.told(began)):
         return SOLD_OUT
-    rush, cohort, entries, entry = instance.rush, cohort_of(instance), instance.entries, instance.ticket(began)
-    entries.append(entry)
-    _appoint_first(entries)
-    how = yield entry.turn
-    if how == LOCK_TIMEOUT:
-        entries.remove(entry)
-        _appoint_first(entries)
+    rush, cohort, queue, entry = instance.rush, cohort_of(instance), instance.commits, instance.ticket(began)
+    how = yield from queue.join(entry)
     if how != LEAD:
         return how
     how = yield from cohort.acquire(began)
     entered = rush.env.now
-    most = int(rush.costs.settings["group"]) if how == TURN else 1  # a leader whose time is up leaves alone
-    group = [entries.popleft() for _ in range(min(len(entries), most))]
-    for each in group:
-        each.told = True
-    _appoint_first(entries)
     if how != TURN:
+        queue.resign(entry)
         return how
+    group = queue.take()
+    queue.resign(entry)
     outcomes = yield from instance.trip(lambda: [rush.sell() for _ in group])
-    for each, outcome in zip(group, outcomes, strict=True):
-        each.end(outcome)
+    queue.settle(group, outcomes)
     if SOLD_OUT in outcomes:
         instance.known = entered
     yield from cohort.release()
     return outcomes[0]
 
 
-def _appoint_first(entries: deque[Ticket]) -> None:
-    if entries:
-        entries[0].end(LEAD)
-
-
 def etcd_sharded(instance: SimulatedInstance, began: float) -> Steps:
-    """One script on a buyer's shard; where it is empty, one thread of the instance moves items there under the lock."""
+    """One script for those that wait at a shard; where it is empty, one thread moves items there under the lock."""
     shard = instance.shards[instance.rush.random.randrange(len(instance.shards))]
-    if not shard.line.count and (outcome := (yield from _sell(instance, shard))):
-        return outcome
-    shard.waiting += 1
-    with shard.line.request() as turn:
-        yield turn
-        outcome = ""
-        while not outcome:
-            known = instance.known is not None and began < instance.known
-            outcome = SOLD_OUT if known else (yield from _sell(instance, shard))
-            if not outcome:
-                outcome = yield from _fill(instance, shard, began)
-    shard.waiting -= 1
+    entry = instance.ticket(began)
+    how = yield from shard.queue.join(entry)
+    if how != LEAD:
+        return how
+    outcome = yield from _sell(instance, shard)
+    while not outcome:
+        outcome = (yield from _fill(instance, shard, began)) or (yield from _sell(instance, shard))
+    shard.queue.resign(entry)
     return outcome
 
 
 def _sell(instance: SimulatedInstance, shard: SimulatedShard) -> Steps:
-    """SOLD, SOLD_OUT if nothing is known to be left anywhere, or nothing if the shard is empty."""
-    rush, number = instance.rush, shard.number
+    """What comes of the first that waits, nothing if the shard is empty; SOLD_OUT if all are known to be."""
+    rush, number, group = instance.rush, shard.number, shard.queue.take()
 
-    def script() -> str:
-        if rush.shards[number]:
-            rush.shards[number] -= 1
-            return rush.sell()
-        return "" if instance.known is None else SOLD_OUT
+    def script() -> list[str]:
+        sold = min(rush.shards[number], len(group))
+        rush.shards[number] -= sold
+        rest = "" if instance.known is None else SOLD_OUT
+        return [rush.sell() for _ in range(sold)] + [rest] * (len(group) - sold)
 
-    outcome = yield from instance.trip(script, number)
-    shard.empty = not outcome
-    return outcome
+    outcomes = yield from instance.trip(script, number)
+    shard.empty = "" in outcomes
+    shard.queue.settle(group, outcomes)
+    return outcomes[0]
 
 
 def _fill(instance: SimulatedInstance, shard: SimulatedShard, began: float) -> Steps:
@@ -189,7 +172,7 @@ def _move(instance: SimulatedInstance, empty: list[SimulatedShard]) -> Steps:
     treasury = yield from instance.trip(lambda: rush.stock - sum(rush.shards))
     if treasury:
         for each in empty:
-            wanted = each.waiting
+            wanted = len(each.queue)
             while wanted > 0 and treasury:
                 part = ceil(treasury / (2 * len(rush.shards)))
                 rush.shards[each.number] += part

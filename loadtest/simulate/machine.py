@@ -108,6 +108,57 @@ class Ticket:
             self.turn.succeed(how)
 
 
+class CommitQueue:
+    """The clicks of an instance that are decided together; see `app/sales/commit_queue.py`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[Ticket] = deque()
+        self._leader: Ticket | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def join(self, ticket: Ticket) -> Steps:
+        """Wait; LEAD if the ticket has to serve the others, or else how the wait ended."""
+        self._waiting.append(ticket)
+        self._appoint_first()
+        how = yield ticket.turn
+        if how == LOCK_TIMEOUT:
+            self._waiting.remove(ticket)
+            self.resign(ticket)
+        return how
+
+    def take(self) -> list[Ticket]:
+        """Take the first of them out, the leader included."""
+        group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+        for each in group:
+            each.told = True
+        return group
+
+    def settle(self, group: list[Ticket], outcomes: list[str]) -> None:
+        """End their waits; those without an outcome return to the head."""
+        for ticket, outcome in reversed(list(zip(group, outcomes, strict=True))):
+            if outcome:
+                ticket.end(outcome)
+            else:
+                ticket.told = False
+                self._waiting.appendleft(ticket)
+
+    def resign(self, leader: Ticket) -> None:
+        """The next one leads; a leader without an outcome leaves the queue."""
+        if self._leader is leader:
+            self._leader = None
+            if leader in self._waiting:
+                self._waiting.remove(leader)
+            self._appoint_first()
+
+    def _appoint_first(self) -> None:
+        if self._waiting and self._leader is None:
+            self._leader = self._waiting[0]
+            self._leader.end(LEAD)
+
+
 class LockQueue:
     """The keys of a lock in etcd, in the order of their creation; `tell` lets the first one know that it holds."""
 

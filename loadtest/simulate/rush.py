@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from loadtest.simulate.machine import (
     LOCK_TIMEOUT,
     TURN,
     CommitLog,
+    CommitQueue,
     LockQueue,
     Program,
     Steps,
@@ -53,11 +53,12 @@ class Setting:
 
 
 class SimulatedShard:
-    """What an instance knows of one: how many of its clicks wait there, and whether it was empty when last asked."""
+    """What an instance knows of one: which of its clicks wait there, and whether it was empty when last asked."""
 
-    def __init__(self, env: simpy.Environment, number: int) -> None:
-        self.number, self.waiting, self.empty = number, 0, False
-        self.line, self.brought, self._env = simpy.Resource(env), env.event(), env
+    def __init__(self, rush: SimulatedRush, number: int) -> None:
+        self.number, self.empty = number, False
+        self.queue, self.brought = CommitQueue(int(rush.costs.settings["group"])), rush.env.event()
+        self._env = rush.env
 
     def bring(self) -> None:
         """Wake the click that waits for items."""
@@ -72,7 +73,7 @@ class SimulatedInstance:
         arrived: clicks that the main thread has not read yet; clicks: those that wait for another thread;
             in_hand: these and the ones that have a thread.
         known: when the look was sent that has found, under the lock, that all is sold.
-        trying, lock, shards, filling, entries, cohort: what the guards keep here.
+        trying, lock, shards, filling, commits, cohort: what the guards keep here.
     """
 
     def __init__(self, rush: SimulatedRush, number: int) -> None:
@@ -83,8 +84,8 @@ class SimulatedInstance:
         self.idle: list[simpy.Event] = []
         self.known: float | None = None
         self.lock, self.filling = simpy.Resource(rush.env), False
-        self.shards = [SimulatedShard(rush.env, number) for number in range(len(rush.shards))]
-        self.entries: deque[Ticket] = deque()
+        self.shards = [SimulatedShard(rush, number) for number in range(len(rush.shards))]
+        self.commits = CommitQueue(int(rush.costs.settings["group"]))
         self.cohort: Any = None
         self._waiting: list[Ticket] = []
         self._seen = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from flask import Flask
 
 from app import services
 from app.guards import GUARDS
+from app.sales.inventory import Inventory
+from app.sales.purchase import Purchase
 from app.sales.redis_client import Refused, client_for, connect
 from app.sales.sale import Sale
 from loadtest.stack.redis_cluster import RedisCluster
-from lock import CohortMutex
+from lock import CohortMutex, Mutex
 from tests.support.shops import at_once, buy
 from tests.support.waiting import wait_until
 
@@ -51,6 +54,28 @@ def test_few_purchases_need_the_lock(make: Make, sale: Sale, monkeypatch: pytest
     assert outcomes == {"sold": 300, "sold_out": 50}
     assert sale.snapshot().verdict == "EXACT"
     assert len(acquired) <= 0.15 * 300
+
+
+def test_purchases_that_wait_for_the_same_items_are_made_together(
+    app: Flask, sale: Sale, stranger: Mutex, crowd: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once items come to the shard, one script sells to all; as many were brought as buyers wait there."""
+    (stock,) = services.of(app).guards["etcd-sharded"].stocks.values()  # type: ignore[attr-defined]
+    buyers = [name for name in map(str, range(40)) if stock.shard_of(Purchase(name, "etcd-sharded")).number == 0][:6]
+    groups, decide = list[int](), Inventory.decide
+
+    def counted(inventory: Inventory, purchases: Sequence[Purchase], **options: Any) -> Any:
+        groups.append(len(purchases))
+        return decide(inventory, purchases, **options)
+
+    monkeypatch.setattr(Inventory, "decide", counted)
+    with stranger.acquire(timeout=10):
+        answers = []
+        for buyer in buyers:
+            answers.append(crowd.submit(buy, app, "etcd-sharded", buyer=buyer))
+            wait_until(lambda: len(stock.shards[0].queue) == len(answers) and groups)
+    assert [answer.result(10)["outcome"] for answer in answers] == ["sold"] * 6
+    assert groups[-1] == 6
 
 
 def test_another_guard_sells_what_the_treasury_has(app: Flask, sale: Sale) -> None:

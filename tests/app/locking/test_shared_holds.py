@@ -14,7 +14,8 @@ from flask import Flask
 
 from app import services
 from app.guards import etcd_batch
-from app.guards.etcd_batch import Entry
+from app.sales import commit_queue
+from app.sales.commit_queue import Entry
 from app.sales.inventory import Inventory
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
@@ -86,7 +87,7 @@ def test_a_group_is_committed_together(
 ) -> None:
     """Under etcd-batch waiters share one token, in order, sold out or not; those beyond the limit have a higher one."""
     sale.reset(stock)
-    monkeypatch.setattr(etcd_batch, "MOST_AT_ONCE", limit)
+    monkeypatch.setattr(commit_queue, "MOST_AT_ONCE", limit)
     with stranger.acquire(timeout=WAIT_S):
         buyers = queue_up("etcd-batch", 7)
     tokens, orders = told(buyers, "token"), told(buyers, "order")
@@ -166,7 +167,7 @@ def test_the_other_instance_waits_for_a_slice_and_no_longer(
     crowd: ThreadPoolExecutor, app: Flask, other: Flask, sale: Sale, guard: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many buyers one instance has, the other's first is served after `slice` and one critical section."""
-    monkeypatch.setattr(etcd_batch, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(commit_queue, "MOST_AT_ONCE", 1)
     services.of(other).sessions.session()
     sale.reset(100)
     stop = threading.Event()

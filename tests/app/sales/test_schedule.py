@@ -111,7 +111,7 @@ def test_a_leader_that_dies_between_the_slots(process: Process) -> None:
     stock = ShardedStock(process(), "1", instance="shop-a")
     for shard in stock.shards:
         with pytest.raises(NotOpen):
-            stock.sell(shard, Purchase("ada", "etcd-sharded"))
+            stock.sell(shard, [Purchase("ada", "etcd-sharded")])
     assert Schedule(sale).open(2) == ("opened", "")
     assert sale.snapshot().verdict == "EXACT"
 

@@ -16,7 +16,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from redis.client import Pipeline
 
-from app.sales.purchase import Purchase
+from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import FencedOff, InDoubt, SaleLost, SaleReset
 from app.sales.sale import Sale
 from app.sales.shards import ShardedStock
@@ -42,8 +42,8 @@ def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
 
 
 def sells(stock: ShardedStock, number: int) -> bool:
-    receipt = stock.sell(stock.shards[number], Purchase("ada", "etcd-sharded"))
-    return receipt is not None and receipt.order is not None
+    (result,) = stock.sell(stock.shards[number], [Purchase("ada", "etcd-sharded")])
+    return isinstance(result, Receipt) and result.order is not None
 
 
 def now(sale: Sale) -> Snapshot:
@@ -197,7 +197,7 @@ def test_shards_that_wait_get_items_together_unless_their_node_is_down(
     """As many as buyers wait there; a shard that did not answer would keep its items in the journal."""
     for number in range(4):
         assert not sells(stock, number)
-        stock.shards[number].waiting += [Purchase("ada", "etcd-sharded")] * number
+        stock.shards[number].queue = Mock(__len__=lambda _, number=number: number)
     monkeypatch.setattr(stock.shards[3].inventory, "_client", Mock(evalsha=Mock(side_effect=redis.ConnectionError)))
     with pytest.raises(InDoubt):
         sells(stock, 3)

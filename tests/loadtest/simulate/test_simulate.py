@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from app.config.settings import Settings
-from app.guards.etcd_batch import MOST_AT_ONCE
 from app.guards.etcd_sharded import POLL_S
 from app.guards.redis_watch import LONGEST_PAUSE_S, PAUSE_S
+from app.sales.commit_queue import MOST_AT_ONCE
 from loadtest.bench.costs import SETTINGS
 from loadtest.bench.result import BenchResult, Row
 from loadtest.cli.main import cli

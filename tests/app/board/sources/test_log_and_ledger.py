@@ -123,11 +123,11 @@ def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> 
     stock, transfers = ShardedStock(sale, "1", instance="shop-a"), Transfers(sale, "1", 1)
     for number in (0, 1):
         transfers.refill({number: 1})
-        stock.sell(stock.shards[number], Purchase("ada", "etcd-sharded"))
+        stock.sell(stock.shards[number], [Purchase("ada", "etcd-sharded")])
     first = read(reader)
     assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)
     assert [(each.stock, each.orders) for each in first.snapshot.shards] == [(1, 1), (0, 1), (0, 0), (0, 0)]
-    stock.sell(stock.shards[0], Purchase("bob", "etcd-sharded"))
+    stock.sell(stock.shards[0], [Purchase("bob", "etcd-sharded")])
     for initial in (6, 5):
         sale.reset(initial)
     after = read(reader)

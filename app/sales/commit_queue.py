@@ -1,0 +1,141 @@
+"""Purchases of one instance that are decided together: the thread of the first in the queue serves the others as well.
+
+That entry leads until it resigns; then the next one leads. A leader that fails or times out leaves the queue and passes
+the lead on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from app.sales.purchase import Purchase, Receipt
+from app.sales.refusals import InDoubt, again
+from app.sales.tokens import Token
+from lock import LockTimeout
+
+MOST_AT_ONCE = 128
+_RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
+
+Result = Receipt | Exception
+Sell = Callable[[Sequence[Purchase]], Sequence[Result | None]]
+
+
+class Entry:
+    """A purchase in the queue, and the thread that waits for its result."""
+
+    def __init__(self, purchase: Purchase) -> None:
+        self.purchase = purchase
+        self._result: Result | None = None
+        self._called = threading.Event()
+
+    @property
+    def settled(self) -> bool:
+        return self._result is not None
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until it leads or is settled; False if that takes more than `timeout` seconds."""
+        return self._called.wait(timeout)
+
+    def result(self) -> Receipt:
+        """What it was settled with; raises a copy of an error, which others may share."""
+        if isinstance(self._result, Exception):
+            raise again(self._result)
+        assert self._result is not None
+        return self._result
+
+    def appoint(self) -> None:
+        self._called.set()
+
+    def settle(self, result: Result) -> None:
+        self._result = result
+        self._called.set()
+
+
+class CommitQueue:
+    """First come, first served. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Entry] = deque()
+        self._leader: Entry | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def buy(self, purchase: Purchase, time_left: Callable[[Purchase], float], lead: Callable[[Entry], None]) -> Receipt:
+        """Queue up; `lead` is called if the purchase has to serve the others, and returns when it is settled itself.
+
+        Raises:
+            LockTimeout: it was neither served nor appointed in `time_left`, and a moment.
+            Exception: what `lead` raised, or what the purchase was settled with.
+        """
+        entry = Entry(purchase)
+        with self._lock:
+            self._waiting.append(entry)
+            self._appoint_first()
+        try:
+            while not entry.wait(time_left(purchase) + _RESULT_S):
+                if self._remove(entry):  # or else it is being decided
+                    raise LockTimeout("others of this instance waited for the lock, but not in time")
+            if not entry.settled:
+                lead(entry)
+        except BaseException:
+            self._remove(entry)
+            raise
+        finally:
+            self.resign(entry)
+        return entry.result()
+
+    def resign(self, entry: Entry) -> None:
+        """The next one leads, if this entry did."""
+        with self._lock:
+            if self._leader is entry:
+                self._leader = None
+                self._appoint_first()
+
+    def serve(self, sell: Sell, *, token: Token | None = None) -> None:
+        """Take the first `MOST_AT_ONCE` out, the leader included, and settle them in one critical section.
+
+        Those for which `sell` has no result return to the head of the queue. If it is interrupted, they are in doubt.
+        """
+        with self._lock:
+            group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+        for entry in group:
+            entry.purchase.enter(token)
+        failure: Exception = InDoubt("the thread that committed this purchase was interrupted")
+        results: Sequence[Result | None] = ()
+        try:
+            results = sell([entry.purchase for entry in group])
+        except Exception as error:
+            failure = error
+        finally:
+            results = results or [failure] * len(group)
+            for entry, result in zip(group, results, strict=True):
+                entry.purchase.leave(result if isinstance(result, Exception) else None)
+                if result is not None:
+                    entry.settle(result)
+            with self._lock:
+                self._waiting.extendleft(entry for entry in reversed(group) if not entry.settled)
+
+    def fail(self, error: Exception) -> None:
+        """Settle all that wait, because each of them would fail with the same error."""
+        with self._lock:
+            entries, self._waiting = self._waiting, deque()
+        for entry in entries:
+            entry.settle(error)
+
+    def _remove(self, entry: Entry) -> bool:
+        """Take out an entry that gives up; False if it is not there."""
+        with self._lock:
+            if entry not in self._waiting:
+                return False
+            self._waiting.remove(entry)
+            return True
+
+    def _appoint_first(self) -> None:
+        """Let the first entry lead, if none does; with the lock held."""
+        if self._waiting and self._leader is None:
+            self._leader = self._waiting[0]
+            self._leader.appoint()

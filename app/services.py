@@ -30,7 +30,7 @@ PROBE_TIMEOUT = 1.0  # seconds
 
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
     """The sale of these settings, with its own client of Redis; `timeout` in seconds is that of each call."""
-    client = connect(settings.redis_url, connections=connections, timeout=timeout)
+    client = connect(settings.redis_url, connections=connections, timeout=timeout, replicas=settings.redis_replicas)
     record = OpeningRecord(etcd, settings.sale, timeout=timeout)
     stock, items, shards = settings.stock, settings.items, settings.shards
     return Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)

@@ -16,6 +16,7 @@ __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 MOST_ITEMS = 1_000_000
 MOST_KINDS = 1000
 MOST_SHARDS = 64
+MOST_REPLICAS = 5
 EVERY_ADDRESS = ("0.0.0.0", "::")  # where instances of several machines may listen alike
 
 
@@ -24,6 +25,7 @@ class Settings:
     """The settings of one instance of the shop.
 
     Attributes:
+        redis_replicas: that must have a purchase before it is answered; else it is in doubt.
         instance: the name in every answer and log line; by default host and port, or the machine's name and the port if
             it listens on all addresses.
         names: host names of the shop, besides ``localhost`` and plain addresses.
@@ -39,6 +41,7 @@ class Settings:
 
     etcd_endpoints: str = variable(env.endpoints, "127.0.0.1:2379")
     redis_url: str = variable(env.redis_url, "redis://127.0.0.1:6379/0", is_secret=True)
+    redis_replicas: int = variable(whole(0, MOST_REPLICAS), 0)
     host: str = variable(env.address, "127.0.0.1")
     port: int = variable(whole(1, 65535), 8080)
     names: tuple[str, ...] = variable(env.host_names, ())

@@ -8,6 +8,10 @@ A cluster has a client for each hash tag, a plain `redis.Redis` at the node that
 RedisCluster connects when it is made, repeats what was not answered, and takes no script into a pipeline. Which node
 has which slot is asked once a second by the command that comes then. So a failover or a slot that moves is followed
 within a second; until then, and while a slot has no node, commands fail as without Redis.
+
+A master answers before its replicas have what was written. If it is lost then, so is the order that a buyer has heard
+of. A client with `replicas` has each script followed by ``WAIT`` on the same connection, and takes an answer that too
+few replicas stand behind for a lost one.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from redis.retry import Retry
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
 REFRESH_S = 1.0
+WAIT_MS = 500  # for the replicas; less than the time for an answer
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
@@ -84,7 +89,41 @@ class Pool(redis.BlockingConnectionPool):
             raise NotSent(str(error)) from error
 
 
-def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Redis:
+class Client(redis.Redis):
+    """Of one Redis, or of the node that has the keys with one hash tag.
+
+    Attributes:
+        replicas: that must have what a script wrote, before its answer counts.
+    """
+
+    def __init__(self, pool: Any, replicas: int) -> None:
+        super().__init__(connection_pool=pool)
+        self.replicas = replicas
+
+    def execute_command(self, *command: Any, **options: Any) -> Any:
+        """As redis-py's; of a script as `execute_together`."""
+        if self.replicas and command[0] in ("EVALSHA", "EVAL"):
+            return self.execute_together(command)[0]
+        return super().execute_command(*command, **options)  # type: ignore[no-untyped-call]
+
+    def execute_together(self, *commands: tuple[Any, ...]) -> list[Any]:
+        """Send these in one trip; the answers.
+
+        Raises:
+            TimeoutError: everything was executed, but too few replicas have it, so it may be lost with its node.
+        """
+        with self.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)  # type: ignore[no-untyped-call]
+            if self.replicas:
+                pipe.wait(self.replicas, WAIT_MS)
+            answers = pipe.execute()
+        if self.replicas and (copies := answers.pop()) < self.replicas:
+            raise redis.TimeoutError(f"{copies} of {self.replicas} replicas have it after {WAIT_MS} ms")
+        return answers
+
+
+def connect(url: str, *, connections: int, timeout: float = TIMEOUT, replicas: int = 0) -> Client:
     """A client of the Redis at `url`; nothing is sent before its first command.
 
     Args:
@@ -92,6 +131,7 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Re
             ``redis+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT[?OPTIONS]``. Then use `client_for`.
         connections: most connections at once, to each node; one for each thread that uses the client.
         timeout: seconds until a command without an answer fails.
+        replicas: as of `Client`.
     """
 
     def make_pool(url: str) -> Pool:
@@ -112,19 +152,19 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT) -> redis.Re
 
     scheme, is_cluster, rest = url.partition("+cluster://")
     if not is_cluster:
-        return redis.Redis(connection_pool=make_pool(url))
+        return Client(make_pool(url), replicas)
     place, _, options = rest.partition("?")
     login, at, seeds = place.rpartition("@")
     nodes = Nodes(seeds.split(","), lambda address: make_pool(f"{scheme}://{login}{at}{address}?{options}"))
-    return ClusterClient(nodes, "")
+    return ClusterClient(nodes, "", replicas)
 
 
-def client_for(client: redis.Redis, tag: str) -> redis.Redis:
+def client_for(client: Client, tag: str) -> Client:
     """The client for all keys with this hash tag, over the same connections: the same one unless it is of a cluster."""
-    return ClusterClient(client.nodes, tag) if isinstance(client, ClusterClient) else client
+    return ClusterClient(client.nodes, tag, client.replicas) if isinstance(client, ClusterClient) else client
 
 
-def warm_up(client: redis.Redis) -> None:
+def warm_up(client: Client) -> None:
     """Open all connections to its node now, so that the first buyers of a rush do not wait for them.
 
     Raises:
@@ -207,11 +247,11 @@ class SlotPool:
         return getattr(self._nodes.pool_at(self._nodes._known[0]), name)
 
 
-class ClusterClient(redis.Redis):
+class ClusterClient(Client):
     """The client for all keys with one hash tag."""
 
-    def __init__(self, nodes: Nodes, tag: str) -> None:
-        super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
+    def __init__(self, nodes: Nodes, tag: str, replicas: int) -> None:
+        super().__init__(SlotPool(nodes, key_slot(tag.encode())), replicas)
         self.nodes = nodes
 
     def close(self) -> None:

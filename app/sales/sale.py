@@ -11,7 +11,7 @@ import redis
 
 from app.sales.opening import Opened, OpeningRecord
 from app.sales.purchase import DEFAULT_ITEM
-from app.sales.redis_client import client_for
+from app.sales.redis_client import Client, client_for
 from app.sales.refusals import NotOpen, SaleLost, again
 from app.sales.scripts import run, run_together
 from app.sales.slots import Slot
@@ -36,7 +36,7 @@ class Sale:
     """
 
     def __init__(
-        self, client: redis.Redis, sale: str, *, record: OpeningRecord, stock: int, items: int = 1, shards: int = 4
+        self, client: Client, sale: str, *, record: OpeningRecord, stock: int, items: int = 1, shards: int = 4
     ) -> None:
         self.client = client_for(client, sale)
         self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}

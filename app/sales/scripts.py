@@ -14,7 +14,7 @@ from redis.client import Pipeline
 from redis.exceptions import NoScriptError
 
 from app.sales.purchase import CART, Outcome, Purchase, Receipt
-from app.sales.redis_client import NotSent
+from app.sales.redis_client import Client, NotSent
 from app.sales.refusals import FencedOff, InDoubt, KeyReused
 from app.sales.tokens import Token, Tokens, fence_text, shown
 
@@ -32,14 +32,16 @@ def run(client: redis.Redis, name: str, keys: Sequence[str], args: Sequence[str 
     return client.eval(TEXTS[name], len(keys), *keys, *args)
 
 
-def run_together(client: redis.Redis, name: str, calls: Sequence[Call]) -> list[Any]:
+def run_together(client: Client, name: str, calls: Sequence[Call]) -> list[Any]:
     """Run a script with all these keys and arguments in one step; the answers."""
     if len(calls) == 1:
         return [run(client, name, *calls[0])]
-    with client.pipeline(transaction=True) as pipe:
-        for keys, args in calls:
-            run(pipe, name, keys, args)
-        return list(pipe.execute())
+    scripts = [("EVAL", TEXTS[name], len(keys), *keys, *args) for keys, args in calls]
+    answers: list[Any] = client.execute_together(("MULTI",), *scripts, ("EXEC",))[-1]
+    for error in answers:
+        if isinstance(error, Exception):
+            raise error
+    return answers
 
 
 def settled(purchase: Purchase, status: str, found: str) -> Receipt:

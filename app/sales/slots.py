@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import redis
-
 from app.sales.purchase import DEFAULT_ITEM
-from app.sales.redis_client import client_for
+from app.sales.redis_client import Client, client_for
 
 
 def shard_name(sale: str, number: int) -> str:
@@ -67,11 +65,11 @@ class Keys:
 class Slot(NamedTuple):
     """The treasury or a shard of one item, and the client of the Redis that has it."""
 
-    client: redis.Redis
+    client: Client
     keys: Keys
 
     @classmethod
-    def all_of(cls, client: redis.Redis, sale: str, item: str, shards: int) -> list[Slot]:
+    def all_of(cls, client: Client, sale: str, item: str, shards: int) -> list[Slot]:
         """The treasury, and after it the shards."""
         names = [sale, *(shard_name(sale, number) for number in range(shards))]
         return [cls(client_for(client, name), Keys(name, item)) for name in names]

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import redis
-
 from app.sales.purchase import DEFAULT_ITEM
+from app.sales.redis_client import Client
 from app.sales.refusals import SaleLost
 from app.sales.slots import Slot
 from app.sales.snapshot import SlotReading, Snapshot, read_slots
@@ -57,7 +56,7 @@ class LedgerReading:
 class LedgerReader:
     """Reads one sale, and changes nothing. Not thread-safe."""
 
-    def __init__(self, client: redis.Redis, sale: str, *, shards: int = 4) -> None:
+    def __init__(self, client: Client, sale: str, *, shards: int = 4) -> None:
         self._slots = Slot.all_of(client, sale, DEFAULT_ITEM, shards)
         self._generation: str | None = None
         self._read = [0] * len(self._slots)  # orders that were read, of each slot

@@ -7,7 +7,7 @@ from loadtest.faults.scenarios.etcd import EtcdMember, EtcdOutage, NestedName, P
 from loadtest.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
 from loadtest.faults.scenarios.opening import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
 from loadtest.faults.scenarios.random_sequence import RandomOpening, RandomSequence
-from loadtest.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis
+from loadtest.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis, WaitingFailover
 from loadtest.faults.scenarios.retry_storm import RetryStorm
 from loadtest.faults.scenarios.transfer import KillMover, PauseMover
 
@@ -32,6 +32,7 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     PauseMover,
     Failover,
     LateReplica,
+    WaitingFailover,
     LossyFailover,
     RandomSequence,
     RandomOpening,

@@ -64,10 +64,18 @@ class LateReplica(Failover):
     replica_away_s = AWAY_S
 
 
+class WaitingFailover(LateReplica):
+    """What the replica does not have is in doubt; items leave a shard only with an entry that the replica has, too."""
+
+    name = "failover-wait"
+    what = "the same, with a shop that waits for the replica (WAIT) instead: what it does not have is in doubt"
+    setup = Setup(redis_shards=3, redis_settings=HASTY, settings={"FLASHSALE_REDIS_REPLICAS": "1"})
+
+
 class LossyFailover(LateReplica):
     """As Redis is set up by default: what was sold meanwhile is for sale once more."""
 
     name = "failover-lossy"
-    what = "the same without min-replicas-to-write, which has to break: acknowledged orders are lost"
+    what = "the same without either, which has to break: acknowledged orders are lost"
     setup = Setup(redis_shards=3, redis_settings=HASTY)
     fenced = unfenced = Expected.BREAKS

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 import redis
+from flask import Flask
 
+from app import services
+from app.sales import redis_client
 from app.sales.redis_client import NotSent, Refused, client_for, connect, warm_up
+from app.sales.sale import Sale
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
+from tests.support.shops import buy
 from tests.support.waiting import wait_until
+
+Make = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -79,3 +86,18 @@ def test_a_node_of_a_cluster_may_have_an_ipv6_address(monkeypatch: pytest.Monkey
         nodes: Any = client.nodes
         node = nodes.pool_of(0).connection_kwargs
     assert (node["host"], node["port"]) == ("::1", 7000)
+
+
+def test_what_no_replica_has_is_in_doubt(make: Make, sale: Sale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With FLASHSALE_REDIS_REPLICAS a purchase, its retry, and a reset are not taken for done without a replica."""
+    monkeypatch.setattr(redis_client, "WAIT_MS", 1)
+    shop = make(redis_replicas=1, items=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(services.of(shop).sale.client, "replicas", 0)
+        assert buy(shop, "redis-lua")["outcome"] == "sold"
+    answers = [buy(shop, guard, key="k") for guard in ("redis-lua", "redis-lua", "etcd-sharded", "etcd-batch", "etcd")]
+    assert [answer["outcome"] for answer in answers] == ["unavailable"] * 5
+    assert [answer["in_doubt"] for answer in answers] == [True, True, True, True, False]  # the last one has only read
+    assert "0 of 1 replicas" in answers[0]["detail"]
+    assert sale.snapshot().orders == 2  # the first one, and that of the key
+    assert shop.test_client().post("/stock/reset").status_code == 503

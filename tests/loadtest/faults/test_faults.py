@@ -232,7 +232,7 @@ def test_every_sale_of_the_command_is_as_expected(tmp_path: Path, words: list[st
         ("opening", ["etcd", "etcd-cohort"], 8, r"OVERSOLD by \d+"),
         ("opening", ["etcd-batch", "etcd-sharded"], 8, r"OVERSOLD by \d+"),
         ("transfer", ["etcd-sharded"], 2, ""),
-        ("failover", ["etcd-sharded"], 2, r"\d+ acknowledged but missing"),
+        ("failover", ["etcd-sharded"], 3, r"\d+ acknowledged but missing"),
     ],
 )
 def test_a_group_is_exact_but_for_what_has_to_break(

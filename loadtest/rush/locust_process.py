@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -15,9 +13,7 @@ from loadtest import REPOSITORY
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.folders import COMPARISON, point_latest
 from loadtest.results.kept import KeptError
-from loadtest.stack import guardian
-
-_STOP_TIMEOUT_S = 10.0
+from loadtest.stack.process import Process
 
 
 class NoComparison(click.ClickException):
@@ -53,8 +49,7 @@ def run_rush(
         "--report": (report / COMPARISON).resolve(),
     }
     flat = [str(word) for pair in words.items() for word in pair]
-    command = [sys.executable, "-m", "locust", "--headless", *flat, "--guards", *guards]
-    with _running(command, env, log=report / "locust.log") as locust:
+    with Locust(report, [*flat, "--guards", *guards], env) as locust:
         code = locust.wait()
     try:
         comparison = Comparison.read(report / COMPARISON)
@@ -64,26 +59,20 @@ def run_rush(
     return comparison
 
 
-@contextlib.contextmanager
-def _running(command: list[str], env: Mapping[str, str], *, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is stopped at the end, and does not outlive this one."""
-    with log.open("ab") as errors:
-        # Its own session, so that the guardian can end it; no input, because Locust would listen to the keyboard.
-        process = subprocess.Popen(
-            command,
-            cwd=REPOSITORY,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-        )
-    guardian.watch("group", process.pid)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_STOP_TIMEOUT_S)
-        process.kill()
-        process.wait()
-        guardian.forget("group", process.pid)
+class Locust(Process):
+    """Locust without its page; it prints the comparison itself."""
+
+    prints = True
+
+    def __init__(self, report: Path, words: Sequence[str], env: Mapping[str, str]) -> None:
+        super().__init__("locust", report, port=0)
+        self._words, self._env = words, env
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "locust", "--headless", *self._words]
+
+    def environment(self) -> Mapping[str, str]:
+        return {**os.environ, **self._env}
+
+    def is_ready(self) -> bool:
+        return True

@@ -65,7 +65,10 @@ class Process(Lifetime):
 
     Attributes:
         frozen: whether `pause` stopped it.
+        prints: whether its output goes to the terminal, and only errors to the log.
     """
+
+    prints = False
 
     def __init__(self, name: str, directory: Path, *, port: int) -> None:
         self.name = name
@@ -128,8 +131,8 @@ class Process(Lifetime):
             self._popen = subprocess.Popen(
                 [*_WATCHED, *self.command()],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                stdout=None if self.prints else log,
+                stderr=log,
                 env=self.environment(),
                 start_new_session=True,
             )
@@ -164,6 +167,11 @@ class Process(Lifetime):
         """Ask it to end, and kill what is left of it after 15 s; idempotent."""
         self.terminate()
         self.wait_ended()
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; its return code."""
+        assert self._popen is not None
+        return self._popen.wait()
 
     def wait_ended(self) -> None:
         """Wait for 15 s, then kill what is left of it."""

@@ -7,7 +7,7 @@ waits for the lock while the group before is being committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.guards.base import Guard, Promise, Tools, release
@@ -49,17 +49,13 @@ class EtcdBatchGuard(Guard):
         except Exception as error:
             queue.fail(error)
             raise
-
-        def commit(group: Sequence[Purchase]) -> Sequence[Result]:
-            queue.resign(leader)
-            return self._commit(group, turn)
-
         try:
-            queue.serve(commit, token=turn.token)
+            queue.serve(partial(self._commit, turn, partial(queue.resign, leader)), token=turn.token)
         finally:
             release(turn, leader.purchase)
 
-    def _commit(self, group: Sequence[Purchase], turn: Turn) -> Sequence[Result]:
+    def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Purchase]) -> Sequence[Result | None]:
+        resign()  # so that the next one waits for the lock already
         stock = self.stock(group[0].item)
         time.sleep(max(purchase.hold_s for purchase in group))
         turn.ensure()

@@ -43,7 +43,7 @@ class EtcdShardedGuard(Guard):
     def lead(self, stock: ShardedStock, shard: Shard, leader: Entry) -> None:
         """Sell to all that wait at the shard, and bring items, until the leader has its answer."""
         shard.queue.serve(partial(stock.sell, shard))
-        while not leader.settled:
+        while leader.result is None:
             self.refill(stock, shard, leader.purchase)
             shard.queue.serve(partial(stock.sell, shard))
 

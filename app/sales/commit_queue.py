@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import InDoubt, again
@@ -22,35 +24,28 @@ Result = Receipt | Exception
 Sell = Callable[[Sequence[Purchase]], Sequence[Result | None]]
 
 
+@dataclass(eq=False)
 class Entry:
-    """A purchase in the queue, and the thread that waits for its result."""
+    """A purchase in the queue; its thread is `called` when it leads, or has a result."""
 
-    def __init__(self, purchase: Purchase) -> None:
-        self.purchase = purchase
-        self._result: Result | None = None
-        self._called = threading.Event()
-
-    @property
-    def settled(self) -> bool:
-        return self._result is not None
+    purchase: Purchase
+    result: Result | None = None
+    called: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it leads or is settled; False if that takes more than `timeout` seconds."""
-        return self._called.wait(timeout)
-
-    def result(self) -> Receipt:
-        """What it was settled with; raises a copy of an error, which others may share."""
-        if isinstance(self._result, Exception):
-            raise again(self._result)
-        assert self._result is not None
-        return self._result
-
-    def appoint(self) -> None:
-        self._called.set()
+        """Wait until called; False if that takes more than `timeout` seconds."""
+        return self.called.wait(timeout)
 
     def settle(self, result: Result) -> None:
-        self._result = result
-        self._called.set()
+        self.result = result
+        self.called.set()
+
+    def receipt(self) -> Receipt:
+        """The result; raises a copy of an error, which others may share."""
+        if isinstance(self.result, Exception):
+            raise again(self.result)
+        assert self.result is not None
+        return self.result
 
 
 class CommitQueue:
@@ -79,14 +74,12 @@ class CommitQueue:
             while not entry.wait(time_left(purchase) + _RESULT_S):
                 if self._remove(entry):  # or else it is being decided
                     raise LockTimeout("others of this instance waited for the lock, but not in time")
-            if not entry.settled:
+            if entry.result is None:
                 lead(entry)
-        except BaseException:
-            self._remove(entry)
-            raise
         finally:
+            self._remove(entry)
             self.resign(entry)
-        return entry.result()
+        return entry.receipt()
 
     def resign(self, entry: Entry) -> None:
         """The next one leads, if this entry did."""
@@ -104,20 +97,19 @@ class CommitQueue:
             group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
         for entry in group:
             entry.purchase.enter(token)
-        failure: Exception = InDoubt("the thread that committed this purchase was interrupted")
-        results: Sequence[Result | None] = ()
+        interrupted = InDoubt("the thread that committed this purchase was interrupted")
+        results: Sequence[Result | None] = [interrupted] * len(group)
         try:
             results = sell([entry.purchase for entry in group])
         except Exception as error:
-            failure = error
+            results = [error] * len(group)
         finally:
-            results = results or [failure] * len(group)
             for entry, result in zip(group, results, strict=True):
                 entry.purchase.leave(result if isinstance(result, Exception) else None)
                 if result is not None:
                     entry.settle(result)
             with self._lock:
-                self._waiting.extendleft(entry for entry in reversed(group) if not entry.settled)
+                self._waiting.extendleft(entry for entry in reversed(group) if entry.result is None)
 
     def fail(self, error: Exception) -> None:
         """Settle all that wait, because each of them would fail with the same error."""
@@ -128,14 +120,13 @@ class CommitQueue:
 
     def _remove(self, entry: Entry) -> bool:
         """Take out an entry that gives up; False if it is not there."""
-        with self._lock:
-            if entry not in self._waiting:
-                return False
+        with self._lock, suppress(ValueError):
             self._waiting.remove(entry)
             return True
+        return False
 
     def _appoint_first(self) -> None:
         """Let the first entry lead, if none does; with the lock held."""
         if self._waiting and self._leader is None:
             self._leader = self._waiting[0]
-            self._leader.appoint()
+            self._leader.called.set()

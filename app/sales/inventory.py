@@ -109,25 +109,27 @@ class Inventory:
 
     def sell(self, purchase: Purchase) -> Receipt:
         """The whole purchase in one script; raises as `sell_group`, and `KeyReused`."""
-        ((status, found),) = self.decide([purchase])
+        ((status, found),) = self._decide([purchase])
         return settled(purchase, status, found)
 
-    def sell_group(self, purchases: Sequence[Purchase], *, fence: Token | None = None) -> list[Receipt | KeyReused]:
-        """Many purchases, read and written in one script; what came of each, in the order given. Raises as `decide`."""
-        decisions = self.decide(purchases, fence=fence)
-        return [one_of_many(purchase, *decision) for purchase, decision in zip(purchases, decisions, strict=True)]
-
-    def decide(
+    def sell_group(
         self, purchases: Sequence[Purchase], *, fence: Token | None = None, sold_out: str | None = None
-    ) -> list[tuple[str, str]]:
-        """What ``sell.lua`` says of each purchase: a status, and what was found.
+    ) -> list[Receipt | KeyReused | None]:
+        """Many purchases, read and written in one script; what came of each, in the order given.
 
-        In a shard `sold_out` is the generation of which no slot has items; in another one the shard is only "empty".
+        In a shard `sold_out` is the generation of which no slot has items. In another one it is only empty: None.
 
         Raises:
             FencedOff: a higher token than `fence` was here before; nothing was written.
             InDoubt: the answer was lost, for all of them.
         """
+        decisions = self._decide(purchases, fence=fence, sold_out=sold_out)
+        return [_one_of_many(*each) for each in zip(purchases, decisions, strict=True)]
+
+    def _decide(
+        self, purchases: Sequence[Purchase], *, fence: Token | None = None, sold_out: str | None = None
+    ) -> list[tuple[str, str]]:
+        """What ``sell.lua`` says of each: a status, and what was found."""
         generation = self._sale.generation
         asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
         asked += [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
@@ -137,7 +139,7 @@ class Inventory:
             status, *found = run(self._client, "sell", self._keys, asked)
         if status == "generation":
             self._sale.reconcile(self._item, found[0], self._slot)
-            return self.decide(purchases, fence=fence, sold_out=sold_out)
+            return self._decide(purchases, fence=fence, sold_out=sold_out)
         if status == "fenced":
             raise fenced_off(fence, found[0])
         return list(zip(found[::2], found[1::2], strict=True))
@@ -164,9 +166,9 @@ class Inventory:
         return receipt
 
 
-def one_of_many(purchase: Purchase, status: str, found: str) -> Receipt | KeyReused:
+def _one_of_many(purchase: Purchase, decision: tuple[str, str]) -> Receipt | KeyReused | None:
     """An error that concerns one purchase of a group, and not the others."""
     try:
-        return settled(purchase, status, found)
+        return None if decision[0] == "empty" else settled(purchase, *decision)
     except KeyReused as error:
         return error

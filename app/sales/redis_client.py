@@ -96,9 +96,7 @@ class Client(redis.Redis):
         replicas: that must have what a script wrote, before its answer counts.
     """
 
-    def __init__(self, pool: Any, replicas: int) -> None:
-        super().__init__(connection_pool=pool)
-        self.replicas = replicas
+    replicas = 0
 
     def execute_command(self, *command: Any, **options: Any) -> Any:
         """As redis-py's; of a script as `execute_together`."""
@@ -152,7 +150,9 @@ def connect(url: str, *, connections: int, timeout: float = TIMEOUT, replicas: i
 
     scheme, is_cluster, rest = url.partition("+cluster://")
     if not is_cluster:
-        return Client(make_pool(url), replicas)
+        client = Client(connection_pool=make_pool(url))
+        client.replicas = replicas
+        return client
     place, _, options = rest.partition("?")
     login, at, seeds = place.rpartition("@")
     nodes = Nodes(seeds.split(","), lambda address: make_pool(f"{scheme}://{login}{at}{address}?{options}"))
@@ -251,8 +251,8 @@ class ClusterClient(Client):
     """The client for all keys with one hash tag."""
 
     def __init__(self, nodes: Nodes, tag: str, replicas: int) -> None:
-        super().__init__(SlotPool(nodes, key_slot(tag.encode())), replicas)
-        self.nodes = nodes
+        super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
+        self.nodes, self.replicas = nodes, replicas
 
     def close(self) -> None:
         """Close the connections to all nodes, which the clients for other tags share."""

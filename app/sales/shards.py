@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from app.sales.commit_queue import CommitQueue
-from app.sales.inventory import Inventory, one_of_many
+from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import KeyReused
 from app.sales.sale import Sale
@@ -42,15 +42,12 @@ class ShardedStock:
     def sell(self, shard: Shard, purchases: Sequence[Purchase]) -> list[Receipt | KeyReused | None]:
         """What comes of each, by one script without a lock; None if the shard is empty and others may have items.
 
-        Raises as `Inventory.decide`.
+        Raises as `Inventory.sell_group`.
         """
         shard.is_empty = False
-        decisions = shard.inventory.decide(purchases, sold_out=self.sold_out)
-        shard.is_empty = any(status == "empty" for status, _ in decisions)
-        return [
-            None if status == "empty" else one_of_many(purchase, status, found)
-            for purchase, (status, found) in zip(purchases, decisions, strict=True)
-        ]
+        results = shard.inventory.sell_group(purchases, sold_out=self.sold_out)
+        shard.is_empty = None in results
+        return results
 
     def refill(self, shard: Shard, fence: Token) -> None:
         """Bring items to the shard and all that are empty; if nothing is left anywhere, they know it then.

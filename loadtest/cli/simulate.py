@@ -15,9 +15,8 @@ from loadtest.cli.options import NumberRange
 from loadtest.report.charts.scaling import picture
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
-from loadtest.simulate.prediction import Prediction
+from loadtest.simulate.prediction import Prediction, apart, ceilings, foreseen, steps
 from loadtest.simulate.rush import Setting
-from loadtest.simulate.tables import apart, ceilings, foreseen, steps
 
 # What oversells need not be fast; `etcd-unfenced` is as fast as `etcd`; buyers who poll make too many steps.
 _LEFT_OUT = ("none", "thread", "etcd-unfenced", "redis-lock", "redis-watch")

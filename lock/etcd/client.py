@@ -122,9 +122,9 @@ class Client(Transport):
         """Give a key another value if it is still as `kv` says; the key as it stands now, or None if it is gone."""
         return self.answer(self.requests.replace(kv, value), timeout)
 
-    def get_prefix(self, prefix: str, *, timeout: float | None = None) -> Snapshot:
-        """All keys under `prefix`, by a linearizable read."""
-        return self.answer(self.requests.get_prefix(prefix), timeout)
+    def get_prefix(self, prefix: str, *, limit: int = 0, timeout: float | None = None) -> Snapshot:
+        """The keys under `prefix`, by a linearizable read: all, or at most `limit`, the first by name."""
+        return self.answer(self.requests.get_prefix(prefix, limit=limit), timeout)
 
     def watch(self, prefix: str) -> Watch:
         """The changes under `prefix` from now on."""

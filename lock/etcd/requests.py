@@ -79,10 +79,10 @@ class Requests:
         together = rpc.TxnRequest(success=[rpc.RequestOp(request_txn=deletion) for deletion in deletions])
         return Call(_txn, together, lambda response: [_deleted(each.response_txn) for each in response.responses])
 
-    def get_prefix(self, prefix: str) -> Call[Snapshot]:
-        """List the keys under a prefix."""
+    def get_prefix(self, prefix: str, *, limit: int = 0) -> Call[Snapshot]:
+        """List the keys under a prefix; at most `limit`, the first by name, if it is not 0."""
         start, end = self.range(prefix)
-        return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end), self._read_list)
+        return Call(lambda to: to.kv.Range, rpc.RangeRequest(key=start, range_end=end, limit=limit), self._read_list)
 
     def created(self, key: str, revision: int) -> Created:
         """The condition that a key is the one created at `revision`; 0: that it does not exist."""

@@ -114,7 +114,7 @@ class QueuedLock(Acquirable[HoldT]):
 
     def locked(self) -> bool:
         """Whether it is held at this moment, by any client; asks etcd, so it may raise `EtcdUnavailable`."""
-        return bool(self.session.client.get_prefix(self._prefix).keys)
+        return bool(self.session.client.get_prefix(self._prefix, limit=1).keys)
 
     def contenders(self) -> list[Contender]:
         """Holders and waiters, holders first, with the seconds that their leases have left; asks etcd, as `locked`."""

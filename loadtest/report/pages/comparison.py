@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from loadtest.report.charts.sold import end_s
 from loadtest.report.charts.vega import draw
 from loadtest.report.charts.waiting import distributions
-from loadtest.report.pages.drawn_record import DrawnRecord
+from loadtest.report.pages.records import DrawnRecord
 from loadtest.report.pages.repeat import repeat_comparison
 from loadtest.report.render import render
 from loadtest.results.comparison import Comparison

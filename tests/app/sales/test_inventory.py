@@ -52,6 +52,7 @@ def grouped(inventory: Inventory, purchase: Purchase) -> Receipt:
     (result,) = inventory.sell_group([purchase], fence=purchase.token)
     if isinstance(result, KeyReused):
         raise result
+    assert result is not None
     return result
 
 

@@ -38,7 +38,7 @@ def nodes(request: pytest.FixtureRequest, sale: Sale) -> str:
     """Slots on one node are looked at and credited in one step; those of a cluster one after the other."""
     if request.param != "one node":
         pool = sale.client.connection_pool
-        sale.slots_of[ITEM] = [each._replace(client=Client(pool, replicas=0)) for each in sale.slots_of[ITEM]]
+        sale.slots_of[ITEM] = [each._replace(client=Client(connection_pool=pool)) for each in sale.slots_of[ITEM]]
     return str(request.param)
 
 

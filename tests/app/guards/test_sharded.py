@@ -19,7 +19,7 @@ from app.sales.redis_client import Refused, client_for, connect
 from app.sales.sale import Sale
 from loadtest.stack.redis_cluster import RedisCluster
 from lock import CohortMutex, Mutex
-from tests.support.shops import at_once, buy
+from tests.support.shops import WAIT_S, at_once, buy
 from tests.support.waiting import wait_until
 
 Make = Callable[..., Flask]
@@ -69,12 +69,12 @@ def test_purchases_that_wait_for_the_same_items_are_made_together(
         return sell_group(inventory, purchases, **options)
 
     monkeypatch.setattr(Inventory, "sell_group", counted)
-    with stranger.acquire(timeout=10):
+    with stranger.acquire(timeout=WAIT_S):
         answers = []
         for buyer in buyers:
             answers.append(crowd.submit(buy, app, "etcd-sharded", buyer=buyer))
             wait_until(lambda: len(stock.shards[0].queue) == len(answers) and groups)
-    assert [answer.result(10)["outcome"] for answer in answers] == ["sold"] * 6
+    assert [answer.result(WAIT_S)["outcome"] for answer in answers] == ["sold"] * 6
     assert groups == [1, 6]
 
 

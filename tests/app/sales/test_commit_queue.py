@@ -10,9 +10,8 @@ import pytest
 
 from app.sales.commit_queue import CommitQueue, Entry
 from app.sales.purchase import Outcome, Purchase, Receipt
+from tests.support.shops import WAIT_S
 from tests.support.waiting import wait_until
-
-WAIT_S = 10.0
 
 
 def sold(purchase: Purchase) -> Receipt:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 
 from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import InDoubt, again
@@ -26,19 +27,22 @@ Sell = Callable[[Sequence[Purchase]], Sequence[Result | None]]
 
 @dataclass(eq=False)
 class Entry:
-    """A purchase in the queue; its thread is `called` when it leads, or has a result."""
+    """A purchase in the queue; its thread is called when it leads, or has a result."""
 
     purchase: Purchase
     result: Result | None = None
-    called: threading.Event = field(default_factory=threading.Event)
+    calls: SimpleQueue[None] = field(default_factory=SimpleQueue)  # much faster than an Event
 
     def wait(self, timeout: float) -> bool:
         """Wait until called; False if that takes more than `timeout` seconds."""
-        return self.called.wait(timeout)
+        with suppress(Empty):
+            self.calls.get(timeout=timeout)
+            return True
+        return False
 
     def settle(self, result: Result) -> None:
         self.result = result
-        self.called.set()
+        self.calls.put(None)
 
     def receipt(self) -> Receipt:
         """The result; raises a copy of an error, which others may share."""
@@ -77,14 +81,15 @@ class CommitQueue:
             if entry.result is None:
                 lead(entry)
         finally:
-            self._remove(entry)
+            if entry.result is None:
+                self._remove(entry)
             self.resign(entry)
         return entry.receipt()
 
     def resign(self, entry: Entry) -> None:
         """The next one leads, if this entry did."""
-        with self._lock:
-            if self._leader is entry:
+        if self._leader is entry:
+            with self._lock:
                 self._leader = None
                 self._appoint_first()
 
@@ -129,4 +134,4 @@ class CommitQueue:
         """Let the first entry lead, if none does; with the lock held."""
         if self._waiting and self._leader is None:
             self._leader = self._waiting[0]
-            self._leader.called.set()
+            self._leader.calls.put(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from loadtest.bench.result import QUEUE, Case
 
@@ -68,16 +69,12 @@ def _items(guards: Sequence[str]) -> Iterator[Part]:
 
 def _scale(guards: Sequence[str]) -> Iterator[Part]:
     """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
-    cases = [
-        Case("scale", guard, buyers, 300, instances=count)
-        for count in (1, 2, 4)
-        for guard in guards
-        for buyers in (500, 5000)
-    ]
+    sizes = product((1, 2, 4), guards, (500, 5000))
+    cases = [Case("scale", guard, buyers, 300, instances=count) for count, guard, buyers in sizes]
     # Its input: clicks that all buy, and clicks of which one buys. They take turns with these, as the speed of a
-    # machine changes from minute to minute; and they are short, so twice.
+    # machine changes from minute to minute; and they are short, so twice. A cold or slow round is not the median.
     costs = [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)]
-    yield Part([*costs, *cases, *costs], rounds=2)
+    yield Part([*costs, *cases, *costs], rounds=3, warm_up=False)
 
 
 def _flood(guards: Sequence[str]) -> Iterator[Part]:

@@ -61,6 +61,5 @@ class EtcdShardedGuard(Guard):
         elif self.time_left(purchase):
             self.sessions.check_open()
             shard.brought.wait(POLL_S)  # not longer: the other instance may bring some, too
-            shard.brought.clear()
         else:
             raise LockTimeout(f"no items came to shard {shard.number} in time")

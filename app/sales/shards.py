@@ -45,6 +45,7 @@ class ShardedStock:
         Raises as `Inventory.sell_group`.
         """
         shard.is_empty = False
+        shard.brought.clear()  # before the look, which sees what was brought until now
         results = shard.inventory.sell_group(purchases, sold_out=self.sold_out)
         shard.is_empty = None in results
         return results
@@ -69,7 +70,7 @@ class Shard:
     Attributes:
         queue: the purchases of this process that wait for an answer.
         is_empty: whether it was, by the last answer; not while there is none, as its node may be down.
-        brought: set when a thread of this process has brought items.
+        brought: set when a thread of this process has brought items since the last look.
     """
 
     number: int

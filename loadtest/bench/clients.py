@@ -23,7 +23,7 @@ from click import ClickException
 
 from loadtest.results.answer import Answer
 
-PATIENCE_S = 180.0
+PATIENCE_S = 180.0  # of buyers; the last of 5,000 under redis-lock needs 30, and more on a slow machine
 CROWD = 10_000  # connections of one process; many systems allow not many more
 _WAVE = 200  # connections opened at once: fewer than any server's backlog
 _LARGEST_READ = 65536

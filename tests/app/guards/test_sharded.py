@@ -44,9 +44,7 @@ def test_few_purchases_need_the_lock(make: Make, sale: Sale, monkeypatch: pytest
         return acquire(self, **options)
 
     def click(number: int) -> list[str]:
-        return [
-            buy(shops[number % 2], "etcd-sharded", buyer=f"{number}-{place}")["outcome"] for place in range(35)
-        ]  # together a few more than there are
+        return [buy(shops[number % 2], "etcd-sharded", buyer=f"{number}-{place}")["outcome"] for place in range(35)]
 
     monkeypatch.setattr(CohortMutex, "acquire", counted)
     sale.reset(300)

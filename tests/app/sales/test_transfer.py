@@ -195,7 +195,7 @@ def test_items_go_where_they_are_asked_for(sale: Sale, stock: ShardedStock) -> N
 def test_shards_that_wait_get_items_together_unless_their_node_is_down(
     sale: Sale, stock: ShardedStock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as buyers wait there; a shard that did not answer would keep its items in the journal."""
+    """As many as wait there; one that did not answer keeps them in its journal. A look forgets what was brought."""
     for number in range(4):
         assert not sells(stock, number)
         stock.shards[number].queue = Mock(__len__=lambda _, number=number: number)
@@ -205,6 +205,8 @@ def test_shards_that_wait_get_items_together_unless_their_node_is_down(
     stock.refill(stock.shards[2], 1)
     assert [each.stock for each in now(sale).shards] == [0, 1, 2, 0]
     assert [shard.brought.is_set() for shard in stock.shards] == [True] * 4
+    assert not sells(stock, 0)
+    assert not stock.shards[0].brought.is_set()  # or else the next wait would not be one
 
 
 def test_a_reset_ends_what_was_on_its_way(sale: Sale, stock: ShardedStock) -> None:

@@ -62,10 +62,10 @@ class Verdict:
     oversold: int
     undersold: int
     lost_updates: int
-    duplicates: int
-    missing: int
-    contradicted: int
-    in_doubt: int
+    duplicates: int = 0
+    missing: int = 0
+    contradicted: int = 0
+    in_doubt: int = 0
     strangers: int = 0
     gave_up: int = 0
     busy: int = 0

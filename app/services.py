@@ -50,8 +50,8 @@ class Services:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
-        stocks = {item: Inventory(self.sale, instance=instance, item=item) for item in self.sale.keys_of}
-        tools = Tools(instance, self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
+        stocks = {item: Inventory(self.sale, item=item) for item in self.sale.keys_of}
+        tools = Tools(self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
         self.guards = {guard.name: guard(tools) for guard in GUARDS}
         self.carts = Carts(tools)
         self.metrics = Metrics(instance, [*self.guards, CART])

@@ -40,7 +40,6 @@ class Promise(str, Enum):
 class Tools:
     """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
 
-    instance: str
     sale: Sale
     stocks: Mapping[str, Inventory]
     sessions: EtcdSessions

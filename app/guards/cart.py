@@ -44,9 +44,9 @@ class Carts:
 
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
         keys = [self._sale.keys.answers]
-        asked = [purchase.key or "", purchase.entry(self._tools.instance, token=tokens)]
+        asked = [purchase.key or "", purchase.entry(token=tokens)]
         for item, token in tokens.items():
-            k, entry = self._sale.keys_of[item], purchase.entry(self._tools.instance, item=item, token=token)
+            k, entry = self._sale.keys_of[item], purchase.entry(item=item, token=token)
             keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]
             asked += [item, self._sale.generation, fence_text(token), entry]
         with purchase.timing("commit"), sending():

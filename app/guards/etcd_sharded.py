@@ -28,7 +28,7 @@ class EtcdShardedGuard(Guard):
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
-        self.stocks = {item: ShardedStock(tools.sale, item, instance=tools.instance) for item in tools.stocks}
+        self.stocks = {item: ShardedStock(tools.sale, item) for item in tools.stocks}
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stocks[purchase.item]

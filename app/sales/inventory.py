@@ -43,10 +43,9 @@ class Reading:
 
 
 class Inventory:
-    """Sells one item from one slot, by default the treasury, and signs the ledger with the instance's name."""
+    """Sells one item from one slot, by default the treasury."""
 
-    def __init__(self, sale: Sale, *, instance: str, item: str = DEFAULT_ITEM, slot: Slot | None = None) -> None:
-        self.instance = instance
+    def __init__(self, sale: Sale, *, item: str = DEFAULT_ITEM, slot: Slot | None = None) -> None:
         self._sale = sale
         self._item = item
         self._slot = slot or sale.slots_of[item][0]
@@ -63,7 +62,7 @@ class Inventory:
             FencedOff: a higher token was here before.
         """
         generation = self._sale.generation
-        entry = purchase.entry(self.instance) if purchase.key else ""
+        entry = purchase.entry() if purchase.key else ""
         with purchase.timing("read"):
             asked = [generation, fence_text(fence), purchase.key or "", entry]
             status, found = run(pipe or self._client, "read", self._keys, asked)
@@ -87,7 +86,7 @@ class Inventory:
             InDoubt: the answer was lost.
             redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
         """
-        entry, left = purchase.entry(self.instance), reading.stock - 1
+        entry, left = purchase.entry(), reading.stock - 1
         asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or "", entry, left]
         with purchase.timing("commit"), sending():
             if pipe:
@@ -132,7 +131,7 @@ class Inventory:
         """What ``sell.lua`` says of each: a status, and what was found."""
         generation = self._sale.generation
         asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
-        asked += [text for purchase in purchases for text in (purchase.key or "", purchase.entry(self.instance))]
+        asked += [text for purchase in purchases for text in (purchase.key or "", purchase.entry())]
         with ExitStack() as timing, sending():
             for purchase in purchases:
                 timing.enter_context(purchase.timing("commit"))

@@ -82,6 +82,7 @@ class Purchase:
         item: the item; of a cart, all items, separated by commas.
         hold_s: think time inside the critical section, in seconds; it widens the race.
         key: the buyer's Idempotency-Key.
+        instance: which one serves the click.
         order: the id that the order will have if there is one.
         token: the fencing token, once a lock that has one is held.
         loss: how the lock was lost, if it was.
@@ -97,6 +98,7 @@ class Purchase:
     item: str = DEFAULT_ITEM
     hold_s: float = 0.0
     key: str | None = None
+    instance: str = ""
     order: str = field(default_factory=lambda: uuid.uuid4().hex)
     token: Token | None = None
     loss: LossCause | None = None
@@ -157,8 +159,8 @@ class Purchase:
         if self.hold_s:
             time.sleep(self.hold_s)
 
-    def entry(self, instance: str, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
+    def entry(self, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
         """The entry of the ledger for this order; of a cart, for one of its items."""
-        bought = {"order": self.order, "item": item or self.item, "buyer": self.buyer, "instance": instance}
+        bought = {"order": self.order, "item": item or self.item, "buyer": self.buyer, "instance": self.instance}
         at_ms = time.time_ns() // 1_000_000
         return _encode({**bought, "guard": self.guard, "token": token or self.token, "at_ms": at_ms})

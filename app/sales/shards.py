@@ -27,10 +27,10 @@ class ShardedStock:
         sold_out: the generation of which nothing is left anywhere.
     """
 
-    def __init__(self, sale: Sale, item: str, *, instance: str) -> None:
+    def __init__(self, sale: Sale, item: str) -> None:
         self._sale = sale
         self._item = item
-        shelves = [Inventory(sale, instance=instance, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
+        shelves = [Inventory(sale, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
         self.shards = [Shard(number, shelf) for number, shelf in enumerate(shelves)]
         self.line = threading.Lock()
         self.sold_out = ""

@@ -77,6 +77,7 @@ class Routes:
             item=item,
             hold_s=asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS) / 1000,
             key=None if key is None else checked_text("Idempotency-Key", key),
+            instance=self.shop.settings.instance,
             listener=self.shop.listener,
         )
 

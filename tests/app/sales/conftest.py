@@ -33,4 +33,4 @@ def process(settings: Settings) -> Iterator[Process]:
 @pytest.fixture
 def inventory(sale: Sale) -> Inventory:
     """The sale's first item, as instance shop-a sells it."""
-    return Inventory(sale, instance="shop-a")
+    return Inventory(sale)

@@ -82,7 +82,7 @@ def write(inventory: Inventory, purchase: Purchase, reading: Any) -> Receipt:
 def test_a_purchase_is_written_whole(sale: Sale, inventory: Inventory, buy: Buy) -> None:
     """The ledger names order, item, buyer, instance, guard, token and time; a retry finds the order."""
     buyer = "ä☃\U0001f6d2" + '"}{' + "a\x00b" + "x" * 191
-    purchase = Purchase(buyer, "g", key="k")
+    purchase = Purchase(buyer, "g", key="k", instance="shop-a")
     receipt = buy(inventory, purchase)
     assert (receipt.outcome, receipt.stock, receipt.token) == (Outcome.SOLD, 9, purchase.token)
     (entry,) = ledger(sale)
@@ -187,7 +187,7 @@ def test_a_reset_at_any_moment_sells_from_one_sale(sale: Sale, inventory: Invent
 def test_a_key_used_for_two_items_at_once_buys_one(process: Process, fence: int | None) -> None:
     """Different items have different locks: of two purchases with one key that both have read, one can write."""
     sale = process(items=2)
-    shelves = [Inventory(sale, instance="shop-a", item=item) for item in ("1", "2")]
+    shelves = [Inventory(sale, item=item) for item in ("1", "2")]
     purchases = [Purchase("ada", "etcd", item=item, key="k") for item in ("1", "2")]
     readings = [shelf.read(purchase, fence=fence) for shelf, purchase in zip(shelves, purchases, strict=True)]
     shelves[0].write(purchases[0], readings[0], fence=fence)

@@ -41,7 +41,7 @@ def wipe(sale: Sale) -> None:
 
 def buys(sale: Sale) -> int:
     """The stock that one purchase leaves; raises what refuses it."""
-    stock = Inventory(sale, instance="shop-a").sell(Purchase("ada", "g")).stock
+    stock = Inventory(sale).sell(Purchase("ada", "g")).stock
     assert isinstance(stock, int)
     return stock
 
@@ -81,7 +81,7 @@ def test_a_redis_that_lost_the_sale_sells_nothing_before_a_reset(process: Proces
 def test_a_late_write_is_no_sale(process: Process) -> None:
     """A purchase that was thinking while Redis lost its data is refused and leaves no key."""
     sale = process()
-    stock = Inventory(sale, instance="shop-a")
+    stock = Inventory(sale)
     reading = stock.read(Purchase("ada", "none"))
     wipe(sale)
     with pytest.raises(SaleLost):
@@ -173,10 +173,10 @@ def test_a_wiped_etcd_adopts_the_sale_from_redis(process: Process) -> None:
     """The answers are kept; a process that knows the sale does not open it if both are wiped, one that starts does."""
     sale = process()
     first, again = (Purchase("ada", "g", key="k") for _ in range(2))
-    assert Inventory(sale, instance="shop-a").sell(first).stock == 9
+    assert Inventory(sale).sell(first).stock == 9
     delete(sale.record.client, sale.record.key)
     assert (buys(sale), buys(process(items=2))) == (8, 7)
-    assert Inventory(sale, instance="shop-a").sell(again).order == first.order
+    assert Inventory(sale).sell(again).order == first.order
     delete(sale.record.client, sale.record.key)
     wipe(sale)
     assert_raises(SaleLost, buys, sale)

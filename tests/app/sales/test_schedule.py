@@ -35,7 +35,7 @@ def process(process: Process) -> Process:
 
 def buys(sale: Sale, item: str = "1") -> str:
     """The outcome of one purchase, with the generation if it was sold."""
-    receipt = Inventory(sale, instance="shop-a", item=item).sell(Purchase("ada", "g", item=item))
+    receipt = Inventory(sale, item=item).sell(Purchase("ada", "g", item=item))
     return f"sold {sale.generation}" if receipt.order else receipt.outcome.value
 
 
@@ -108,7 +108,7 @@ def test_a_leader_that_dies_between_the_slots(process: Process) -> None:
     Schedule(sale).set(2, in_ms(-1))
     with overtaken(2, partial(dies, None)), pytest.raises(EtcdUnavailable):
         Schedule(sale).open(1)
-    stock = ShardedStock(process(), "1", instance="shop-a")
+    stock = ShardedStock(process(), "1")
     for shard in stock.shards:
         with pytest.raises(NotOpen):
             stock.sell(shard, [Purchase("ada", "etcd-sharded")])

@@ -30,7 +30,7 @@ ITEM = "1"
 @pytest.fixture
 def stock(sale: Sale) -> ShardedStock:
     """Ten items in the treasury, for four shards."""
-    return ShardedStock(sale, ITEM, instance="shop-a")
+    return ShardedStock(sale, ITEM)
 
 
 @pytest.fixture(params=["one node", "a node each"])

@@ -31,7 +31,7 @@ def reader(settings: Settings) -> Iterator[LedgerReader]:
 
 def buy(sale: Sale, *instances: str) -> None:
     for instance in instances:
-        Inventory(sale, instance=instance).sell(Purchase("ada", "redis-lua"))
+        Inventory(sale).sell(Purchase("ada", "redis-lua", instance=instance))
 
 
 def sellers(orders: list[Order]) -> list[str]:
@@ -120,14 +120,14 @@ def test_sections_of_dead_processes_are_forgotten(tmp_path: Path, monkeypatch: p
 
 def test_shards_are_read_with_the_treasury(reader: LedgerReader, sale: Sale) -> None:
     """Orders of all ledgers, each once, and where the items are; also after the resets that ended the sale."""
-    stock, transfers = ShardedStock(sale, "1", instance="shop-a"), Transfers(sale, "1", 1)
+    stock, transfers = ShardedStock(sale, "1"), Transfers(sale, "1", 1)
     for number in (0, 1):
         transfers.refill({number: 1})
         stock.sell(stock.shards[number], [Purchase("ada", "etcd-sharded")])
     first = read(reader)
     assert (len(first.new), first.snapshot.stock, first.snapshot.orders) == (2, 8, 2)
     assert [(each.stock, each.orders) for each in first.snapshot.shards] == [(1, 1), (0, 1), (0, 0), (0, 0)]
-    stock.sell(stock.shards[0], [Purchase("bob", "etcd-sharded")])
+    stock.sell(stock.shards[0], [Purchase("bob", "etcd-sharded", instance="shop-a")])
     for initial in (6, 5):
         sale.reset(initial)
     after = read(reader)

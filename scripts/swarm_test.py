@@ -41,12 +41,17 @@ def say(text: str) -> None:
     print(f"swarm-test {time.monotonic() - BEGAN:5.0f} s  {text}", flush=True)
 
 
+class DockerError(Exception):
+    """A command failed; the message is its complaint."""
+
+
 def docker(*words: str, text: str | None = None, env: dict[str, str] | None = None) -> str:
-    """What docker prints; raises CalledProcessError after showing its complaint."""
+    """What docker prints; raises DockerError."""
     run = subprocess.run(
-        ["docker", *words], input=text, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **(env or {})}
+        ["docker", *words], input=text, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **(env or {})}
     )
-    run.check_returncode()
+    if run.returncode:
+        raise DockerError(f"docker {words[0]}: {run.stderr.strip()}")
     return run.stdout
 
 
@@ -62,7 +67,7 @@ def wait_for(what: str, look: Callable[[], T], timeout: float = 120) -> T:
         try:
             if found := look():
                 return found
-        except (OSError, ValueError, LookupError, subprocess.CalledProcessError) as error:
+        except (OSError, ValueError, LookupError, DockerError) as error:
             told = str(error)
         time.sleep(LOOK_S)
     raise SystemExit(f"swarm-test FAILED: {what} did not happen within {timeout:g} s {told}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from app.guards.base import Tools, release
 from app.sales.purchase import Outcome, Purchase, Receipt
@@ -33,6 +34,8 @@ class Carts:
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
         items = purchase.item.split(",")
+        if self._sale.may_be_closed:
+            self._tools.stocks[items[0]].read(replace(purchase, key=None))  # raises `NotOpen` if it still is
         hold = self._tools.sessions.multi(items).acquire(timeout=self._tools.lock_timeout)
         try:
             with purchase.critical_section():
@@ -43,8 +46,7 @@ class Carts:
             release(hold, purchase)
 
     def _commit(self, purchase: Purchase, tokens: Tokens) -> Receipt:
-        keys = [self._sale.keys.answers]
-        asked = [purchase.key or "", purchase.entry(token=tokens)]
+        keys, asked = [self._sale.keys.answers], [purchase.key or "", purchase.entry(token=tokens)]
         for item, token in tokens.items():
             k, entry = self._sale.keys_of[item], purchase.entry(item=item, token=token)
             keys += [k.stock, k.lucky, k.orders, k.fence, k.generation]

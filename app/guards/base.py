@@ -71,12 +71,11 @@ class Guard(ABC):
         """Buy under the guard's lock; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
 
     def serve(self, purchase: Purchase) -> Receipt:
-        """`buy`, unless the item is known to be sold out: before the lock, and when the wait for it is cancelled."""
+        """`buy`, unless the item is known to be sold out or not open: before the lock, and when a wait ends early."""
         while True:
             if self.waits_in_etcd:
                 stock = self.stock(purchase.item)
-                if self.tools.sale.may_be_closed:
-                    stock.read(purchase)  # raises `NotOpen` if it still is
+                stock.ensure_open(purchase)
                 if sold_out := stock.known_sold_out(purchase):
                     return sold_out
             with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain

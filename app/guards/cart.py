@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 
 from app.guards.base import Tools, release
 from app.sales.purchase import Outcome, Purchase, Receipt
@@ -28,14 +27,12 @@ class Carts:
     """Sells carts of one sale; the lock timeout is for all locks of a cart together."""
 
     def __init__(self, tools: Tools) -> None:
-        self._sale = tools.sale
-        self._tools = tools
+        self._sale, self._tools = tools.sale, tools
 
     def serve(self, purchase: Purchase) -> Receipt:
         """Sell one piece of each item, or nothing; raises one of `app.sales.refusals.EXPECTED`, or `KeyReused`."""
         items = purchase.item.split(",")
-        if self._sale.may_be_closed:
-            self._tools.stocks[items[0]].read(replace(purchase, key=None))  # raises `NotOpen` if it still is
+        self._tools.stocks[items[0]].ensure_open(purchase)
         hold = self._tools.sessions.multi(items).acquire(timeout=self._tools.lock_timeout)
         try:
             with purchase.critical_section():

@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redis.client import Pipeline
 
@@ -150,10 +150,14 @@ class Inventory:
             self.sold_out_at = asked
         return is_sold_out
 
+    def ensure_open(self, purchase: Purchase) -> None:
+        """Read, if the sale was closed when this process last asked etcd; raises as `Sale.reconcile`, so `NotOpen`."""
+        if self._sale.may_be_closed:
+            self.read(replace(purchase, key=None))  # keeps no answer
+
     def known_sold_out(self, purchase: Purchase) -> Receipt | None:
         """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
-        seen = self.sold_out_at
-        if seen is None:
+        if (seen := self.sold_out_at) is None:
             return None
         if purchase.began < seen and not purchase.key:
             return decided(purchase, Outcome.SOLD_OUT, 0)

@@ -147,13 +147,11 @@ def bench_lock(waiters: tuple[int, ...], candidates: tuple[str, ...], seconds: f
 
 def _programs(candidates: Sequence[str], directory: Path, console: Console) -> dict[str, Sequence[str]]:
     """The program of each candidate's workers, without those that this machine cannot run."""
-    programs: dict[str, Sequence[str]] = dict.fromkeys(candidates, PYTHON)
-    of_go = [candidate for candidate in programs if candidate in OF_GO]
-    if of_go:
+    programs: dict[str, Sequence[str]] = {candidate: PYTHON for candidate in candidates if candidate not in OF_GO}
+    if of_go := [candidate for candidate in candidates if candidate in OF_GO]:
         try:
-            program = str(compiled(directory))
-            programs |= {candidate: [program] for candidate in of_go}
+            program = [str(compiled(directory))]
+            programs |= dict.fromkeys(of_go, program)
         except GoMissing as error:
             console.print(f"{', '.join(of_go)}: skipped, for {error}", soft_wrap=True)
-            return {candidate: PYTHON for candidate in candidates if candidate not in OF_GO}
     return programs

@@ -24,10 +24,7 @@ GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "e
 DEFAULT_GUARDS = GUARDS[:3]
 _GUARD_HELP = f"Repeatable; default: {', '.join(DEFAULT_GUARDS)}."
 # All scenarios about one thing, by the first word of their names.
-GROUPS = {
-    group: [name for name in BY_NAME if name.partition("-")[0] == group]
-    for group in ("opening", "transfer", "failover")
-}
+GROUPS = {group: [name for name in BY_NAME if name.startswith(group)] for group in ("opening", "transfer", "failover")}
 
 
 def _listed() -> str:
@@ -42,9 +39,7 @@ def _listed() -> str:
 @click.command(epilog=_listed())
 @click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
 @click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=_GUARD_HELP)
-@click.option(
-    "--seconds", default=5.0, type=SECONDS, show_default=True, help="How long `random` and `random-opening` go on."
-)
+@click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Of `random` and `random-opening`.")
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards

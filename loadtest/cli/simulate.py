@@ -20,6 +20,7 @@ from loadtest.simulate.rush import Setting
 
 # What oversells need not be fast; `etcd-unfenced` is as fast as `etcd`; buyers who poll make too many steps.
 _LEFT_OUT = ("none", "thread", "etcd-unfenced", "redis-lock", "redis-watch")
+_AHEAD_S = 60.0
 _GUARD_HELP = "Repeatable; default: all that are exact and do not poll."
 
 
@@ -30,7 +31,6 @@ _GUARD_HELP = "Repeatable; default: all that are exact and do not poll."
 @click.option("--instances", multiple=True, type=click.IntRange(1), default=(10, 100, 1000), show_default=True)
 @click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help=_GUARD_HELP)
 @click.option("--rtt-ms", type=NumberRange(0), default=0.5, show_default=True, help="Of the network in between.")
-@click.option("--horizon", type=NumberRange(1), default=60.0, show_default=True, help="Seconds to look ahead.")
 @click.option("--document", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill its tables.")
 @click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the last table as SVG.")
 def simulate(
@@ -40,7 +40,6 @@ def simulate(
     instances: tuple[int, ...],
     guards: tuple[str, ...],
     rtt_ms: float,
-    horizon: float,
     document: Path | None,
     chart: Path | None,
 ) -> None:
@@ -55,7 +54,7 @@ def simulate(
     asked = guards or [guard for guard in costs.told if guard not in _LEFT_OUT]
     if unknown := set(asked) - costs.told.keys():
         raise click.ClickException(f"the clicks under {min(unknown)!r} were not measured")
-    settings = [Setting(guard, buyers, stock, n, True, rtt_ms / 1000, horizon) for guard in asked for n in instances]
+    settings = [Setting(guard, buyers, stock, n, True, rtt_ms / 1000, _AHEAD_S) for guard in asked for n in instances]
     with console.status("foreseeing"), ProcessPoolExecutor() as pool:
         made = list(pool.map(partial(Prediction.of, costs), settings))
     grids = [steps(costs), ceilings(costs), foreseen(costs, result), apart(made)]

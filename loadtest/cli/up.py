@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Literal
 
 import click
 
@@ -27,8 +26,7 @@ def up(free_ports: bool, redis_shards: int) -> None:
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
     with scratch_directory() as directory:
-        ports: Literal["free", "default"] = "free" if free_ports else "default"
-        stack = Stack.on_stage(directory, ports=ports, redis_shards=redis_shards)
+        stack = Stack.on_stage(directory, ports="free" if free_ports else "default", redis_shards=redis_shards)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)

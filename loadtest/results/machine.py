@@ -8,14 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-_CPUINFO = Path("/proc/cpuinfo")
-
 
 def about_machine() -> dict[str, Any]:
     """System, architecture and processors; nothing that names the machine or its owner."""
     about = {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}
     try:
-        model = re.search(r"^model name\s*: (.+)$", _CPUINFO.read_text(encoding="utf-8"), re.MULTILINE)
+        about_cpus = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        model = re.search(r"^model name\s*: (.+)$", about_cpus, re.MULTILINE)
         processor = model[1].strip() if model else ""
     except OSError:  # not Linux
         processor = platform.processor()

@@ -49,9 +49,7 @@ class Opening(Scenario):
         sold = sorted(answer.answered_ms for answer in record.answers if answer.outcome == "sold")
         context.require(any(answer.outcome == "not_open" for answer in record.answers), "no buyer came too early")
         late_s = (sold[0] - context.start.since_epoch(self.opens_at * 1000)) / 1000 if sold else self.opens_in_s
-        context.require(
-            late_s <= TTL_S + SLACK_S, f"the first item was sold {late_s:.1f} s late, with a TTL of {TTL_S} s"
-        )
+        context.require(late_s <= TTL_S + SLACK_S, f"the first sale was {late_s:.1f} s late, with a TTL of {TTL_S} s")
         stocks = [sample.stock for sample in record.samples if sample.stock is not None]
         falls = all(later <= earlier for earlier, later in pairwise(stocks))
         # Shards are not read at one moment: items that move meanwhile are seen twice, or not at all.

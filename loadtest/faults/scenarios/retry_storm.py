@@ -33,6 +33,4 @@ class RetryStorm(Scenario):
     def review(self, context: ScenarioContext, record: Record) -> None:
         replays = sum(section.cause == "replayed" for section in record.sections)
         lost = sum(answer.status == 0 for answer in record.answers)
-        context.require(
-            lost >= FEWEST and replays >= FEWEST, f"only {lost} answers were lost, and {replays} given again"
-        )
+        context.require(lost >= FEWEST and replays >= FEWEST, f"only {lost} answers lost, and {replays} given again")

@@ -124,9 +124,7 @@ def test_each_try_is_a_section(shop: Flask, sale: Sale, tmp_path: Path, monkeypa
     assert first["read_at"] < second["read_at"]
 
 
-def test_a_refused_write_names_the_loss(
-    shop: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_writes_name_the_loss(shop: Flask, sale: Sale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the write is fenced off, the section ends with the buyer's outcome and the reason."""
     monkeypatch.setattr(Purchase, "think", lambda purchase: sale.client.set(sale.keys.fence, "9" * 20))
     assert buy(shop)["outcome"] == "lock_lost"

@@ -99,9 +99,7 @@ def test_a_group_is_committed_together(
     assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
 
 
-def test_a_group_thinks_as_long_as_its_longest(
-    queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_thinks_as_its_longest(queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Buyers of a group think at the same time, and not one after the other."""
     thought = list[float]()
     monkeypatch.setattr(etcd_batch, "time", Mock(sleep=thought.append))
@@ -148,9 +146,7 @@ def test_a_lost_session_is_lost_for_all(
     assert sale.snapshot().verdict == "EXACT"
 
 
-def test_a_lost_answer_leaves_the_whole_group_in_doubt(
-    queue_up: QueueUp, app: Flask, sale: Sale, stranger: Mutex
-) -> None:
+def test_a_lost_answer_leaves_a_group_in_doubt(queue_up: QueueUp, app: Flask, sale: Sale, stranger: Mutex) -> None:
     """Each buyer of the group hears that the purchase is in doubt, and finds it by the same key."""
     assert buy(app, "etcd-batch")["outcome"] == "sold"  # now Redis knows the script
     keys: list[str | None] = ["k0", "k1", "k2"]

@@ -331,9 +331,7 @@ def test_items_that_do_not_add_up_are_summed() -> None:
         ({"http": 10.0}, "none", ["10", "-", "1600", "HTTP alone", "100 %"]),
     ],
 )
-def test_the_lowest_limit_is_what_a_guard_is_held_against(
-    measured: dict[str, float], guard: str, found: list[str]
-) -> None:
+def test_the_lowest_limit_is_what_a_guard_is_held_to(measured: dict[str, float], guard: str, found: list[str]) -> None:
     """The trips to Redis count only where a purchase needs two in turn, and a guard is bounded by what allows least."""
     made = result()
     made.bounds |= measured

@@ -188,9 +188,7 @@ NONSENSE = [None, b"", b"<html>", b"[]", b'{"outcome": "free beer"}']
         (503, b'{"outcome": "unavailable", "in_doubt": false}', Outcome.UNAVAILABLE, False),
     ],
 )
-def test_a_refusal_says_whether_it_is_in_doubt(
-    status: int, body: bytes | None, outcome: Outcome, in_doubt: bool
-) -> None:
+def test_a_refusal_says_if_it_is_in_doubt(status: int, body: bytes | None, outcome: Outcome, in_doubt: bool) -> None:
     """Without an answer, or with nonsense, the purchase may have been made; an `unavailable` may have been a sale."""
     answer = read(status, body)
     assert (answer.outcome, answer.in_doubt) == (outcome, in_doubt)

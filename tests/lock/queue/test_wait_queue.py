@@ -89,9 +89,7 @@ def test_a_dead_watch_is_found_out(hold: Hold, client: Client, both: Client, pro
         waiting.result(10.0).release()  # gRPC's pings would take 13 s
 
 
-def test_watches_are_retried_ever_less_often(
-    session: Session, client: Client, mutex: Mutex, monkeypatch: Patch
-) -> None:
+def test_watches_are_tried_ever_less_often(session: Session, client: Client, mutex: Mutex, monkeypatch: Patch) -> None:
     """At first soon, in a long outage once a second; and soon again once there has been one."""
     with mutex.acquire(timeout=WAIT_S):
         wait_until(lambda: watches(session, mutex.name))

@@ -86,9 +86,7 @@ async def test_a_task_may_be_cancelled_at_any_moment(client: Client, session: Se
 
 
 @in_a_loop
-async def test_a_task_is_cancelled_during_an_outage(
-    client: Client, far_session: Session, proxy: Proxy, name: str
-) -> None:
+async def test_a_task_is_cancelled_in_an_outage(client: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """It does not wait for the outage to end; what it has written is deleted afterwards."""
     mutex = aio.Mutex(far_session, name)
     async with mutex.acquire(timeout=WAIT_S):
@@ -144,9 +142,7 @@ def test_no_step_waits_for_etcd(client: Client, proxy: Proxy, name: str, monkeyp
     assert 0 < longest < WAIT_S / 2
 
 
-def test_no_step_waits_for_a_thread_of_the_loop(
-    session: Session, stranger: Session, name: str, monkeypatch: Patch
-) -> None:
+def test_no_step_waits_for_the_loops_thread(session: Session, stranger: Session, name: str, monkeypatch: Patch) -> None:
     """They may all be taken, also by waits for this very lock: a wait times out all the same."""
     monkeypatch.setattr(WaitQueue, "is_behind", lambda *_: True)
     free = threading.Event()

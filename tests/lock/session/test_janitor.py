@@ -67,9 +67,7 @@ def test_a_late_write_is_deleted(client: Client, far_session: Session, proxy: Pr
     assert not far_session.lost.is_set()
 
 
-def test_keys_in_doubt_go_together(
-    session: Session, client: Client, name: str, monkeypatch: Patch, quick: None
-) -> None:
+def test_keys_in_doubt_go_as_one(session: Session, client: Client, name: str, monkeypatch: Patch, quick: None) -> None:
     """Whenever they came, a look costs etcd one transaction."""
     groups: list[int] = []
     delete = client.requests.delete

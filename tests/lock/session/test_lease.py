@@ -91,9 +91,7 @@ def test_it_is_renewed_only_when_due(counted: Client, calls: Counter[str], monke
         assert calls == {"LeaseGrant": 1, "LeaseKeepAlive": 1}
 
 
-def test_an_unanswered_renewal_is_repeated(
-    proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unanswered_renewal_is_resent(proxy: Proxy, far_session: Session, caplog: pytest.LogCaptureFixture) -> None:
     """After the client's timeout, however long the lease; it does not wait for the next third of its TTL."""
     caplog.set_level("INFO", logger="lock.session.lease")
     lease = far_session.lease

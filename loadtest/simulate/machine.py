@@ -5,6 +5,7 @@ Times are seconds of simulated time; what waits is a generator for simpy.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
@@ -16,16 +17,30 @@ TURN, LEAD, CANCELLED, LOCK_TIMEOUT = "turn", "lead", "cancelled", "lock_timeout
 Steps = Generator[simpy.Event, Any, Any]
 
 
+class Cpus:
+    """Those of one machine, with a queue for each, as Linux has it."""
+
+    def __init__(self, env: simpy.Environment, count: int) -> None:
+        self._each, self._random = [simpy.Resource(env) for _ in range(count)], random.Random(1)
+
+    def choose(self) -> simpy.Resource:
+        """One that is idle; or else any: a thread waits for the CPU where it ran last, even if another becomes idle."""
+        idle = (cpu for cpu in self._each if not (cpu.count or cpu.queue))
+        return next(idle, None) or self._random.choice(self._each)
+
+
 class Program:
     """Does one step at a time, as Redis does, and Python with its interpreter lock; etcd has more threads.
 
-    Processes that share `cpus` wait for one of them; None: there is one for each thread.
+    Attributes:
+        cpus: shared with other programs; None: there is one for each thread.
+        wake: seconds, for a step after a pause.
+        busy_s: CPU time used.
     """
 
-    def __init__(self, env: simpy.Environment, cpus: simpy.Resource | None, *, threads: int = 1) -> None:
-        self.busy_s = 0.0  # CPU time used
-        self.threads = threads
-        self._env, self._cpus = env, cpus or simpy.Resource(env, threads)
+    def __init__(self, env: simpy.Environment, cpus: Cpus | None, *, threads: int = 1, wake: float = 0.0) -> None:
+        self.busy_s, self.threads, self._wake = 0.0, threads, wake
+        self._env, self._cpus = env, cpus or Cpus(env, threads)
         self._steps: deque[tuple[float, simpy.Event]] = deque()
         self._idle: list[simpy.Event] = []
         for _ in range(threads):
@@ -34,9 +49,10 @@ class Program:
     def run(self, seconds: float) -> simpy.Event:
         """Happens when the step is done."""
         done = self._env.event()
-        self._steps.append((seconds, done))
         if self._idle:
             self._idle.pop().succeed()
+            seconds += self._wake
+        self._steps.append((seconds, done))
         return done
 
     def _work(self) -> Steps:
@@ -44,10 +60,10 @@ class Program:
             while not self._steps:
                 self._idle.append(self._env.event())
                 yield self._idle[-1]
-            with self._cpus.request() as cpu:
-                yield cpu
+            with self._cpus.choose().request() as turn:
+                yield turn
                 began = self._env.now
-                while self._steps and not (self._cpus.queue and self._env.now >= began + _SLICE_S):
+                while self._steps and self._env.now < began + _SLICE_S:
                     seconds, done = self._steps.popleft()
                     yield self._env.timeout(seconds)
                     self.busy_s += seconds

@@ -86,8 +86,10 @@ def steps(costs: Costs) -> Grid:
     found = {
         "a trip to Redis, in an instance": costs.trip,
         "a trip to Redis, in Redis": costs.redis_trip,
+        "a trip after a pause, in Redis": costs.redis_trip + costs.redis_wake,
         "a call to etcd, in an instance": costs.rpc,
         "a call to etcd, in etcd": costs.etcd_rpc,
+        "a call after a pause, in etcd": costs.etcd_rpc + costs.etcd_wake,
         "a watch message, in an instance": costs.event,
         "a watch message, in etcd": costs.etcd_event,
         "a click, in the buyer": costs.buyer,
@@ -99,7 +101,7 @@ def steps(costs: Costs) -> Grid:
 
 def ceilings(costs: Costs) -> Grid:
     """Sales of one item per second, however many instances there are."""
-    trip, group = costs.trip + costs.redis_trip, costs.settings["group"]
+    trip, group = costs.trip + costs.redis_trip + costs.redis_wake, costs.settings["group"]
     turns = min(costs.settings["cohort_turns"], costs.settings["cohort_slice_s"] / (2 * trip))
     found = [
         ("etcd, etcd-unfenced", "1 / hand-over", 1 / costs.handover),

@@ -18,6 +18,7 @@ from loadtest.simulate.machine import (
     TURN,
     CommitLog,
     CommitQueue,
+    Cpus,
     LockQueue,
     Program,
     Steps,
@@ -187,12 +188,12 @@ class SimulatedRush:
         self.stock, self.version, self.locked = setting.stock, 0, False
         self.trips = self.rpcs = 0
         self.answers: list[tuple[float, int, str]] = []
-        self.cpus = None if setting.apart else simpy.Resource(env, costs.cpus)
+        self.cpus = None if setting.apart else Cpus(env, costs.cpus)
         self.shards = [0] * int(costs.settings["shards"])
         nodes = len(self.shards) if setting.apart and setting.guard == "etcd-sharded" else 1
-        self.redis = [Program(env, self.cpus) for _ in range(nodes)]
+        self.redis = [Program(env, self.cpus, wake=costs.redis_wake) for _ in range(nodes)]
         self.buyers = Program(env, self.cpus)
-        self.etcd = Program(env, self.cpus, threads=costs.cpus)
+        self.etcd = Program(env, self.cpus, threads=costs.cpus, wake=costs.etcd_wake)
         self.log = CommitLog(env, costs.sync + setting.rtt_s)
         self.queue = LockQueue(lambda ticket: env.process(self._tell(ticket)))
         self.instances = [SimulatedInstance(self, number) for number in range(setting.instances)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import simpy
 from click.testing import CliRunner
 
 from app.config.settings import Settings
@@ -19,7 +20,7 @@ from loadtest.cli.main import cli
 from loadtest.results.kept import KeptError
 from loadtest.simulate.costs import Costs
 from loadtest.simulate.guards import GUARDS
-from loadtest.simulate.machine import LOCK_TIMEOUT
+from loadtest.simulate.machine import LOCK_TIMEOUT, Cpus, Program
 from loadtest.simulate.prediction import Prediction
 from loadtest.simulate.rush import BUSY, SOLD, SOLD_OUT, Setting
 
@@ -81,6 +82,35 @@ def test_more_cpus_never_slow_a_rush(guard: str) -> None:
     setting = Setting(guard, 200, 100, 4)
     one, two, many = (Prediction.of(replace(COSTS, cpus=cpus), setting).wall_s for cpus in (1, 2, 64))
     assert one >= two >= many
+
+
+def test_a_program_waits_for_one_cpu_and_shares_it() -> None:
+    """Any that is busy, even if the other is idle sooner; but three that always have work end together."""
+    env = simpy.Environment()
+    cpus, waits = Cpus(env, 2), set()
+    longest, short, third = programs = [Program(env, cpus) for _ in range(3)]
+    for began in range(1, 2000, 100):
+        env.run(began)
+        long = longest.run(10), short.run(1)
+        env.run(began + 0.5)
+        env.run(third.run(1))
+        waits.add(env.now - began)
+        env.run(env.all_of(long))
+    assert waits == {2, 11}
+    shared_from = env.now
+    env.run(env.all_of([program.run(0.001) for program in programs for _ in range(1000)]))
+    assert 1.5 <= env.now - shared_from < 1.7
+
+
+def test_a_request_after_a_pause_costs_its_server_more() -> None:
+    """The one that wakes it up; the next finds it awake. It is what requests cost in a rush beyond a crowd's."""
+    env = simpy.Environment()
+    server = Program(env, None, wake=1.0)
+    env.run(2)
+    env.run(env.all_of([server.run(0.1), server.run(0.1)]))
+    assert env.now == server.busy_s + 2 == pytest.approx(3.2)
+    costs = [replace(row, cpu_ms={**row.cpu_ms, "redis": 0.3 * row.redis_trips}) for row in KEPT.part("costs")]
+    assert Costs.of(replace(KEPT, rows=costs)).redis_wake == pytest.approx(0.0003 - MEASURED.redis_trip)
 
 
 @pytest.mark.parametrize(

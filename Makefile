@@ -37,7 +37,8 @@ bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, r
 
 scaling: setup-loadtest ##3 Measure for a simulation, and fill docs/scaling.md
 	@$(RUN) -m loadtest bench --part scale --part flood --output reports/scaling.json
-	@$(RUN) -m loadtest simulate reports/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
+	@cp reports/scaling.json docs/scaling.json
+	@$(RUN) -m loadtest simulate docs/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
 
 test: lint ##3 Run all checks and tests
 	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)  # they mostly wait; long files are not the last

@@ -123,7 +123,9 @@ _ENDPOINT = rf"\s*(http://)?[^\s/,]+:{_PORT}/?\s*"
 _REDIS = rf"rediss?://([^\s/]*@)?{_NODE}(/[0-9]*)?(\?.*)?|rediss?\+cluster://([^\s/]*@)?{_NODE}(,{_NODE})*(\?.*)?"
 _URLS = "give URLs separated by commas, such as http://127.0.0.1:8080,http://127.0.0.1:8090"
 
-identifier = matching(r"[A-Za-z0-9._-]{1,64}", "give at most 64 letters, digits, dots, dashes, underscores, like demo")
+identifier = matching(
+    r"[A-Za-z0-9._-]{1,64}", "give at most 64 letters, digits, dots, dashes and underscores, such as demo"
+)
 endpoints = matching(
     rf"{_ENDPOINT}(,{_ENDPOINT})*",
     "give HOST:PORT, or several separated by commas, such as 127.0.0.1:2379; the shop does not use TLS to etcd",

@@ -39,7 +39,7 @@ def _listed() -> str:
 @click.command(epilog=_listed())
 @click.argument("scenarios", nargs=-1, type=click.Choice([*BY_NAME, *GROUPS]), metavar="[SCENARIO]...")
 @click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=_GUARD_HELP)
-@click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Of `random` and `random-opening`.")
+@click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for `random` and `random-opening`.")
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
 @click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards

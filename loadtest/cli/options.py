@@ -18,4 +18,6 @@ class NumberRange(click.FloatRange):
 
 SECONDS = NumberRange(min=0, max=86_400, min_open=True)
 
-redis_shards = click.option("--redis-shards", default=1, type=click.IntRange(1, 9), help="Of a Redis Cluster; 1: none.")
+redis_shards = click.option(
+    "--redis-shards", default=1, type=click.IntRange(1, 9), show_default=True, help="Redis masters; 1: no cluster."
+)

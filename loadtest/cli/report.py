@@ -13,7 +13,9 @@ from loadtest.results.folders import LATEST
 @click.command()
 @click.argument("file", default=LATEST, type=click.Path(path_type=Path))
 @click.argument("other", required=False, type=click.Path(path_type=Path))
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} there, or {VERSUS}.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Default: {PAGE} beside FILE; {VERSUS} for two."
+)
 def report(file: Path, other: Path | None, output: Path | None) -> None:
     """Make a page of a comparison, of records or of a benchmark.
 

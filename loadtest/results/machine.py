@@ -13,8 +13,7 @@ def about_machine() -> dict[str, Any]:
     """System, architecture and processors; nothing that names the machine or its owner."""
     about = {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()}
     try:
-        about_cpus = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        model = re.search(r"^model name\s*: (.+)$", about_cpus, re.MULTILINE)
+        model = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
         processor = model[1].strip() if model else ""
     except OSError:  # not Linux
         processor = platform.processor()

@@ -11,7 +11,6 @@ from loadtest.bench.result import BenchResult, Row
 from loadtest.results.kept import KeptError
 
 _STEPS = ("redis_trip_ms", "rpc_ms", "etcd_rpc_ms", "event_ms", "etcd_event_ms", "sync_ms", "busy_ms", "handover_ms")
-_MANY_TRIPS = 4  # for a click: a guard that polls
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,7 @@ class Costs:
             raise KeptError(f"the result has no {name}; measure it with python -m loadtest bench --part scale")
         steps = {name.removesuffix("_ms"): bounds[name] / 1000 for name in _STEPS}
         steps["trip"] = _trip(rows, bounds["trip_ms"] / 1000)
-        told: dict[str, float] = {}
-        sold: dict[str, float] = {}
+        told, sold = dict[str, float](), dict[str, float]()
         for row in rows:
             calls = row.etcd_calls * steps["rpc"] + row.etcd_events * steps["event"]
             own = max(row.cpu_ms["instances"] / 1000 - row.redis_trips * steps["trip"] - calls - steps["busy"], 0.0)
@@ -71,7 +69,7 @@ class Costs:
 def _trip(rows: Sequence[Row], least: float) -> float:
     """What a trip costs among hundreds of threads: the slope over all guards, if there is one that polls."""
     rows = [row for row in rows if row.etcd_calls < 1 / 10]
-    if not any(row.redis_trips > _MANY_TRIPS for row in rows):
+    if not any(row.redis_trips > 4 for row in rows):  # none of these guards polls
         return least
     line = statistics.linear_regression([row.redis_trips for row in rows], [row.cpu_ms["instances"] for row in rows])
     return max(line.slope / 1000, least)

@@ -18,13 +18,13 @@ Steps = Generator[simpy.Event, Any, Any]
 
 
 class Cpus:
-    """Those of one machine, with a queue for each, as Linux has it."""
+    """Those of one machine, each with a run queue, as Linux has it (docs.kernel.org, "Scheduler Domains")."""
 
     def __init__(self, env: simpy.Environment, count: int) -> None:
         self._each, self._random = [simpy.Resource(env) for _ in range(count)], random.Random(1)
 
     def choose(self) -> simpy.Resource:
-        """One that is idle; or else any: a thread waits for the CPU where it ran last, even if another becomes idle."""
+        """An idle one; or else any: a thread waits where it ran last, and queues are balanced at intervals only."""
         idle = (cpu for cpu in self._each if not (cpu.count or cpu.queue))
         return next(idle, None) or self._random.choice(self._each)
 
@@ -32,14 +32,11 @@ class Cpus:
 class Program:
     """Does one step at a time, as Redis does, and Python with its interpreter lock; etcd has more threads.
 
-    Attributes:
-        cpus: shared with other programs; None: there is one for each thread.
-        wake: seconds, for a step after a pause.
-        busy_s: CPU time used.
+    Programs share `cpus`; None: there is one for each thread. A step after a pause takes `wake` seconds more.
     """
 
     def __init__(self, env: simpy.Environment, cpus: Cpus | None, *, threads: int = 1, wake: float = 0.0) -> None:
-        self.busy_s, self.threads, self._wake = 0.0, threads, wake
+        self.threads, self._wake, self.busy_s = threads, wake, 0.0  # seconds of CPU time used
         self._env, self._cpus = env, cpus or Cpus(env, threads)
         self._steps: deque[tuple[float, simpy.Event]] = deque()
         self._idle: list[simpy.Event] = []

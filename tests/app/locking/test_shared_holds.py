@@ -99,7 +99,7 @@ def test_a_group_is_committed_together(
     assert entries == list(zip("0123456"[:stock], orders[:stock], tokens[:stock], strict=True))
 
 
-def test_a_group_thinks_as_its_longest(queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buyers_of_a_group_think_together(queue_up: QueueUp, stranger: Mutex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Buyers of a group think at the same time, and not one after the other."""
     thought = list[float]()
     monkeypatch.setattr(etcd_batch, "time", Mock(sleep=thought.append))

@@ -274,7 +274,7 @@ def test_a_scenario_takes_the_guards_that_suit_it() -> None:
         ("--compose --redis-shards=3", "one Redis"),
     ],
 )
-def test_the_impossible_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reason: str) -> None:
+def test_unplayable_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reason: str) -> None:
     """Nothing is started, and no run of nothing is called as expected."""
     monkeypatch.chdir(tmp_path)
     refused = CliRunner().invoke(faults, words.split())

@@ -47,7 +47,7 @@ def test_a_mutex_by_itself_is_no_hold(client: Client, session: Session, name: st
     assert keys(client, name) == []
 
 
-def test_contenders_in_one_deadline(client: Client, far: Client, far_session: Session, proxy: Proxy, name: str) -> None:
+def test_contenders_keep_a_deadline(client: Client, far: Client, far_session: Session, proxy: Proxy, name: str) -> None:
     """Over a slow network the TTLs of the first ones are told, and the call does not wait for those of a long queue."""
     leases = [client.grant(60).id for _ in range(30)]
     for number, lease in enumerate(leases):

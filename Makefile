@@ -6,7 +6,7 @@ ANY_PYTHON := $(shell command -v python3 || command -v "$$PYTHON")
 RUN := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo workshop faults up bench bench-lock scaling test test-slow test-shaken test-browser lint coverage format \
+.PHONY: help demo workshop faults up bench bench-lock test test-slow test-shaken test-browser lint coverage format \
 	requirements readme show docs docker-test swarm-test clean setup-loadtest setup-dev setup-browser
 
 # "##1" marks what a new user needs, "##2" what else there is to try, "##3" what maintainers use.
@@ -35,11 +35,6 @@ bench: setup-loadtest ##2 Measure the guards; ARGS="--part rush --rounds 3" is s
 bench-lock: setup-loadtest ##2 Measure the locks: ours, Go's, etcd's lock RPC, redis-py's
 	@$(RUN) -m loadtest bench-lock $(ARGS)
 
-scaling: setup-loadtest ##3 Measure for a simulation, and fill docs/scaling.md
-	@$(RUN) -m loadtest bench --part scale --part flood --output reports/scaling.json
-	@cp reports/scaling.json docs/scaling.json
-	@$(RUN) -m loadtest simulate docs/scaling.json --document docs/scaling.md --chart docs/images/scaling.svg
-
 test: lint ##3 Run all checks and tests
 	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)  # they mostly wait; long files are not the last
 
@@ -53,20 +48,18 @@ test-browser: setup-browser ##3 Test the board in a browser (needs Chromium)
 	@$(RUN) scripts/chromium.py
 	@$(RUN) -m pytest -m browser $(ARGS)
 
-lint: setup-dev ##3 Run the checks alone: ruff, mypy, prose and JavaScript
+lint: setup-dev ##3 Run the checks alone: ruff, mypy and oxlint
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
-	@$(RUN) scripts/prose.py
-	@.venv/bin/oxlint --deny-warnings app loadtest
+	@.venv/bin/oxlint --deny-warnings app labs loadtest
 
 coverage: setup-dev ##3 Measure what the tests reach: build/coverage/html
 	@mkdir -p build/coverage && $(RUN) -m coverage erase
 	@COVERAGE_CORE=ctrace $(RUN) -m coverage run -m pytest -n 4 --dist loadfile --timeout 600 $(ARGS)
 	@$(RUN) -m coverage combine --quiet
 	@$(RUN) -m coverage html --quiet
-	@covered=$$($(RUN) -m coverage report --format=total); $(RUN) scripts/badges.py $$covered; \
-		echo "Covered: $$covered % of lines and branches"
+	@echo "Covered: $$($(RUN) -m coverage report --format=total) % of lines and branches"
 
 format: setup-dev ##3 Format the code and fix what ruff can fix
 	@$(RUN) -m ruff check --fix .

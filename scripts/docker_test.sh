@@ -68,5 +68,5 @@ try_stack() { # COMPOSE_FILE
 
 [ $# -gt 0 ] || { try_stack docker-compose.yml; set -- cluster redis-cluster; }
 for variant in "$@"; do
-    try_stack "docker-compose.yml:docker-compose.$variant.yml"
+    try_stack "docker-compose.yml:deploy/compose/$variant.yml"
 done

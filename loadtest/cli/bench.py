@@ -20,7 +20,7 @@ from loadtest.bench.locks.bench import table as lock_table
 from loadtest.bench.locks.go import GoMissing, compiled
 from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
 from loadtest.bench.runner import STACK_SETTINGS, Bench
-from loadtest.bench.suite import FOR_SCALING, PARTS, SHOWN, Part, parts
+from loadtest.bench.suite import PARTS, Part, parts
 from loadtest.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
@@ -33,18 +33,17 @@ from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
 
 _NARROWEST = 150
-_PART_HELP = f"Repeatable; default: all but {', '.join(FOR_SCALING)}, for which there is make scaling."
 
 
 @click.command()
-@click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help=_PART_HELP)
+@click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help="Repeatable; default: all.")
 @click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help="Repeatable; default: all.")
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
-    chosen = parts(names or SHOWN, guards or tuple(GUARDS), rounds)
+    chosen = parts(names or tuple(PARTS), guards or tuple(GUARDS), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})

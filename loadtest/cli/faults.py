@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from loadtest.cli.options import SECONDS, redis_shards
-from loadtest.faults.runner import BY_NAME, WITH_DOCKER, ScenarioRunner
+from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
@@ -41,29 +41,24 @@ def _listed() -> str:
 @click.option("--guard", "guards", multiple=True, type=click.Choice(GUARDS), help=_GUARD_HELP)
 @click.option("--seconds", default=5.0, type=SECONDS, show_default=True, help="Time for `random` and `random-opening`.")
 @click.option("--seed", type=int, help="Have them do again what they did with this seed.")
-@click.option("--compose", is_flag=True, help=f"In containers; what Docker can do: {', '.join(WITH_DOCKER)}.")
 @redis_shards
 def faults(
-    scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, compose: bool, redis_shards: int
+    scenarios: Sequence[str], guards: Sequence[str], seconds: float, seed: int | None, redis_shards: int
 ) -> None:
     """Break what the sale relies on, and judge what was sold.
 
     Without SCENARIO all are played. Exits with 0 if each came out as expected: a guard without fencing has to break
     where a holder outlives its lease.
     """
-    if compose and (beyond := sorted({*scenarios} - {*WITH_DOCKER})):
-        raise click.UsageError(f"with --compose there is no {', '.join(beyond)}: Docker does not cut single lines")
-    if compose and redis_shards > 1:
-        raise click.UsageError("with --compose there is one Redis: leave out --redis-shards")
     scenarios = [name for each in scenarios for name in GROUPS.get(each, [each])]
-    scenarios = scenarios or (WITH_DOCKER if compose else list(BY_NAME))
+    scenarios = scenarios or list(BY_NAME)
     guards = guards or DEFAULT_GUARDS
     if not any(BY_NAME[name].suitable(guards) for name in scenarios):
         raise click.UsageError(f"{', '.join(scenarios)}: not for {', '.join(guards)}")
     seed = secrets.randbelow(10**6) if seed is None else seed
     screen = console()
     with report_under_way() as report:
-        runner = ScenarioRunner(screen, report, seconds, seed, compose, redis_shards)
+        runner = ScenarioRunner(screen, report, seconds, seed, redis_shards)
         _play(runner, scenarios, guards, screen)
         draw(report, screen)
         point_latest(report)

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 # Each is in the module of its name, which is imported when it is used: all of them take most of a second.
-COMMANDS = ["audit", "bench", "compare", "demo", "faults", "report", "simulate", "up", "workshop"]
+COMMANDS = ["audit", "bench", "compare", "demo", "faults", "report", "up", "workshop"]
 IN_BENCH = ["bench-lock", "performance"]
 
 

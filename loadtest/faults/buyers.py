@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from loadtest.faults.testbed.shop import Shop
+from loadtest.faults.shop import Shop
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.answer import Answer, Outcome
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from loadtest.faults.shop import SALE, Shop
 from loadtest.faults.testbed import Testbed
-from loadtest.faults.testbed.shop import SALE, Shop
 from loadtest.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample

@@ -18,13 +18,11 @@ from loadtest.faults.scenario import Scenario
 from loadtest.faults.scenarios import SCENARIOS
 from loadtest.faults.scenarios.random_sequence import RandomSequence
 from loadtest.faults.screen import draw
-from loadtest.faults.testbed import ComposeTestbed, LocalTestbed, Testbed
+from loadtest.faults.testbed import Testbed
 from loadtest.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
 BY_NAME: dict[str, type[Scenario]] = {each.name: each for each in SCENARIOS}
-# Docker kills, freezes and stops; it does not cut single lines.
-WITH_DOCKER = ["kill-holder", "pause-holder", "restart-etcd", "etcd-outage", "restart-redis", "nested-name"]
 
 
 @dataclass
@@ -35,7 +33,6 @@ class ScenarioRunner(TrialListener):
         report: directory for the records.
         seconds: for which `random` goes on under each guard.
         seed: of `random`.
-        compose: in containers, and not in local processes.
         redis_shards: of how many nodes Redis is a cluster; 1: none, unless a scenario needs one.
         results: of all trials so far.
     """
@@ -44,7 +41,6 @@ class ScenarioRunner(TrialListener):
     report: Path
     seconds: float
     seed: int
-    compose: bool
     redis_shards: int
     results: list[TrialResult] = field(default_factory=list)
     _live: Live = field(init=False)
@@ -56,13 +52,12 @@ class ScenarioRunner(TrialListener):
         if not (suitable := scenario.suitable(guards)):
             self.console.print(f"  left out: under {', '.join(guards)} no buyer thinks inside a lock")
             return
-        kind = ComposeTestbed if self.compose else LocalTestbed
         setup = replace(scenario.setup, redis_shards=max(scenario.setup.redis_shards, self.redis_shards))
         starting = Spinner("dots", "starting etcd, Redis and two shops")
         with (
             scratch_directory() as directory,
             Live(starting, console=self.console, refresh_per_second=10, transient=True) as self._live,
-            kind(directory, setup) as testbed,
+            Testbed(directory, setup) as testbed,
         ):
             for guard in suitable:
                 if issubclass(scenario, RandomSequence):

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import ClassVar
 
 from loadtest.faults.context import SHARDED, ScenarioContext
-from loadtest.faults.testbed.shop import Setup
+from loadtest.faults.shop import Setup
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from loadtest.faults.buyers import HOLD_MS
 from loadtest.faults.context import SOME, ScenarioContext, TrialListener
 from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.shop import SALE
 from loadtest.faults.testbed import Testbed
-from loadtest.faults.testbed.shop import SALE
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.audit import Audit, audit
 from loadtest.results.comparison import Run

@@ -1,4 +1,4 @@
-"""The page of a kept result, or of two, drawn and written."""
+"""The page of a kept result, drawn and written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 
 from loadtest.bench.result import FORMAT as BENCH
 from loadtest.bench.result import BenchResult
-from loadtest.report.pages import benchmark, comparison, records, versus
+from loadtest.report.pages import benchmark, comparison, records
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
 from loadtest.results.kept import KeptError, read_object
@@ -17,7 +17,6 @@ from loadtest.results.record import FORMAT as RECORD
 from loadtest.results.record import Record
 
 PAGE = "index.html"
-VERSUS = "versus.html"  # beside the page of the first of the two
 
 
 def draw(directory: Path, screen: Console) -> None:
@@ -27,18 +26,16 @@ def draw(directory: Path, screen: Console) -> None:
     screen.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
-def write(kept: Path, output: Path | None = None, *, other: Path | None = None) -> Path:
-    """Write the page of a file or of a report's directory, or of two of a kind; return its path; raises KeptError."""
+def write(kept: Path, output: Path | None = None) -> Path:
+    """Write the page of a file or of a report's directory; return its path; raises KeptError."""
     found, directory = _read(kept), kept if kept.is_dir() else kept.parent
-    if other:
-        drawn = versus.page((kept, other), found, _read(other))
-    elif isinstance(found, Comparison):
+    if isinstance(found, Comparison):
         drawn = comparison.page(found, _records(directory))
     elif isinstance(found, BenchResult):
         drawn = benchmark.page(found)
     else:
         drawn = records.page(found)
-    page = output or directory / (VERSUS if other else PAGE)
+    page = output or directory / PAGE
     write_file(page, drawn)
     return page
 

@@ -26,7 +26,7 @@ _lock = threading.Lock()
 
 
 def watch(kind: str, target: int | str | Path) -> None:
-    """Clean `target` up when this process ends: kind "group" (a process group id), "directory", "project" (Compose)."""
+    """Clean `target` up when this process ends: kind "group" (a process group id) or "directory"."""
     _tell("watch", kind, target)
 
 
@@ -74,19 +74,7 @@ def main() -> None:
             # PermissionError: macOS refuses to signal a group of which only zombies are left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(int(target), signal.SIGKILL)
-        elif kind == "project":
-            remove_project(target)
     _remove([Path(target) for kind, target in watched if kind == "directory"])
-
-
-def remove_project(name: str) -> None:
-    """Remove all that a Compose project has: containers, also those that are frozen, networks and volumes."""
-    label = f"label=com.docker.compose.project={name}"
-    with contextlib.suppress(OSError):  # no docker: no project
-        found = subprocess.run(["docker", "ps", "--all", "--quiet", "--filter", label], capture_output=True, text=True)
-        if containers := found.stdout.split():
-            subprocess.run(["docker", "rm", "--force", "--volumes", *containers], capture_output=True)
-        subprocess.run(["docker", "compose", "--project-name", name, "down", "--volumes"], capture_output=True)
 
 
 def _remove(directories: list[Path]) -> None:

@@ -62,7 +62,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
     pages = {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
-    return pages | {"versus": write(rush, other=kept(directory / "b", slower=1.7))}
+    return pages
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def opened(browser: Browser, address: str, **settings: Any) -> Iterator[tuple[Pa
     page.close()
 
 
-@pytest.mark.parametrize("name", ["rush", "versus", "bench", "fault"])
+@pytest.mark.parametrize("name", ["rush", "bench", "fault"])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Path], name: str, scheme: str) -> None:
     """In dark and light, on a projector and a phone: no text too small or too faint, nothing beside the window."""
@@ -87,7 +87,7 @@ def test_it_can_be_read_on_every_screen(chromium: Browser, reports: dict[str, Pa
         with opened(chromium, reports[name].as_uri(), viewport=size, color_scheme=scheme) as (page, noticed):
             assert_legible(page)
             charts = page.evaluate(CHART_TEXTS)
-            assert bool(charts) == (name != "versus")
+            assert charts
             assert [(text, size) for text, size in charts if size < SMALLEST_IN_CHARTS] == []
             assert page.evaluate(OUTSIDE) == []
             assert page.evaluate(CUT_OFF) == []

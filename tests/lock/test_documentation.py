@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import redis
 
-import lock.aio
 from loadtest.stack.servers import Etcd, Redis
 from lock import Client, connect
 from tests.support.lock import ROOT, delete, shell
@@ -63,25 +61,3 @@ def test_the_shell_examples_run(client: Client, etcdctl_env: dict[str, str]) -> 
         assert (done.returncode, done.stderr) == (0, "")
         assert "FAILURE" not in done.stdout
     assert client.get_prefix("docs/").keys == []
-
-
-def test_the_reference_is_complete_and_up_to_date() -> None:
-    """docs/lock-api.md is what the script makes of the docstrings, and has every public name of both modules."""
-    checked = subprocess.run([sys.executable, ROOT / "scripts/lock_api.py", "--check"], capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
-    text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
-    for module, names in (("lock", lock.__all__), ("lock.aio", lock.aio.__all__)):
-        assert [name for name in names if not re.search(rf"^### `{module}\.{name}\b", text, re.MULTILINE)] == []
-
-
-def test_tasks_have_what_threads_have() -> None:
-    """By the reference, locks and holds of lock.aio have the methods and attributes of those of lock, but for a few."""
-    text = (ROOT / "docs" / "lock-api.md").read_text(encoding="utf-8")
-    told: dict[str, set[str]] = {}
-    for name, section in re.findall(r"^### `([\w.]+)(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
-        methods = re.findall(r"^- \*\*`(?:async )?(\w+)", section, re.MULTILINE)
-        told[name] = {*methods, *re.findall(r"^- `(\w+)`:", section.partition("*Attributes*")[2], re.MULTILINE)}
-    shared = [name for name in lock.aio.__all__ if f"lock.{name}" in told]
-    missing = {f"{name}.{each}" for name in shared for each in told[f"lock.{name}"] - told[f"lock.aio.{name}"]}
-    by_task = {f"{name}.cancel" for name in ("MultiLock", "Mutex", "ReentrantMutex", "RuleLock", "Semaphore")}
-    assert missing == {*by_task, "Election.leader", "Election.observe", "Leadership.resign"}

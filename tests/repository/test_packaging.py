@@ -61,8 +61,8 @@ def test_it_is_described_as_the_demo_is(line: str) -> None:
     assert ours == demos != []
 
 
-NAMES = ["requirements-build.txt", "requirements.txt", "requirements-loadtest.txt", "requirements-dev.txt"]
-BROWSER = "requirements-browser.txt"  # for on top of all
+NAMES = [f"requirements/{name}.txt" for name in ("build", "base", "loadtest", "dev")]
+BROWSER = "requirements/browser.txt"  # for on top of all
 
 
 def pins(name: str) -> dict[str, str]:

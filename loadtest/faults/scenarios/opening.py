@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from loadtest.faults.context import SHARDED, ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import SALE, TTL_S, Setup, Shop
+from loadtest.faults.shop import SALE, TTL_S, Setup, Shop
 from loadtest.faults.threads import MistimedFault
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS

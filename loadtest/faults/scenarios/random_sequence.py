@@ -11,8 +11,8 @@ from random import Random
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
+from loadtest.faults.shop import CHILD, TTL_S, Setup, Shop, leader_of
 from loadtest.faults.testbed import Testbed
-from loadtest.faults.testbed.shop import CHILD, TTL_S, Setup, Shop, leader_of
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect

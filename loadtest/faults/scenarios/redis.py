@@ -6,7 +6,7 @@ import time
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.testbed.shop import SALE, Setup
+from loadtest.faults.shop import SALE, Setup
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.target.ledgers import key_prefix, slot_names
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from loadtest.faults.context import ScenarioContext
 from loadtest.faults.scenario import Scenario
-from loadtest.faults.testbed.shop import Shop
+from loadtest.faults.shop import Shop
 from loadtest.stack.proxy import REQUESTS
 
 CREDITED = b":credited"  # a key of the script that lets items arrive

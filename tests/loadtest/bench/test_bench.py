@@ -28,7 +28,7 @@ from loadtest.bench.clients import Click, ClientPool, Connection, Unanswered, cr
 from loadtest.bench.costs import SETTINGS, measure_costs
 from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
 from loadtest.bench.runner import Bench, total_verdict
-from loadtest.bench.suite import PARTS, SHOWN, Part, parts
+from loadtest.bench.suite import PARTS, Part, parts
 from loadtest.bench.tables import COLUMNS, bounds, filled, grids, limits, memory
 from loadtest.cli import bench as command
 from loadtest.cli.main import cli
@@ -340,8 +340,8 @@ def test_the_lowest_limit_is_what_a_guard_is_held_to(measured: dict[str, float],
 
 def test_results_of_several_runs_make_one_document(tmp_path: Path) -> None:
     """Parts measured one after the other are joined; without one of them the document is left as it is."""
-    files = [tmp_path / f"{name}.json" for name in SHOWN]
-    for name, file in zip(SHOWN, files, strict=True):
+    files = [tmp_path / f"{name}.json" for name in PARTS]
+    for name, file in zip(PARTS, files, strict=True):
         replace(result(), rows=result().part(name)).write(file)
     replace(BenchResult.read(files[-1]), bounds={"http": 1.0, "rpc_ms": 0.3}).write(files[-1])
     joined = BenchResult.read(*files)

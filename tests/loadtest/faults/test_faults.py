@@ -22,8 +22,8 @@ from loadtest.faults.runner import BY_NAME, ScenarioRunner
 from loadtest.faults.scenario import Expected, Scenario
 from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
 from loadtest.faults.scenarios.random_sequence import Injection, inject, injections, plan
-from loadtest.faults.testbed.local import LocalTestbed
-from loadtest.faults.testbed.shop import Setup
+from loadtest.faults.shop import Setup
+from loadtest.faults.testbed import Testbed
 from loadtest.faults.threads import MistimedFault
 from loadtest.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems
 from loadtest.results.answer import Answer
@@ -43,12 +43,12 @@ FEW = 20  # the sale is under way, and over
 
 
 @pytest.fixture(scope="module")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
+def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
     """A stack in which all tests play, one after the other; a token exported for other commands is not its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLASHSALE_ADMIN_TOKEN", "secret")
         patch.setenv("FLASHSALE_ADMIN_TOKEN_FILE", "/nowhere/token")
-        with LocalTestbed(tmp_path_factory.mktemp("testbed"), Setup()) as testbed:
+        with Testbed(tmp_path_factory.mktemp("testbed"), Setup()) as testbed:
             yield testbed
 
 
@@ -63,7 +63,7 @@ class Nothing(Scenario):
         pass
 
 
-def test_a_scenario_that_proves_nothing_fails(testbed: LocalTestbed) -> None:
+def test_a_scenario_that_proves_nothing_fails(testbed: Testbed) -> None:
     """If an unfenced guard survives what it must not survive, the run is not as expected."""
     result, _ = Trial(Nothing(), "etcd-unfenced", testbed, TrialListener(), stock=FEW).run()
     assert (result.observed, result.problems, result.as_expected) == ("EXACT", [BREAKS_NOT], False)
@@ -90,7 +90,7 @@ class Broken(Nothing):
 
 
 @pytest.mark.parametrize("place", ["injection", "_look", "_click"])
-def test_a_mistake_in_a_thread_ends_the_scenario(testbed: LocalTestbed, place: str) -> None:
+def test_a_mistake_in_a_thread_ends_the_scenario(testbed: Testbed, place: str) -> None:
     """An exception in an injection, the monitor or a buyer is a problem of the run, and does not vanish."""
     result, _ = Trial(Broken(place), "etcd", testbed, TrialListener(), stock=STOCK).run()
     assert not result.as_expected
@@ -138,7 +138,7 @@ class Latecomer(Late):
     [(Late(1), 2, []), (Late(MOST_PLAYS), MOST_PLAYS, ["too late"]), (Latecomer(0), 2, [])],
 )
 def test_an_untimely_fault_is_played_again(
-    testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch, scenario: Late, plays: int, found: list[str]
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch, scenario: Late, plays: int, found: list[str]
 ) -> None:
     """A fault that missed its moment is not judged, but the last of several is; no connection to Redis is left."""
     with Proxy(testbed.redis.url.removeprefix("redis://").removesuffix("/0")) as line:
@@ -150,7 +150,7 @@ def test_an_untimely_fault_is_played_again(
 
 
 @pytest.mark.slow
-def test_a_late_write_is_neither_missed_nor_overtaken(testbed: LocalTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_write_is_neither_missed_nor_overtaken(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the victim wrote before the line was cut, there is another sale; its retry comes after the write held back."""
     start_holder, let_others_buy = ScenarioContext.start_holder, ScenarioContext.let_others_buy
     victims = list[ScenarioContext]()
@@ -179,7 +179,7 @@ def test_a_late_write_is_neither_missed_nor_overtaken(testbed: LocalTestbed, mon
 @pytest.mark.parametrize(
     ("guard", "outcome"), [pytest.param("etcd", "lock_lost", marks=pytest.mark.slow), ("etcd-unfenced", "sold")]
 )
-def test_a_frozen_holder_oversells_without_a_fence(testbed: LocalTestbed, guard: str, outcome: str) -> None:
+def test_a_frozen_holder_oversells_without_a_fence(testbed: Testbed, guard: str, outcome: str) -> None:
     """Its late write lands where no fence refuses it, is answered truthfully, and the record shows the overlap."""
     result, record = Trial(PauseHolder(), guard, testbed, TrialListener(), stock=STOCK).run()
     assert result.as_expected, result.problems
@@ -192,7 +192,7 @@ def test_a_frozen_holder_oversells_without_a_fence(testbed: LocalTestbed, guard:
     assert [event.text for event in record.events][1] == "shop-a is frozen"
 
 
-def test_only_the_fence_refuses_a_late_write(testbed: LocalTestbed) -> None:
+def test_only_the_fence_refuses_a_late_write(testbed: Testbed) -> None:
     """A write that was sent in time and arrives after others have sold is refused, and its buyer has one order."""
     result, record = Trial(DelayedWrite(), "etcd", testbed, TrialListener(), stock=STOCK).run()
     assert result.as_expected, result.problems
@@ -309,7 +309,7 @@ def test_a_run_is_held_against_what_was_expected(expected: Expected, verdict: Ve
     assert "1 buyer without an answer" in problems(expected, verdict, replace(clean, unanswered=["ada"]))
 
 
-def test_a_seed_repeats_its_plans(testbed: LocalTestbed) -> None:
+def test_a_seed_repeats_its_plans(testbed: Testbed) -> None:
     """The same seed, the same disturbances, of each target one at a time; sooner or later each kind, for both shops."""
 
     def told(planned: list[Injection]) -> list[tuple[str, float, float]]:

@@ -223,61 +223,6 @@ def test_a_benchmark_is_a_page_with_all_its_tables(tmp_path: Path) -> None:
         assert {row[0] for row in grid.rows} <= {text.split(",")[0] for text in texts}
 
 
-def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    """B is a multiple of A, case by case; what differs is shown, and the page of A alone is left as it is."""
-    a, b = kept(tmp_path / "a"), kept(tmp_path / "b", slower=2.5)
-    told = Comparison.read(b / "comparison.json")
-    versions = {**told.versions, "etcd": "9.9.9"}
-    replace(told, versions=versions, buyers=7, hold_ms=250, opens_in_s=3).write(b / "comparison.json")
-    alone = write(a).read_text(encoding="utf-8")
-    assert make(a / "comparison.json", b / "comparison.json").output == f"Report: {a}/versus.html\n"
-    assert (a / "index.html").read_text(encoding="utf-8") == alone
-    page = Page.read(a / "versus.html")
-    assert page.text("h1") == "B took 2.50 times as long as A."
-    first = Comparison.read(a / "comparison.json")
-    for run in first.runs:
-        row = page.row(run.guard, run.verdict)
-        assert row[3] == f"{run.wall_s:.2f}"
-        assert (row[5], row[8]) == ("2.50 x", "1.00 x")
-    for shown in (
-        ["etcd", first.versions["etcd"], "9.9.9"],
-        ["buyers", str(first.buyers), "7"],
-        ["think time ms", str(first.hold_ms), "250"],
-        ["opens in s", "0", "3"],
-    ):
-        assert shown in page.rows
-    assert not [row for row in page.rows if row[0] in ("flask", "items")]
-
-
-def test_two_benchmarks_side_by_side(tmp_path: Path) -> None:
-    """Case by case, by their medians and worst verdicts; what only one of them measured is left out."""
-    first, second = bench_result(), bench_result()
-    flawed = {"EXACT": 1, "OVERSOLD by 3": 1}
-    second.rows = [
-        replace(row, walls_s=[wall / 2 for wall in row.walls_s], verdicts=flawed) for row in second.part("rush")
-    ]
-    first.write(tmp_path / "a.json")
-    second.write(tmp_path / "b.json")
-    page = Page.read(write(tmp_path / "a.json", other=tmp_path / "b.json"))
-    assert page.text("h1") == "B took 0.50 times as long as A."
-    rows = [row for row in page.rows if ", " in row[0]]
-    assert [row[0] for row in rows] == [f"rush, {row.case.guard}" for row in second.rows]
-    assert {row[2] for row in rows} == {"OVERSOLD by 3 / EXACT"}
-
-
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
-    """A comparison and a record, two records, two benchmarks of different cases, three files: one line each."""
-    a, bench = kept(tmp_path / "a"), bench_result()
-    record, whole, empty = a / "records/etcd.json", tmp_path / "whole.json", tmp_path / "empty.json"
-    bench.write(whole)
-    replace(bench, rows=[]).write(empty)
-    refusal = "cannot be compared: two comparisons can be, or two benchmarks"
-    for pair in ((a, record), (record, record), (whole, a)):
-        assert make(*pair).output == f"Error: {pair[0]} and {pair[1]} {refusal}\n"
-    assert make(whole, empty).output == f"Error: {whole} and {empty} have nothing in common\n"
-    assert make(a, a, a).exit_code == 2
-
-
 def test_without_arguments_the_latest_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest report gets its page, and the line says where; without one, it says what is missing."""
     monkeypatch.chdir(tmp_path)

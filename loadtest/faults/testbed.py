@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from loadtest.faults.testbed.shop import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
+from loadtest.faults.shop import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process
@@ -14,7 +14,7 @@ from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import EtcdCluster, Redis
 
 
-class LocalTestbed(Lifetime):
+class Testbed(Lifetime):
     """etcd, Redis that has every write on disk, and two shops, with data, logs and section log in `directory`."""
 
     def __init__(self, directory: Path, setup: Setup) -> None:

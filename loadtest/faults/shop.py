@@ -1,4 +1,4 @@
-"""The shops of a testbed, and what all testbeds have in common."""
+"""The shops of a testbed, and what a scenario may ask of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadtest.faults.testbed.containers import Container, EtcdContainer
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
 from loadtest.stack.servers import Etcd, EtcdCluster
@@ -39,12 +38,12 @@ class Setup:
     redis_settings: Mapping[str, str] | None = None
 
 
-def leader_of(etcd: EtcdCluster | EtcdContainer) -> Etcd | EtcdContainer | None:
+def leader_of(etcd: EtcdCluster) -> Etcd | None:
     """The member that leads, as it says itself."""
     return next((member for member in etcd.members if _leads(member)), None)
 
 
-def _leads(member: Etcd | EtcdContainer) -> bool:
+def _leads(member: Etcd) -> bool:
     try:
         with urllib.request.urlopen(f"http://{member.endpoint}/metrics", timeout=2) as metrics:
             return b"\netcd_server_is_leader 1\n" in metrics.read()
@@ -59,12 +58,12 @@ class Shop:
     Attributes:
         url: where buyers find it.
         front, to_redis, to_etcd: the line between buyers and instance, those to the nodes of Redis and those to the
-            members of etcd; empty where there is nothing that could be cut.
+            members of etcd.
     """
 
     name: str
     url: str
-    instance: Instance | Container
+    instance: Instance
     front: Lines = NO_LINES
     to_redis: Lines = NO_LINES
     to_etcd: Lines = NO_LINES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from loadtest.bench.result import FORMAT as BENCH
-from loadtest.bench.result import BenchResult
+from labs.bench.result import FORMAT as BENCH
+from labs.bench.result import BenchResult
 from loadtest.report.pages import benchmark, comparison, records
 from loadtest.results.comparison import Comparison
 from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS

@@ -15,7 +15,7 @@ from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
-from tests.loadtest.bench.test_bench import result as bench_result
+from labs.bench.tests.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
 from tests.support.rushing import page as locusts_page
@@ -61,8 +61,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     record.sections = [replace(section, buyer=f"buyer-1111-{section.pid}") for section in record.sections]
     record.write(fault)
     sources = {"rush": rush, "bench": bench, "fault": fault}
-    pages = {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
-    return pages
+    return {name: write(file, directory / f"{name}.html") for name, file in sources.items()}
 
 
 @contextmanager

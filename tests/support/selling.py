@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from loadtest.bench.clients import Click, ClientPool
+from labs.bench.clients import Click, ClientPool
 from loadtest.results.answer import Answer
 from loadtest.stack.stack import Stack
 from loadtest.target.sale import Sale

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from loadtest.bench.tables import grids
+from labs.bench.tables import grids
 from loadtest.cli.report import report
 from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
@@ -21,7 +21,7 @@ from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
 from loadtest.results.kept import restore
 from loadtest.results.record import Event, Expectation, Record
-from tests.loadtest.bench.test_bench import result as bench_result
+from labs.bench.tests.test_bench import result as bench_result
 from tests.loadtest.results.test_audit import sale, section
 from tests.support.parsed import Page
 

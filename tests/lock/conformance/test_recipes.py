@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from loadtest.bench.locks.rpc import LockRpc
+from labs.bench.locks.rpc import LockRpc
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, EtcdUnavailable, InvalidName, LockTimeout, Mutex, NotHeld, Session, SessionLost

@@ -1,6 +1,6 @@
 """One of the processes that compete for a lock in `make bench-lock`.
 
-    python -m loadtest.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
+    python -m labs.bench.locks.worker CANDIDATE ETCD REDIS NAME THREADS SECONDS
 
 Every thread takes the lock, gives it back, and queues again. Says "queued" once all of them have begun; after a line
 on its standard input it counts for SECONDS, prints what it counted as JSON, and ends. In a burst every thread takes the
@@ -22,7 +22,7 @@ from typing import Any
 
 import redis
 
-from loadtest.bench.locks.rpc import LockRpc
+from labs.bench.locks.rpc import LockRpc
 from lock import Client, CohortMutex, LockError, Mutex, ReadWriteLock, Semaphore, Session, aio, connect
 
 _PATIENCE_S = 120.0

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from loadtest.bench.result import BenchResult, Case, Row
-from loadtest.bench.suite import PARTS
+from labs.bench.result import BenchResult, Case, Row
+from labs.bench.suite import PARTS
 from loadtest.results.kept import KeptError
 from loadtest.results.text import counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from loadtest.bench.result import Case
+from labs.bench.result import Case
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from loadtest.bench.locks.bench import PYTHON
-from loadtest.bench.locks.go import GoMissing, compiled
+from labs.bench.locks.bench import PYTHON
+from labs.bench.locks.go import GoMissing, compiled
 from loadtest.cli.main import cli
 from loadtest.stack.servers import Etcd
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.bench.result import BenchResult, Row
-from loadtest.bench.tables import Grid, grids, setting
-from loadtest.report.charts.strip import Lane, strip
+from labs.bench.result import BenchResult, Row
+from labs.bench.tables import Grid, grids, setting
+from labs.bench.strip import Lane, strip
 from loadtest.report.charts.vega import draw
 from loadtest.report.render import render
 

@@ -15,11 +15,11 @@ from itertools import count
 import click
 import redis
 
-from loadtest.bench.clients import Click, ClientPool, without_garbage_collection
-from loadtest.bench.locks.bench import PROCESSES, PYTHON, measure, serial_commits
-from loadtest.bench.meters import Meter, etcd_metrics, repeat
-from loadtest.bench.result import QUEUE, Case, Count
-from loadtest.bench.runner import STACK_SETTINGS, Bench
+from labs.bench.clients import Click, ClientPool, without_garbage_collection
+from labs.bench.locks.bench import PROCESSES, PYTHON, measure, serial_commits
+from labs.bench.meters import Meter, etcd_metrics, repeat
+from labs.bench.result import QUEUE, Case, Count
+from labs.bench.runner import STACK_SETTINGS, Bench
 from loadtest.results.answer import wall_s
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from loadtest.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
-from loadtest.bench.meters import Meter
-from loadtest.bench.result import Case, Count, MeasuredRush
+from labs.bench.clients import CROWD, Click, ClientPool, crowd_burst, without_garbage_collection
+from labs.bench.meters import Meter
+from labs.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.verdict import Verdict, judge
 from loadtest.stack.stack import Stack

@@ -20,16 +20,16 @@ from click.testing import CliRunner
 from click.testing import Result as ClickResult
 from rich.console import Console
 
-from loadtest.bench import clients as clients_module
-from loadtest.bench import costs as costs_module
-from loadtest.bench import meters as meters_module
-from loadtest.bench import runner as runner_module
-from loadtest.bench.clients import Click, ClientPool, Connection, Unanswered, crowd_burst
-from loadtest.bench.costs import SETTINGS, measure_costs
-from loadtest.bench.result import BenchResult, Case, Count, MeasuredRush, Row
-from loadtest.bench.runner import Bench, total_verdict
-from loadtest.bench.suite import PARTS, Part, parts
-from loadtest.bench.tables import COLUMNS, bounds, filled, grids, limits, memory
+from labs.bench import clients as clients_module
+from labs.bench import costs as costs_module
+from labs.bench import meters as meters_module
+from labs.bench import runner as runner_module
+from labs.bench.clients import Click, ClientPool, Connection, Unanswered, crowd_burst
+from labs.bench.costs import SETTINGS, measure_costs
+from labs.bench.result import BenchResult, Case, Count, MeasuredRush, Row
+from labs.bench.runner import Bench, total_verdict
+from labs.bench.suite import PARTS, Part, parts
+from labs.bench.tables import COLUMNS, bounds, filled, grids, limits, memory
 from loadtest.cli import bench as command
 from loadtest.cli.main import cli
 from loadtest.results.answer import Answer, Outcome

@@ -155,7 +155,7 @@ class BenchResult:
     Attributes:
         machine: where it ran.
         versions: of what took part.
-        bounds: what no guard can beat here, and what steps cost if that was measured; see `loadtest.bench.costs`.
+        bounds: what no guard can beat here, and what steps cost if that was measured; see `labs.bench.costs`.
         peak_mib: the most memory of one instance, etcd and Redis, by part.
     """
 

@@ -13,15 +13,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from loadtest.bench.costs import SETTINGS, measure_bounds, measure_costs
-from loadtest.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
-from loadtest.bench.locks.bench import measure as measure_lock
-from loadtest.bench.locks.bench import table as lock_table
-from loadtest.bench.locks.go import GoMissing, compiled
-from loadtest.bench.result import BenchResult, Case, MeasuredRush, Row
-from loadtest.bench.runner import STACK_SETTINGS, Bench
-from loadtest.bench.suite import PARTS, Part, parts
-from loadtest.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
+from labs.bench.costs import SETTINGS, measure_bounds, measure_costs
+from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
+from labs.bench.locks.bench import measure as measure_lock
+from labs.bench.locks.bench import table as lock_table
+from labs.bench.locks.go import GoMissing, compiled
+from labs.bench.result import BenchResult, Case, MeasuredRush, Row
+from labs.bench.runner import STACK_SETTINGS, Bench
+from labs.bench.suite import PARTS, Part, parts
+from labs.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
 from loadtest.results.comparison import GUARDS

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from loadtest.bench.meters import etcd_served, repeat
-from loadtest.bench.tables import Grid
+from labs.bench.meters import etcd_served, repeat
+from labs.bench.tables import Grid
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable, connect
 
@@ -32,7 +32,7 @@ _QUEUE_IN_ETCD = ("strict", "go", "history", "asyncio", "semaphore", "read-write
 CANDIDATES = (*_QUEUE_IN_ETCD, "cohort", "redis-lock", *_BURSTS)
 _DELETED_KEYS = 200_000
 _KEYS_AT_ONCE = 100
-PYTHON = (sys.executable, "-m", "loadtest.bench.locks.worker")
+PYTHON = (sys.executable, "-m", "labs.bench.locks.worker")
 
 
 class TurnsMissing(Exception):

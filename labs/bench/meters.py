@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psutil
 import redis
 
-from loadtest.bench.result import Count
+from labs.bench.result import Count
 from loadtest.stack.process import Process
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from app.guards import GUARDS, Promise  # noqa: E402
-from loadtest.faults.monitor import Lease, Participant, Snapshot  # noqa: E402
-from loadtest.faults.screen import draw  # noqa: E402
+from labs.faults.monitor import Lease, Participant, Snapshot  # noqa: E402
+from labs.faults.screen import draw  # noqa: E402
 
 README = ROOT / "README.md"
 GUARDS_PAGE = ROOT / "docs/guards.md"

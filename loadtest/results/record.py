@@ -77,7 +77,7 @@ class Expectation:
 
     Attributes:
         fault: the action, in one line.
-        expected: a value of `loadtest.faults.scenario.Expected`.
+        expected: a value of `labs.faults.scenario.Expected`.
         problems: why the run is not as expected; empty if it is.
     """
 

@@ -17,8 +17,8 @@ import pytest
 
 from loadtest.cli.main import cli
 from loadtest.cli.workshop import Step
-from loadtest.faults.runner import BY_NAME
-from loadtest.faults.screen import table
+from labs.faults.runner import BY_NAME
+from labs.faults.screen import table
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from app.board.sources.section_tail import Section, SectionTail
 from app.sales.purchase import Outcome as ShopOutcome
 from app.sales.purchase import Purchase, Receipt
 from app.telemetry.section_log import SectionLog
-from loadtest.cli.audit import audit_records
+from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.clock import Start
 from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way

@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.monitor import Lease, Participant, Snapshot
-from loadtest.faults.trial import EXACT, TrialResult
+from labs.faults.monitor import Lease, Participant, Snapshot
+from labs.faults.trial import EXACT, TrialResult
 from loadtest.terminal import DASHES
 
 _BAR = 24  # characters

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from loadtest.faults.buyers import CLICK_TIMEOUT_S, Buyers
-from loadtest.faults.monitor import Monitor, Snapshot
-from loadtest.faults.testbed import Testbed
-from loadtest.faults.threads import MistimedFault, ScenarioError, TrialThreads
+from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
+from labs.faults.monitor import Monitor, Snapshot
+from labs.faults.testbed import Testbed
+from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
 from loadtest.results.clock import Start, utc_now
 from loadtest.results.record import Event

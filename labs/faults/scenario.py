@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar
 
-from loadtest.faults.context import SHARDED, ScenarioContext
-from loadtest.faults.shop import Setup
+from labs.faults.context import SHARDED, ScenarioContext
+from labs.faults.shop import Setup
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
 

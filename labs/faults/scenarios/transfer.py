@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import partial
 
-from loadtest.faults.context import ScenarioContext
-from loadtest.faults.scenario import Scenario
-from loadtest.faults.shop import Shop
+from labs.faults.context import ScenarioContext
+from labs.faults.scenario import Scenario
+from labs.faults.shop import Shop
 from loadtest.stack.proxy import REQUESTS
 
 CREDITED = b":credited"  # a key of the script that lets items arrive

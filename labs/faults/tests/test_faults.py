@@ -15,17 +15,17 @@ import pytest
 from click.testing import CliRunner
 
 from app.guards import GUARDS as APP_GUARDS
-from loadtest.cli.faults import GUARDS, faults
+from labs.faults.commands import GUARDS, faults
 from loadtest.cli.main import run
-from loadtest.faults.context import VICTIM, ScenarioContext, TrialListener
-from loadtest.faults.runner import BY_NAME, ScenarioRunner
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.scenarios.holder import DelayedWrite, PauseHolder
-from loadtest.faults.scenarios.random_sequence import Injection, inject, injections, plan
-from loadtest.faults.shop import Setup
-from loadtest.faults.testbed import Testbed
-from loadtest.faults.threads import MistimedFault
-from loadtest.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems
+from labs.faults.context import VICTIM, ScenarioContext, TrialListener
+from labs.faults.runner import BY_NAME, ScenarioRunner
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
+from labs.faults.scenarios.random_sequence import Injection, inject, injections, plan
+from labs.faults.shop import Setup
+from labs.faults.testbed import Testbed
+from labs.faults.threads import MistimedFault
+from labs.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.context import ScenarioContext
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.shop import SALE, Setup
+from labs.faults.context import ScenarioContext
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.shop import SALE, Setup
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.target.ledgers import key_prefix, slot_names
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from loadtest.faults.context import ScenarioContext
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.shop import CHILD, TTL_S, Setup, Shop, leader_of
-from loadtest.faults.testbed import Testbed
+from labs.faults.context import ScenarioContext
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.shop import CHILD, TTL_S, Setup, Shop, leader_of
+from labs.faults.testbed import Testbed
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines
 from lock import LockError, Mutex, Session, connect

@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 
 from loadtest.cli.options import SECONDS, redis_shards
-from loadtest.faults.runner import BY_NAME, ScenarioRunner
-from loadtest.faults.screen import table
+from labs.faults.runner import BY_NAME, ScenarioRunner
+from labs.faults.screen import table
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import counted

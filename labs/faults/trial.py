@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
-from loadtest.faults.buyers import HOLD_MS
-from loadtest.faults.context import SOME, ScenarioContext, TrialListener
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.shop import SALE
-from loadtest.faults.testbed import Testbed
-from loadtest.faults.threads import MistimedFault
+from labs.faults.buyers import HOLD_MS
+from labs.faults.context import SOME, ScenarioContext, TrialListener
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.shop import SALE
+from labs.faults.testbed import Testbed
+from labs.faults.threads import MistimedFault
 from loadtest.results.audit import Audit, audit
 from loadtest.results.comparison import Run
 from loadtest.results.record import Expectation, Record

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.context import ScenarioContext
-from loadtest.faults.scenario import Scenario
-from loadtest.faults.shop import CHILD, TTL_S, Setup, leader_of
-from loadtest.faults.threads import ScenarioError
+from labs.faults.context import ScenarioContext
+from labs.faults.scenario import Scenario
+from labs.faults.shop import CHILD, TTL_S, Setup, leader_of
+from labs.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines

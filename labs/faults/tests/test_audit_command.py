@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from loadtest.cli.audit import audit_records
+from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
 from loadtest.results.verdict import NO_VERDICT

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from loadtest.faults.shop import SALE, Shop
-from loadtest.faults.testbed import Testbed
-from loadtest.faults.threads import TrialThreads
+from labs.faults.shop import SALE, Shop
+from labs.faults.testbed import Testbed
+from labs.faults.threads import TrialThreads
 from loadtest.results.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.ledgers import UNREADABLE, Ledgers, key_prefix, queue_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from loadtest.faults.context import ScenarioContext
-from loadtest.faults.scenario import Scenario
+from labs.faults.context import ScenarioContext
+from labs.faults.scenario import Scenario
 from loadtest.results.record import Record
 from loadtest.stack.proxy import ANSWERS, Lines
 

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
-from loadtest.faults.context import TrialListener
-from loadtest.faults.monitor import Snapshot
-from loadtest.faults.scenario import Scenario
-from loadtest.faults.scenarios import SCENARIOS
-from loadtest.faults.scenarios.random_sequence import RandomSequence
-from loadtest.faults.screen import draw
-from loadtest.faults.testbed import Testbed
-from loadtest.faults.trial import EXACT, Trial, TrialResult
+from labs.faults.context import TrialListener
+from labs.faults.monitor import Snapshot
+from labs.faults.scenario import Scenario
+from labs.faults.scenarios import SCENARIOS
+from labs.faults.scenarios.random_sequence import RandomSequence
+from labs.faults.screen import draw
+from labs.faults.testbed import Testbed
+from labs.faults.trial import EXACT, Trial, TrialResult
 from loadtest.stack.process import scratch_directory
 
 BY_NAME: dict[str, type[Scenario]] = {each.name: each for each in SCENARIOS}

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from loadtest.faults.shop import Shop
-from loadtest.faults.threads import TrialThreads
+from labs.faults.shop import Shop
+from labs.faults.threads import TrialThreads
 from loadtest.results.answer import Answer, Outcome
 
 LANES = 40

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadtest.faults.context import VICTIM, ScenarioContext
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.shop import TTL_S
-from loadtest.faults.threads import MistimedFault
+from labs.faults.context import VICTIM, ScenarioContext
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.shop import TTL_S
+from labs.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import audit
 from loadtest.results.record import Record

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults.monitor import Lease, Participant, Snapshot
-from loadtest.faults.scenario import Expected
-from loadtest.faults.screen import draw, table
-from loadtest.faults.trial import TrialResult
+from labs.faults.monitor import Lease, Participant, Snapshot
+from labs.faults.scenario import Expected
+from labs.faults.screen import draw, table
+from labs.faults.trial import TrialResult
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from tests.support.terminal import printed

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from operator import attrgetter
 
-from loadtest.faults.context import SHARDED, ScenarioContext
-from loadtest.faults.scenario import Expected, Scenario
-from loadtest.faults.shop import SALE, TTL_S, Setup, Shop
-from loadtest.faults.threads import MistimedFault
+from labs.faults.context import SHARDED, ScenarioContext
+from labs.faults.scenario import Expected, Scenario
+from labs.faults.shop import SALE, TTL_S, Setup, Shop
+from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS
 from loadtest.target.ledgers import key_prefix

@@ -10,7 +10,7 @@ from flask import Flask
 
 from app.config.settings import Settings
 from app.guards import GUARDS, Tools
-from app.guards.cart import Carts
+from labs.carts.shop import Carts
 from app.locking.etcd_sessions import EtcdSessions
 from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
@@ -18,7 +18,7 @@ from app.sales.purchase import CART, SectionListener
 from app.sales.redis_client import TIMEOUT, connect, warm_up
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.schedule import Opener, Schedule
+from labs.opening.schedule import Opener, Schedule
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import SectionLog
 from lock import Client, LockError

@@ -7,7 +7,7 @@ from functools import partial
 from app.guards.base import Guard, Promise, Tools
 from app.sales.commit_queue import Entry
 from app.sales.purchase import Purchase, Receipt
-from app.sales.shards import Shard, ShardedStock
+from app.sharding.shards import Shard, ShardedStock
 from lock import EtcdUnavailable, LockTimeout
 
 POLL_S = 0.1

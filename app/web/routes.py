@@ -20,11 +20,11 @@ from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
 from app import services
 from app.config.settings import MOST_ITEMS
 from app.guards import DEFAULT, Guard
-from app.guards.cart import Carts, cart_of
+from labs.carts.shop import Carts, cart_of
 from app.sales.opening import Opened
 from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
-from app.sales.schedule import NoSchedule
+from labs.opening.schedule import NoSchedule
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response

@@ -19,7 +19,7 @@ from app.guards import GUARDS, Promise, redis_lock, redis_watch
 from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
-from app.sales.schedule import Schedule
+from labs.opening.schedule import Schedule
 from loadtest.stack.servers import Redis
 from lock import Hold, Mutex, Turn
 from tests.support.lock import delete

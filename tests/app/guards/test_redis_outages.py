@@ -15,7 +15,7 @@ from flask import Flask
 from app import services
 from app.guards import GUARDS, Promise
 from app.sales.scripts import SHAS, TEXTS, sending
-from app.sales.transfer import Transfers
+from app.sharding.transfer import Transfers
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost
 from tests.support.shops import Answer, buy

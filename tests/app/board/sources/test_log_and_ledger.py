@@ -18,9 +18,9 @@ from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from app.sales.shards import ShardedStock
+from app.sharding.shards import ShardedStock
 from app.sales.snapshot import Snapshot
-from app.sales.transfer import Transfers
+from app.sharding.transfer import Transfers
 
 
 @pytest.fixture

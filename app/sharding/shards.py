@@ -16,7 +16,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import KeyReused
 from app.sales.sale import Sale
 from app.sales.tokens import Token
-from app.sales.transfer import Transfers
+from app.sharding.transfer import Transfers
 
 
 class ShardedStock:

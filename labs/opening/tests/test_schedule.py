@@ -16,9 +16,9 @@ from app.sales.opening import Opened
 from app.sales.purchase import Purchase
 from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
-from app.sales.schedule import NoSchedule, Schedule
+from labs.opening.schedule import NoSchedule, Schedule
 from app.sales.scripts import run
-from app.sales.shards import ShardedStock
+from app.sharding.shards import ShardedStock
 from app.sales.tokens import fence_text
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process

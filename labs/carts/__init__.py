@@ -1,0 +1,1 @@
+"""Carts of several items: one lock for each, bought all or nothing."""

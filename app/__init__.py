@@ -24,6 +24,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     from flask import Flask
 
     from app.config.settings import Settings
+    from app.contract import labs
     from app.services import Services
     from app.web import access, error_handlers, health, routes
 
@@ -35,4 +36,6 @@ def create_app(settings: Settings | None = None) -> Flask:
     access.init_app(app, names={*settings.names, settings.host}, setting="FLASHSALE_NAMES")
     routes.init_app(app)
     health.init_app(app)
+    for lab in labs.modules("shop"):
+        lab.init_app(app)
     return app

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from typing import Protocol, cast
 
 import redis
 from flask import Flask
 
 from app.config.settings import Settings
-from app.guards import GUARDS, Tools
-from labs.carts.shop import Carts
+from app.guards import Tools, guards
 from app.locking.etcd_sessions import EtcdSessions
-from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
-from app.sales.purchase import CART, SectionListener
-from app.sales.redis_client import TIMEOUT, connect, warm_up
+from app.sales.purchase import PurchaseListener
+from app.sales.redis_client import TIMEOUT, warm_up
+from app.sales.redis_cluster import connect
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from labs.opening.schedule import Opener, Schedule
+from app.sales.stock import Stock
 from app.telemetry.metrics import Metrics
 from app.telemetry.section_log import SectionLog
 from lock import Client, LockError
@@ -26,6 +25,7 @@ from lock import Client, LockError
 logger = logging.getLogger(__name__)
 
 PROBE_TIMEOUT = 1.0  # seconds
+PURCHASE = "/stock/reduce"
 
 
 def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: float = TIMEOUT) -> Sale:
@@ -36,11 +36,23 @@ def sale_of(settings: Settings, etcd: Client, *, connections: int, timeout: floa
     return Sale(client, settings.sale, record=record, stock=stock, items=items, shards=shards)
 
 
+class Background(Protocol):
+    """Work that goes on beside the requests, in a thread."""
+
+    def start(self) -> None:
+        """Begin; etcd and Redis may be out of reach."""
+
+    def close(self) -> None:
+        """End soon; called once or more."""
+
+
 class Services:
     """Everything that the routes need; connects to no server before `warm_up` or the first request.
 
     Attributes:
         probed: the sale once more, for probes: the connections of the other one are for buyers.
+        sellers: what sells, by the path of its route: None for the guards, of which a purchase names one.
+        background: work beside the requests, of the labs.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -50,35 +62,41 @@ class Services:
         # One to spare: a purchase that watches needs a second connection to open the sale.
         self.sale = sale_of(settings, self.sessions.client, connections=settings.threads + 1)
         self.probed = sale_of(settings, self.sessions.client, connections=2, timeout=PROBE_TIMEOUT)
-        stocks = {item: Inventory(self.sale, item=item) for item in self.sale.keys_of}
-        tools = Tools(self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
-        self.guards = {guard.name: guard(tools) for guard in GUARDS}
-        self.carts = Carts(tools)
-        self.metrics = Metrics(instance, [*self.guards, CART])
+        stocks = {item: Stock(self.sale, item=item) for item in self.sale.keys_of}
+        self.tools = Tools(self.sale, stocks, self.sessions, lock_timeout=settings.lock_timeout, lease_ttl=ttl)
+        self.guards = {name: guard(self.tools) for name, guard in guards().items()}
+        self.metrics = Metrics(instance, self.guards)
         log = settings.section_log
-        self.listener = SectionLog(log, instance=instance) if log else SectionListener()
-        self.schedule = Schedule(self.sale)
-        is_fenced = settings.opener == "fenced"
-        self.opener = Opener(self.schedule, self.sessions.session, instance=instance, is_fenced=is_fenced)
+        self.listener = SectionLog(log, instance=instance) if log else PurchaseListener()
+        self.sellers: dict[str, str | None] = {PURCHASE: None}
+        self.background: list[Background] = []
+
+    def add_seller(self, name: str, path: str) -> None:
+        """Count what is sold by ``POST path`` under this name, and refuse it like other purchases where all is busy."""
+        self.sellers[path] = name
+        self.metrics.add(name)
 
     def warm_up(self) -> None:
-        """Connect now rather than at the first purchase, which retries what fails here; start the opener."""
+        """Connect now rather than at the first purchase, which retries what fails here; start the background work."""
         try:
             warm_up(self.sale.client)
             self.sessions.session()
             self.sale.snapshot()  # opens it if it never was
         except (redis.RedisError, LockError, PurchaseError) as error:
             logger.warning("not ready yet: %s", error)
-        self.opener.start()
+        for work in self.background:
+            work.start()
 
     def drain(self) -> None:
         """Refuse all purchases that wait for a lock; holders go on."""
-        self.opener.close()
+        for work in self.background:
+            work.close()
         self.sessions.drain()
 
     def close(self) -> None:
         """Revoke the lease and close all connections."""
-        self.opener.close()
+        for work in self.background:
+            work.close()
         self.sessions.close()
         for sale in (self.sale, self.probed):
             sale.client.close()

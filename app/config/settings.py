@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.config import environment as env
 from app.config.environment import Reader, SettingsError, variable, whole
+from app.contract.keys import queue_name
 
 __all__ = ["MOST_ITEMS", "Settings", "SettingsError"]
 
@@ -33,8 +34,7 @@ class Settings:
         lock_timeout: seconds a purchase waits for its turn before the answer is ``lock_timeout``.
         items: number of different items, each with its own stock, ledger and lock.
         shards: parts that `etcd-sharded` divides the stock of an item into; the same on all instances.
-        section_log: directory of the section log, see `app.telemetry.section_log`.
-        opener: "fenced" if the leader that opens the sale sends its token, so that Redis refuses a late leader.
+        section_log: directory of the section log, see `app.contract.section_log`.
         threads: purchases that one worker process has in hand at once; also the size of its Redis connection pool.
         queue: requests that one worker process has in hand or waiting from which on purchases are answered ``busy``.
     """
@@ -57,12 +57,11 @@ class Settings:
     items: int = variable(whole(1, MOST_KINDS), 1)
     shards: int = variable(whole(1, MOST_SHARDS), 4)
     section_log: Path | None = variable(Path, None)  # noqa: RUF009
-    opener: str = variable(env.matching("fenced|unfenced", "give fenced or unfenced"), "fenced")
 
     @property
     def queue_name(self) -> str:
         """The name in etcd below which the mutexes of the sale have their queues."""
-        return f"flash-sale/{self.sale}"
+        return queue_name(self.sale)
 
     @property
     def on_loopback(self) -> bool:

@@ -1,31 +1,32 @@
-"""The guards: what stands around a purchase, one in each module."""
+"""The guards: what stands around a purchase, one in each module. A new file here is a new guard."""
 
 from __future__ import annotations
 
-from app.guards.base import Guard, Promise, Tools
-from app.guards.etcd import EtcdGuard
-from app.guards.etcd_batch import EtcdBatchGuard
-from app.guards.etcd_cohort import EtcdCohortGuard
-from app.guards.etcd_sharded import EtcdShardedGuard
-from app.guards.etcd_unfenced import EtcdUnfencedGuard
-from app.guards.none import NoGuard
-from app.guards.redis_lock import RedisLockGuard
-from app.guards.redis_lua import RedisLuaGuard
-from app.guards.redis_watch import RedisWatchGuard
-from app.guards.thread import ThreadGuard
+import pkgutil
+from functools import cache
+from importlib import import_module
+from inspect import isabstract
 
-__all__ = ["DEFAULT", "GUARDS", "Guard", "Promise", "Tools"]
+from app.contract import labs
+from app.guards.base import Guard, Tools
 
-GUARDS: tuple[type[Guard], ...] = (  # in the order in which they are shown
-    NoGuard,
-    ThreadGuard,
-    EtcdGuard,
-    EtcdUnfencedGuard,
-    EtcdCohortGuard,
-    EtcdBatchGuard,
-    EtcdShardedGuard,
-    RedisLockGuard,
-    RedisWatchGuard,
-    RedisLuaGuard,
-)
-DEFAULT = EtcdGuard.name
+__all__ = ["DEFAULT", "Guard", "Tools", "guards"]
+
+DEFAULT = "etcd"
+
+
+@cache
+def guards() -> dict[str, type[Guard]]:
+    """The guards in this folder and in ``shop.py`` of each lab, by name, in the order in which they are shown.
+
+    Raises:
+        ValueError: two of them have one name.
+    """
+    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    found: dict[str, type[Guard]] = {}
+    for module in [*modules, *labs.modules("shop")]:
+        for each in vars(module).values():
+            is_guard = isinstance(each, type) and issubclass(each, Guard) and not isabstract(each)
+            if is_guard and found.setdefault(each.name, each) is not each:
+                raise ValueError(f"two guards are named {each.name!r}: {found[each.name]} and {each}")
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))

@@ -1,8 +1,7 @@
 """The part of a purchase that all guards share; the lock is in each guard's `buy`.
 
 An item that is sold out, or opens later, is refused without the lock; requests that wait for it in vain are woken; and
-each has a time limit. `Inventory` keeps the first answer to an idempotency key; `Purchase` takes the times and tells
-the section log.
+each has a time limit. `Stock` keeps the first answer to an idempotency key; `Section` takes the times.
 """
 
 from __future__ import annotations
@@ -14,26 +13,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
 from typing import ClassVar
 
+from app.contract.outcomes import LossCause, Promise
 from app.locking.etcd_sessions import EtcdSessions
-from app.sales.inventory import Inventory
-from app.sales.purchase import LossCause, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from lock import CohortMutex, Hold, LockCancelled, LockLost, LockTimeout, MultiHold, Mutex, Turn
+
+__all__ = ["Guard", "Promise", "Tools", "release"]
 
 logger = logging.getLogger(__name__)
 
 SLICE_S = 1.0  # the longest a waiter for a thread lock takes to notice that the instance shuts down
-
-
-class Promise(str, Enum):
-    """The promise of a guard about a sale; a run that breaks it has failed."""
-
-    NONE = "none"
-    EXACT_UNTIL_PAUSED = "exact_until_paused"
-    EXACT = "exact"
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class Tools:
     """The parts that a guard uses; a purchase may wait `lock_timeout` seconds, a dead holder's lock `lease_ttl`."""
 
     sale: Sale
-    stocks: Mapping[str, Inventory]
+    stocks: Mapping[str, Stock]
     sessions: EtcdSessions
     lock_timeout: float
     lease_ttl: int
@@ -54,12 +47,16 @@ class Guard(ABC):
         name: what buyers ask for; part of the API.
         promise: see `Promise`.
         description: one sentence for people.
+        order: its place in lists; those with the same are sorted by name.
+        loses_lock: whether it has a lock that can be lost, so that faults are tried on it.
         waits_in_etcd: whether a purchase may learn without the lock that the item is sold out or not open.
     """
 
     name: ClassVar[str]
     promise: ClassVar[Promise]
     description: ClassVar[str]
+    order: ClassVar[int] = 1000
+    loses_lock: ClassVar[bool] = False
     waits_in_etcd: ClassVar[bool] = False
 
     def __init__(self, tools: Tools) -> None:
@@ -81,8 +78,8 @@ class Guard(ABC):
             with suppress(LockCancelled):  # a cancelled purchase waits again, except in a drain
                 return self.buy(purchase)
 
-    def stock(self, item: str) -> Inventory:
-        """The inventory of the item."""
+    def stock(self, item: str) -> Stock:
+        """The stock of the item."""
         return self.tools.stocks[item]
 
     def time_left(self, purchase: Purchase) -> float:
@@ -90,13 +87,13 @@ class Guard(ABC):
         return max(purchase.began + self.tools.lock_timeout - time.monotonic(), 0.0)
 
     @contextmanager
-    def locked(self, mutex: Mutex | CohortMutex, purchase: Purchase) -> Iterator[Hold | Turn]:
+    def locked(self, mutex: Mutex | CohortMutex, purchase: Purchase) -> Iterator[Section]:
         """Wait for the mutex and enter the critical section; raises `LockError`."""
         hold = mutex.acquire(timeout=self.time_left(purchase))
         try:
-            with purchase.critical_section(token=hold.token):
-                yield hold
-                if self.stock(purchase.item).note_sold_out(purchase.decided, purchase.entered):
+            with purchase.critical_section(hold) as section:
+                yield section
+                if self.stock(purchase.item).note_sold_out(section):
                     mutex.cancel()  # the waiters need no lock for that answer
         finally:
             release(hold, purchase)

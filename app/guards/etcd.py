@@ -12,14 +12,16 @@ class EtcdGuard(Guard):
     name = "etcd"
     promise = Promise.EXACT
     description = "An etcd mutex, and Redis refuses every fencing token lower than the highest it has seen. Exact."
+    order = 30
+    loses_lock = True
     waits_in_etcd = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
-        with self.locked(mutex, purchase) as hold:  # waits for the mutex; the critical section begins
-            reading = stock.read(purchase, fence=hold.token)  # Redis remembers the token and refuses lower ones
+        with self.locked(mutex, purchase) as section:  # waits for the mutex; the critical section begins
+            reading = stock.read(section, fence=section.token)  # Redis remembers the token and refuses lower ones
             if reading.receipt is None:  # something is left, and this is not a retry
-                purchase.think()
-                hold.ensure()  # still ours, by all that is known here
-                return stock.write(purchase, reading, fence=hold.token)
+                section.think()
+                section.ensure()  # still ours, by all that is known here
+                return stock.write(section, reading, fence=section.token)
             return reading.receipt

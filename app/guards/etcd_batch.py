@@ -12,7 +12,7 @@ from functools import partial
 
 from app.guards.base import Guard, Promise, Tools, release
 from app.sales.commit_queue import CommitQueue, Entry, Result
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section
 from lock import LockTimeout, Turn
 
 
@@ -31,6 +31,8 @@ class EtcdBatchGuard(Guard):
     name = "etcd-batch"
     promise = Promise.EXACT
     description = "An etcd mutex whose holder commits all purchases that wait in its instance in one script. Exact."
+    order = 60
+    loses_lock = True
     waits_in_etcd = True
 
     def __init__(self, tools: Tools) -> None:
@@ -50,16 +52,16 @@ class EtcdBatchGuard(Guard):
             queue.fail(error)
             raise
         try:
-            queue.serve(partial(self._commit, turn, partial(queue.resign, leader)), token=turn.token)
+            queue.serve(partial(self._commit, turn, partial(queue.resign, leader)), turn)
         finally:
             release(turn, leader.purchase)
 
-    def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Purchase]) -> Sequence[Result | None]:
+    def _commit(self, turn: Turn, resign: Callable[[], None], group: Sequence[Section]) -> Sequence[Result | None]:
         resign()  # so that the next one waits for the lock already
-        stock = self.stock(group[0].item)
-        time.sleep(max(purchase.hold_s for purchase in group))
+        stock = self.stock(group[0].purchase.item)
+        time.sleep(max(section.purchase.hold_s for section in group))
         turn.ensure()
         results = stock.sell_group(group, fence=turn.token)
-        for purchase in group:
-            stock.note_sold_out(purchase.decided, purchase.entered)
+        for section in group:
+            stock.note_sold_out(section)
         return results

@@ -16,14 +16,16 @@ class EtcdCohortGuard(Guard):
     name = "etcd-cohort"
     promise = Promise.EXACT
     description = "An etcd mutex that an instance hands along inside for a moment, with fencing tokens. Exact."
+    order = 50
+    loses_lock = True
     waits_in_etcd = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, cohort = self.stock(purchase.item), self.sessions.cohort(purchase.item)
-        with self.locked(cohort, purchase) as turn:
-            reading = stock.read(purchase, fence=turn.token)
+        with self.locked(cohort, purchase) as section:
+            reading = stock.read(section, fence=section.token)
             if reading.receipt is None:
-                purchase.think()
-                turn.ensure()
-                return stock.write(purchase, reading, fence=turn.token)
+                section.think()
+                section.ensure()
+                return stock.write(section, reading, fence=section.token)
             return reading.receipt

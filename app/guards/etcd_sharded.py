@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 from app.guards.base import Guard, Promise, Tools
@@ -25,6 +26,8 @@ class EtcdShardedGuard(Guard):
     name = "etcd-sharded"
     promise = Promise.EXACT
     description = "The stock on several shards, a script for those who wait there; an etcd mutex to move items. Exact."
+    order = 70
+    loses_lock = True
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
@@ -33,7 +36,7 @@ class EtcdShardedGuard(Guard):
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stocks[purchase.item]
         shard = stock.shard_of(purchase)  # by the idempotency key, or else the buyer
-        purchase.think()
+        time.sleep(purchase.hold_s)
         try:
             return shard.queue.buy(purchase, self.time_left, partial(self.lead, stock, shard))
         except LockTimeout:
@@ -51,8 +54,9 @@ class EtcdShardedGuard(Guard):
         """Move items to the shards; or wait a moment, because another thread of this process is about to do it."""
         if stock.line.acquire(blocking=False):
             try:
-                with self.locked(self.sessions.cohort(purchase.item), purchase) as turn:
-                    stock.refill(shard, turn.token)
+                with self.locked(self.sessions.cohort(purchase.item), purchase) as section:
+                    assert section.token is not None
+                    stock.refill(shard, section.token)
             except EtcdUnavailable as error:
                 shard.queue.fail(error)
                 raise

@@ -12,13 +12,15 @@ class EtcdUnfencedGuard(Guard):
     name = "etcd-unfenced"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "An etcd mutex without fencing: exact until a holder is paused for longer than its lease."
+    order = 40
+    loses_lock = True
     waits_in_etcd = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, mutex = self.stock(purchase.item), self.sessions.mutex(purchase.item)
-        with self.locked(mutex, purchase):  # waits for the mutex; the critical section begins
-            reading = stock.read(purchase)
+        with self.locked(mutex, purchase) as section:  # waits for the mutex; the critical section begins
+            reading = stock.read(section)
             if reading.receipt is None:  # something is left, and this is not a retry
-                purchase.think()
-                return stock.write(purchase, reading)
+                section.think()
+                return stock.write(section, reading)
             return reading.receipt

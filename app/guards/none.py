@@ -12,12 +12,13 @@ class NoGuard(Guard):
     name = "none"
     promise = Promise.NONE
     description = "No lock at all: two buyers read the same stock and both get the item. It oversells."
+    order = 10
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock = self.stock(purchase.item)
-        with purchase.critical_section():  # which nothing keeps others out of
-            reading = stock.read(purchase)
+        with purchase.critical_section() as section:  # which nothing keeps others out of
+            reading = stock.read(section)
             if reading.receipt is None:  # something is left, and this is not a retry
-                purchase.think()
-                return stock.write(purchase, reading)
+                section.think()
+                return stock.write(section, reading)
             return reading.receipt

@@ -9,8 +9,9 @@ import redis
 from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock
 
+from app.contract.outcomes import LossCause
 from app.guards.base import Guard, Promise
-from app.sales.purchase import LossCause, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Refused
 from lock import LockTimeout
 
@@ -23,6 +24,8 @@ class RedisLockGuard(Guard):
     name = "redis-lock"
     promise = Promise.EXACT_UNTIL_PAUSED
     description = "redis-py's Lock with its defaults: exact until a holder is paused for longer than the lock lives."
+    order = 80
+    loses_lock = True
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, key = self.stock(purchase.item), self.tools.sale.keys_of[purchase.item].lock
@@ -35,11 +38,11 @@ class RedisLockGuard(Guard):
                 raise LockTimeout(f"the Redis lock {key!r} was not free within {self.tools.lock_timeout:g} s")
             time.sleep(lock.sleep)
         try:
-            with purchase.critical_section():
-                reading = stock.read(purchase)
+            with purchase.critical_section() as section:
+                reading = stock.read(section)
                 if reading.receipt is None:
-                    purchase.think()
-                    return stock.write(purchase, reading)
+                    section.think()
+                    return stock.write(section, reading)
                 return reading.receipt
         finally:
             _release(lock, purchase)

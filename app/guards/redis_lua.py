@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from app.guards.base import Guard, Promise
 from app.sales.purchase import Purchase, Receipt
 
@@ -12,8 +14,9 @@ class RedisLuaGuard(Guard):
     name = "redis-lua"
     promise = Promise.EXACT
     description = "One atomic Lua script and no lock: if the whole decision fits into Redis, this is the best. Exact."
+    order = 100
 
     def buy(self, purchase: Purchase) -> Receipt:
-        purchase.think()
-        with purchase.critical_section():
-            return self.stock(purchase.item).sell(purchase)
+        time.sleep(purchase.hold_s)
+        with purchase.critical_section() as section:
+            return self.stock(purchase.item).sell(section)

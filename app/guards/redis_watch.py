@@ -25,6 +25,7 @@ class RedisWatchGuard(Guard):
     name = "redis-watch"
     promise = Promise.EXACT
     description = "WATCH, MULTI, EXEC: no lock, but a purchase that was overtaken begins again. Exact."
+    order = 90
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
@@ -47,9 +48,9 @@ class RedisWatchGuard(Guard):
 
     def _attempt(self, purchase: Purchase) -> Receipt:
         stock = self.stock(purchase.item)
-        with stock.watching() as pipe, purchase.critical_section():
-            reading = stock.read(purchase, pipe=pipe)
+        with stock.watching() as pipe, purchase.critical_section() as section:
+            reading = stock.read(section, pipe=pipe)
             if reading.receipt is None:
-                purchase.think()
-                return stock.write(purchase, reading, pipe=pipe)
+                section.think()
+                return stock.write(section, reading, pipe=pipe)
             return reading.receipt

@@ -14,6 +14,7 @@ class ThreadGuard(Guard):
     name = "thread"
     promise = Promise.NONE
     description = "A threading.Lock in each instance: the instances still race each other. It oversells."
+    order = 20
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
@@ -21,9 +22,9 @@ class ThreadGuard(Guard):
 
     def buy(self, purchase: Purchase) -> Receipt:
         stock, lock = self.stock(purchase.item), self._locks[purchase.item]
-        with self.in_line(lock, purchase), purchase.critical_section():
-            reading = stock.read(purchase)
+        with self.in_line(lock, purchase), purchase.critical_section() as section:
+            reading = stock.read(section)
             if reading.receipt is None:  # something is left, and this is not a retry
-                purchase.think()
-                return stock.write(purchase, reading)
+                section.think()
+                return stock.write(section, reading)
             return reading.receipt

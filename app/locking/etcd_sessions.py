@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from app.sales.purchase import DEFAULT_ITEM
+from app.contract.keys import DEFAULT_ITEM
 from app.sales.refusals import ShuttingDown, again
 from lock import Client, CohortMutex, LockError, MultiLock, Mutex, Session, connect
 

@@ -13,16 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Held, Purchase, Receipt, Section
 from app.sales.refusals import InDoubt, again
-from app.sales.tokens import Token
 from lock import LockTimeout
 
 MOST_AT_ONCE = 128
 _RESULT_S = 1.0  # how much longer than its own time a purchase waits for the result of its leader
 
 Result = Receipt | Exception
-Sell = Callable[[Sequence[Purchase]], Sequence[Result | None]]
+Sell = Callable[[Sequence[Section]], Sequence[Result | None]]
 
 
 @dataclass(eq=False)
@@ -93,24 +92,24 @@ class CommitQueue:
                 self._leader = None
                 self._appoint_first()
 
-    def serve(self, sell: Sell, *, token: Token | None = None) -> None:
-        """Take the first `MOST_AT_ONCE` out, the leader included, and settle them in one critical section.
+    def serve(self, sell: Sell, hold: Held | None = None) -> None:
+        """Take the first `MOST_AT_ONCE` out, the leader included, and settle them in one critical section each.
 
         Those for which `sell` has no result return to the head of the queue. If it is interrupted, they are in doubt.
+        `hold` is that of the lock in etcd, if there is one.
         """
         with self._lock:
             group = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
-        for entry in group:
-            entry.purchase.enter(token)
+        sections = [entry.purchase.enter(hold) for entry in group]
         interrupted = InDoubt("the thread that committed this purchase was interrupted")
         results: Sequence[Result | None] = [interrupted] * len(group)
         try:
-            results = sell([entry.purchase for entry in group])
+            results = sell(sections)
         except Exception as error:
             results = [error] * len(group)
         finally:
-            for entry, result in zip(group, results, strict=True):
-                entry.purchase.leave(result if isinstance(result, Exception) else None)
+            for entry, section, result in zip(group, sections, results, strict=True):
+                section.leave(result if isinstance(result, Exception) else None)
                 if result is not None:
                     entry.settle(result)
             with self._lock:

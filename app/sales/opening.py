@@ -50,16 +50,14 @@ class Opened(NamedTuple):
 
 
 class OpeningRecord:
-    """The last opening of one sale, under one `key` in etcd; the instance that opens it wins the `election`.
+    """The last opening of one sale, under one `key` in etcd.
 
     Every method raises `EtcdError` if etcd does not answer within `timeout` seconds (the client's own if None).
     """
 
     def __init__(self, client: Client, sale: str, *, timeout: float | None = None) -> None:
         self.client = client
-        # Not below flash-sale/SALE/, the queue of the mutex; and not sale/SALE/opened, which had a part for each item.
-        self.election = f"sale/{sale}/opener"
-        self.key = f"sale/{sale}/opening"
+        self.key = f"sale/{sale}/opening"  # not below flash-sale/SALE/, the queue of the mutex
         self._timeout = timeout
 
     def read(self) -> Opened | None:

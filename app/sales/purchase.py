@@ -1,45 +1,32 @@
-"""One purchase: its parameters, its times and its outcome."""
+"""One purchase: the request, its critical section with the times, and the receipt."""
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Literal
+from typing import Any, Literal, Protocol
 
-from app.clock import now_ns
+from app.contract.clock import now_ns
+from app.contract.keys import DEFAULT_ITEM
+from app.contract.orders import Order
+from app.contract.outcomes import LossCause, Outcome
 from app.sales.opening import Opened
-from app.sales.tokens import Token, Tokens
+from lock import CohortToken
 
-DEFAULT_ITEM = "1"
-CART = "cart"  # the guard of a cart, as metrics and ledger know it
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-class Outcome(str, Enum):
-    """How a purchase ended. They are never conflated: only `SOLD` took an item; `UNAVAILABLE` may be in doubt."""
-
-    SOLD = "sold"
-    SOLD_OUT = "sold_out"
-    NOT_OPEN = "not_open"
-    BUSY = "busy"  # given by `app.web.busy`
-    LOCK_TIMEOUT = "lock_timeout"
-    LOCK_LOST = "lock_lost"
-    UNAVAILABLE = "unavailable"
+Token = int | CohortToken
+Tokens = dict[str, Token]  # of the items of a cart
 
 
-class LossCause(str, Enum):
-    """How a lock was found to be lost, before or after the write."""
+class Held(Protocol):
+    """A hold of a lock in etcd: `lock.Hold`, or a turn under one."""
 
-    SESSION_LOST = "session_lost"
-    HOLD_LOST = "hold_lost"
-    FENCED_OFF = "fenced_off"
-    SALE_RESET = "sale_reset"
-    RELEASED_LATE = "released_late"
+    @property
+    def token(self) -> Any: ...
+
+    def ensure(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +53,34 @@ class Receipt:
     opened: Opened | None = None
 
 
-class SectionListener:
-    """Hears when a critical section has begun, and has ended while its lock is still held; here it does nothing."""
+class PurchaseListener:
+    """Hears of the points that each purchase passes in its critical section; here it does nothing.
 
-    def entered(self, purchase: Purchase) -> None: ...
+    Every method is called in the purchase's thread while its lock is held, so all behind it wait for what it does.
+    """
 
-    def left(self, purchase: Purchase, error: BaseException | None) -> None: ...
+    def locked(self, section: Section) -> None:
+        """The critical section begins."""
+
+    def read(self, section: Section) -> None:
+        """The stock was read, see `section.stock`, or the purchase is decided already."""
+
+    def think(self, section: Section) -> None:
+        """The think time begins, which may be none."""
+
+    def write(self, section: Section) -> None:
+        """The write is about to be sent."""
+
+    def left(self, section: Section, error: BaseException | None) -> None:
+        """The critical section ends, with `section.receipt` or an error."""
+
+
+NOBODY = PurchaseListener()
 
 
 @dataclass(slots=True)
 class Purchase:
-    """A buyer's click and its times. Not thread-safe.
+    """The request: a buyer's click. Not thread-safe.
 
     Attributes:
         item: the item; of a cart, all items, separated by commas.
@@ -84,13 +88,10 @@ class Purchase:
         key: the buyer's Idempotency-Key.
         instance: which one serves the click.
         order: the id that the order will have if there is one.
-        token: the fencing token, once a lock that has one is held.
-        loss: how the lock was lost, if it was.
-        read_s, commit_s: duration of the critical section's read and write, in seconds.
-        read_at, commit_at: when they were sent, by `app.clock`; None if they were not.
-        decided: the decision of the critical section, if there is one.
-        began: when a thread began to work on the request, in seconds of `time.monotonic`.
         listener: hears of the critical section.
+        began: when a thread began to work on the request, in seconds of `time.monotonic`.
+        section: the last critical section; a guard that tries again has several.
+        loss: how the lock was lost, if it was.
     """
 
     buyer: str
@@ -100,49 +101,85 @@ class Purchase:
     key: str | None = None
     instance: str = ""
     order: str = field(default_factory=lambda: uuid.uuid4().hex)
-    token: Token | None = None
-    loss: LossCause | None = None
-    read_s: float = 0.0
-    commit_s: float = 0.0
-    read_at: int | None = None
-    commit_at: int | None = None
-    decided: Receipt | None = None
-    listener: SectionListener = field(default_factory=SectionListener, repr=False)
+    listener: PurchaseListener = field(default=NOBODY, repr=False)
     began: float = field(default_factory=time.monotonic)
-    entered: float | None = None
-    left: float | None = None
+    section: Section | None = None
+    loss: LossCause | None = None
 
     @contextmanager
-    def critical_section(self, *, token: Token | None = None) -> Iterator[None]:
-        """The critical section; all the time before it was waiting. Leave it before the lock is released."""
-        self.enter(token)
+    def critical_section(self, hold: Held | None = None) -> Iterator[Section]:
+        """The critical section; all the time before it was waiting. Leave it before the lock is released.
+
+        Args:
+            hold: of the lock in etcd, if there is one; the section has its token.
+        """
+        section = self.enter(hold)
         error = None
         try:
-            yield
+            yield section
         except BaseException as raised:
             error = raised
             raise
         finally:
-            self.leave(error)
+            section.leave(error)
 
-    def enter(self, token: Token | None) -> None:
-        self.entered, self.token = time.monotonic(), token
-        self.read_at = self.commit_at = self.decided = None
-        self.listener.entered(self)
-
-    def leave(self, error: BaseException | None) -> None:
-        self.left = time.monotonic()
-        self.listener.left(self, error)
+    def enter(self, hold: Held | None = None) -> Section:
+        """Begin the critical section, for a thread that serves others; then `Section.leave` it."""
+        self.section = section = Section(self, hold)
+        self.listener.locked(section)
+        return section
 
     @property
     def waited_s(self) -> float:
         """Seconds until the critical section began, or until now."""
-        return (self.entered or time.monotonic()) - self.began
+        return (self.section.entered if self.section else time.monotonic()) - self.began
+
+    def entry(self, token: Token | Tokens | None = None, *, item: str | None = None) -> str:
+        """The entry of the ledger for this order; of a cart, for one of its items."""
+        at_ms = time.time_ns() // 1_000_000
+        return Order(self.order, self.buyer, self.instance, self.guard, token, at_ms, item or self.item).encode()
+
+
+@dataclass(slots=True)
+class Section:
+    """One critical section of a purchase: its times, what it saw, and what it decided.
+
+    Attributes:
+        hold: of the lock in etcd; None under a guard without one.
+        entered, left: seconds of `time.monotonic`; None before.
+        stock: what was read; None before.
+        read_s, commit_s: duration of read and write, in seconds.
+        read_at, commit_at: when they were sent, by `app.contract.clock`; None if they were not.
+        receipt: the decision, None before.
+    """
+
+    purchase: Purchase
+    hold: Held | None = None
+    entered: float = field(default_factory=time.monotonic)
+    left: float | None = None
+    stock: int | None = None
+    read_s: float = 0.0
+    commit_s: float = 0.0
+    read_at: int | None = None
+    commit_at: int | None = None
+    receipt: Receipt | None = None
 
     @property
-    def held_s(self) -> float:
-        """Seconds inside the critical section."""
-        return (self.left or time.monotonic()) - self.entered if self.entered else 0.0
+    def token(self) -> Token | None:
+        """The fencing token of the lock; None under a guard without one."""
+        token: Token | None = None if self.hold is None else self.hold.token
+        return token
+
+    def ensure(self) -> None:
+        """Raise `lock.LockLost` unless the lock is still ours, by all that is known here."""
+        if self.hold is not None:
+            self.hold.ensure()
+
+    def think(self) -> None:
+        """The buyer's think time, between the read and the write."""
+        self.purchase.listener.think(self)
+        if self.purchase.hold_s:
+            time.sleep(self.purchase.hold_s)
 
     @contextmanager
     def timing(self, part: Literal["read", "commit"]) -> Iterator[None]:
@@ -154,13 +191,12 @@ class Purchase:
         finally:
             setattr(self, f"{part}_s", time.monotonic() - began)
 
-    def think(self) -> None:
-        """The buyer's think time, between the read and the write."""
-        if self.hold_s:
-            time.sleep(self.hold_s)
+    @property
+    def held_s(self) -> float:
+        """Seconds inside the critical section."""
+        return (self.left or time.monotonic()) - self.entered
 
-    def entry(self, *, item: str | None = None, token: Token | Tokens | None = None) -> str:
-        """The entry of the ledger for this order; of a cart, for one of its items."""
-        bought = {"order": self.order, "item": item or self.item, "buyer": self.buyer, "instance": self.instance}
-        at_ms = time.time_ns() // 1_000_000
-        return _encode({**bought, "guard": self.guard, "token": token or self.token, "at_ms": at_ms})
+    def leave(self, error: BaseException | None = None) -> None:
+        """End it, with the error that ended it if there is one."""
+        self.left = time.monotonic()
+        self.purchase.listener.left(self, error)

@@ -4,11 +4,6 @@ redis-py repeats a command whose answer was lost, ten times where ``Redis(...)``
 the first one was executed: repeating an ``RPUSH`` or the commit of a purchase would sell an item twice. Here a lost
 answer is an error, and the shop tells the buyer that the purchase is in doubt.
 
-A cluster has a client for each hash tag, a plain `redis.Redis` at the node that has its slot just now: redis-py's
-RedisCluster connects when it is made, repeats what was not answered, and takes no script into a pipeline. Which node
-has which slot is asked once a second by the command that comes then. So a failover or a slot that moves is followed
-within a second; until then, and while a slot has no node, commands fail as without Redis.
-
 A master answers before its replicas have what was written. If it is lost then, so is the order that a buyer has heard
 of. A client with `replicas` has each script followed by ``WAIT`` on the same connection, and takes an answer that too
 few replicas stand behind for a lost one.
@@ -17,23 +12,24 @@ few replicas stand behind for a lost one.
 from __future__ import annotations
 
 import re
-import threading
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from itertools import chain
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from hashlib import sha1
+from pathlib import Path
 from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
+from redis.client import Pipeline
 from redis.connection import DefaultParser
-from redis.crc import key_slot
+from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
+LUA = Path(__file__).parent / "lua"
 TIMEOUT = 2.0
 CONNECT_TIMEOUT = 1.0
-REFRESH_S = 1.0
 WAIT_MS = 500  # for the replicas; less than the time for an answer
+Call = tuple[Sequence[str], Sequence[str | int]]  # keys and arguments of a script
 REFUSAL = re.compile(
     r"(?:EXECABORT .*: )?"
     r"((?:READONLY|OOM|MISCONF|NOREPLICAS|MASTERDOWN|BUSY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN) .*?)(?: script: .*)?"
@@ -98,6 +94,10 @@ class Client(redis.Redis):
 
     replicas = 0
 
+    def for_tag(self, tag: str) -> Client:
+        """The client for all keys with this hash tag, over the same connections: this one, unless it is a cluster's."""
+        return self
+
     def execute_command(self, *command: Any, **options: Any) -> Any:
         """As redis-py's; of a script as `execute_together`."""
         if self.replicas and command[0] in ("EVALSHA", "EVAL"):
@@ -121,47 +121,22 @@ class Client(redis.Redis):
         return answers
 
 
-def connect(url: str, *, connections: int, timeout: float = TIMEOUT, replicas: int = 0) -> Client:
-    """A client of the Redis at `url`; nothing is sent before its first command.
-
-    Args:
-        url: ``redis://`` or ``rediss://``; or of some nodes of a cluster
-            ``redis+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT[?OPTIONS]``. Then use `client_for`.
-        connections: most connections at once, to each node; one for each thread that uses the client.
-        timeout: seconds until a command without an answer fails.
-        replicas: as of `Client`.
-    """
-
-    def make_pool(url: str) -> Pool:
-        return Pool.from_url(
-            url,
-            max_connections=connections,
-            timeout=timeout,
-            socket_timeout=timeout,
-            socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
-            # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks for a retry.
-            retry=Retry(NoBackoff(), 0, supported_errors=()),
-            parser_class=Parser,
-            decode_responses=True,
-            # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
-            protocol=2,
-            driver_info=None,
-        )
-
-    scheme, is_cluster, rest = url.partition("+cluster://")
-    if not is_cluster:
-        client = Client(connection_pool=make_pool(url))
-        client.replicas = replicas
-        return client
-    place, _, options = rest.partition("?")
-    login, at, seeds = place.rpartition("@")
-    nodes = Nodes(seeds.split(","), lambda address: make_pool(f"{scheme}://{login}{at}{address}?{options}"))
-    return ClusterClient(nodes, "", replicas)
-
-
-def client_for(client: Client, tag: str) -> Client:
-    """The client for all keys with this hash tag, over the same connections: the same one unless it is of a cluster."""
-    return ClusterClient(client.nodes, tag, client.replicas) if isinstance(client, ClusterClient) else client
+def make_pool(url: str, *, connections: int, timeout: float) -> Pool:
+    """The connections to one Redis; see `app.sales.redis_cluster.connect`."""
+    return Pool.from_url(
+        url,
+        max_connections=connections,
+        timeout=timeout,
+        socket_timeout=timeout,
+        socket_connect_timeout=min(timeout, CONNECT_TIMEOUT),
+        # No supported errors at all: redis-py would turn a lost EXEC into a WatchError, which asks for a retry.
+        retry=Retry(NoBackoff(), 0, supported_errors=()),
+        parser_class=Parser,
+        decode_responses=True,
+        # RESP 2 and no CLIENT SETINFO: a new connection is usable without a round trip.
+        protocol=2,
+        driver_info=None,
+    )
 
 
 def warm_up(client: Client) -> None:
@@ -176,84 +151,27 @@ def warm_up(client: Client) -> None:
             opened.callback(pool.release, pool.get_connection())
 
 
-class Nodes:
-    """The nodes of one cluster and their slots; `seeds` are ``HOST:PORT`` of some. Thread-safe."""
+class Script:
+    """A Lua script: the text of a file behind that of ``common.lua``."""
 
-    def __init__(self, seeds: list[str], make_pool: Callable[[str], Pool]) -> None:
-        self._seeds = self._known = seeds
-        self._make_pool = make_pool
-        self._pools: dict[str, Pool] = {}
-        self._owners: list[tuple[int, int, str]] = []
-        self._fresh_until = 0.0
-        self._refreshing = threading.Lock()
+    def __init__(self, path: Path) -> None:
+        self._text = "".join(file.read_text(encoding="utf-8") for file in (LUA / "common.lua", path))
+        self._sha = sha1(self._text.encode()).hexdigest()
 
-    def pool_at(self, address: str) -> Pool:
-        return self._pools.get(address) or self._pools.setdefault(address, self._make_pool(address))
+    def run(self, client: redis.Redis, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+        """Run it: by its hash if Redis knows it, else by its text, and always so in a pipeline."""
+        if not isinstance(client, Pipeline):
+            with suppress(NoScriptError):
+                return client.evalsha(self._sha, len(keys), *keys, *args)
+        return client.eval(self._text, len(keys), *keys, *args)
 
-    def pool_of(self, slot: int) -> Pool:
-        """The connections to the node that has the slot; raises NotSent if none is known."""
-        if time.monotonic() > self._fresh_until and self._refreshing.acquire(blocking=not self._owners):
-            try:
-                if time.monotonic() > self._fresh_until:  # or another thread did it while this one waited
-                    self.refresh()
-            finally:
-                self._refreshing.release()
-        for first, last, address in self._owners:
-            if first <= slot <= last:
-                return self.pool_at(address)
-        raise NotSent(f"no node of the Redis Cluster has slot {slot}")
-
-    def refresh(self) -> None:
-        """Ask one node after the other which has which slot; keep what is known if none answers."""
-        for address in self._known:
-            try:
-                client: Any = redis.Redis(connection_pool=self.pool_at(address))
-                ranges = client.execute_command("CLUSTER SLOTS")
-            except (redis.ConnectionError, redis.TimeoutError, Refused):
-                continue
-            here = address.rpartition(":")[0].strip("[]")
-            nodes = [[_address(host or here, port) for host, port, *_ in each[2:]] for each in ranges]
-            self._owners = [(first, last, owner) for (first, last, *_), (owner, *_) in zip(ranges, nodes, strict=True)]
-            self._known = list(dict.fromkeys([address, *chain(*nodes), *self._seeds]))
-            break
-        self._fresh_until = time.monotonic() + REFRESH_S
-
-    def close(self) -> None:
-        for pool in self._pools.values():
-            pool.close()
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-class SlotPool:
-    """The connections to the node that has one slot, whichever that is when one is asked for; raises NotSent."""
-
-    def __init__(self, nodes: Nodes, slot: int) -> None:
-        self._nodes = nodes
-        self._slot = slot
-
-    def get_connection(self, *_: Any, **__: Any) -> Any:
-        pool = self._nodes.pool_of(self._slot)
-        connection = pool.get_connection()
-        connection.home = pool
-        return connection
-
-    def release(self, connection: Any) -> None:
-        connection.home.release(connection)
-
-    def __getattr__(self, name: str) -> Any:  # settings, which are those of every node
-        return getattr(self._nodes.pool_at(self._nodes._known[0]), name)
-
-
-class ClusterClient(Client):
-    """The client for all keys with one hash tag."""
-
-    def __init__(self, nodes: Nodes, tag: str, replicas: int) -> None:
-        super().__init__(connection_pool=SlotPool(nodes, key_slot(tag.encode())))  # type: ignore[arg-type]
-        self.nodes, self.replicas = nodes, replicas
-
-    def close(self) -> None:
-        """Close the connections to all nodes, which the clients for other tags share."""
-        self.nodes.close()
+    def run_together(self, client: Client, calls: Sequence[Call]) -> list[Any]:
+        """Run it with all these keys and arguments in one step; the answers."""
+        if len(calls) == 1:
+            return [self.run(client, *calls[0])]
+        scripts = [("EVAL", self._text, len(keys), *keys, *args) for keys, args in calls]
+        answers: list[Any] = client.execute_together(("MULTI",), *scripts, ("EXEC",))[-1]
+        for error in answers:
+            if isinstance(error, Exception):
+                raise error
+        return answers

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import redis
 from redis.exceptions import NoPermissionError
 
+from app.contract.outcomes import LossCause, Outcome
 from app.sales.opening import Opened
-from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Refused
 from lock import EtcdError, EtcdUnavailable, LockCancelled, LockLost, LockTimeout, SessionLost
 
@@ -124,7 +125,7 @@ def refuse(purchase: Purchase, error: Exception) -> Receipt:
     return Receipt(
         refusal.outcome,
         purchase.guard,
-        token=purchase.token,
+        token=purchase.section.token if purchase.section else None,
         detail=f"{sentence(error)} {refusal.advice}",
         in_doubt=isinstance(error, InDoubt),
         opened=error.opened if isinstance(error, NotOpen) else None,

@@ -9,15 +9,15 @@ from typing import Literal
 
 import redis
 
+from app.contract.keys import CLOSED, DEFAULT_ITEM
 from app.sales.opening import Opened, OpeningRecord
-from app.sales.purchase import DEFAULT_ITEM
-from app.sales.redis_client import Client, client_for
+from app.sales.redis_client import LUA, Client, Script
 from app.sales.refusals import NotOpen, SaleLost, again
-from app.sales.scripts import run, run_together
 from app.sales.slots import Slot
 from app.sales.snapshot import Snapshot, read_slots
 from lock import EtcdError
 
+RESET, NEXT_GENERATION = Script(LUA / "reset.lua"), Script(LUA / "next_generation.lua")
 _PATIENCE_S = (0.02, 0.1)
 _CLOSED_S = 0.5  # for so long etcd is not asked again whether a sale is closed that is closed in Redis
 
@@ -30,6 +30,7 @@ class Sale:
     Attributes:
         client: of the treasury.
         generation: what a purchase expects in Redis; empty if it is not known yet.
+        closed: the sale that opens later, and when etcd was asked; None if it was open then.
         slots_of: the treasury and the shards of each item, in the order of the items.
         places: the same slots in other groups: the treasuries of all items, their first shards, and so on.
         keys_of: the Redis keys of each item's treasury; `keys` are those of the default item.
@@ -38,7 +39,7 @@ class Sale:
     def __init__(
         self, client: Client, sale: str, *, record: OpeningRecord, stock: int, items: int = 1, shards: int = 4
     ) -> None:
-        self.client = client_for(client, sale)
+        self.client = client.for_tag(sale)
         self.slots_of = {item: Slot.all_of(client, sale, item, shards) for item in map(str, range(1, items + 1))}
         self.places = list(zip(*self.slots_of.values(), strict=True))
         self.keys_of = {item: treasury.keys for item, (treasury, *_) in self.slots_of.items()}
@@ -46,15 +47,10 @@ class Sale:
         self.record = record
         self._stock = stock
         self.generation = ""
-        self._closed: tuple[float, Opened] | None = None  # the sale that opens later, and when etcd was asked
+        self.closed: tuple[float, Opened] | None = None
         self._lost: dict[str, str] = {}  # what Redis has, by key, instead of the generation that etcd knows
         self._outage: tuple[float, Exception] | None = None  # the last time etcd or Redis failed, and the error
         self._lock = threading.Lock()
-
-    @property
-    def may_be_closed(self) -> bool:
-        """Whether the sale was closed when this process last asked etcd."""
-        return self._closed is not None
 
     def reconcile(self, item: str, found: str, slot: Slot | None = None) -> None:
         """Ask etcd, because `slot` (by default the treasury) has the generation `found` (or none: empty) and not ours.
@@ -72,8 +68,8 @@ class Sale:
                 raise SaleLost
             if found and self.generation == found:
                 return
-            if self._closed:
-                asked, closed = self._closed
+            if self.closed:
+                asked, closed = self.closed
                 if closed.generation == found and time.monotonic() < asked + _CLOSED_S:
                     raise NotOpen(closed)
             if self._outage and self._outage[0] >= came:
@@ -111,9 +107,9 @@ class Sale:
     def _note(self, opened: Opened) -> None:
         """Remember what to expect in Redis; with the lock held."""
         if opened.is_open:
-            self.generation, self._closed = opened.generation, None
+            self.generation, self.closed = opened.generation, None
         else:
-            self._closed = time.monotonic(), opened
+            self.closed = time.monotonic(), opened
 
     def _open_first(self) -> Opened:
         """Open a sale that never was, or adopt what Redis has; of several openings, the treasury decides which."""
@@ -171,15 +167,15 @@ class Sale:
 
         def ask(slots: Sequence[Slot]) -> str:
             keys = [slots[0].keys.nothing, *(slot.keys.generation for slot in slots)]
-            return str(run(slots[0].client, "next_generation", keys, [known]))
+            return str(NEXT_GENERATION.run(slots[0].client, keys, [known]))
 
         return max(map(ask, self.places), key=int)
 
     def _write(self, slots: Sequence[Slot], opened: Opened, when: Literal["always", "if none"]) -> list[Opened]:
         """Open all items in one of `places`, in one step; what is open there afterwards. Shards are empty at first."""
         items = opened.stock if slots is self.places[0] else 0
-        asked: list[str | int] = [items, opened.generation, when, items if opened.is_open else "closed"]
-        answers = run_together(slots[0].client, "reset", [(slot.keys.counters(), asked) for slot in slots])
+        asked: list[str | int] = [items, opened.generation, when, items if opened.is_open else CLOSED]
+        answers = RESET.run_together(slots[0].client, [(slot.keys.counters(), asked) for slot in slots])
         return [_begun(opened, *answer) for answer in answers]
 
     def snapshot(self, item: str = DEFAULT_ITEM) -> Snapshot:
@@ -211,4 +207,4 @@ def _in_redis(slot: Slot) -> str:
 def _begun(wanted: Opened, generation: str, initial: str, stock: str) -> Opened:
     """What Redis has, with the time of the opening, which only `wanted` knows."""
     opens_at_ms = wanted.opens_at_ms if generation == wanted.generation else None
-    return Opened(generation, int(initial), stock != "closed", opens_at_ms)
+    return Opened(generation, int(initial), stock != CLOSED, opens_at_ms)

@@ -1,4 +1,4 @@
-"""What lies in the slots of an item just now, read and added up, and the verdict on it."""
+"""What lies in the slots of an item just now, read and added up."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import redis
 
+from app.contract.keys import CLOSED
+from app.contract.verdict import Verdict, judge
 from app.sales.slots import Slot
 
 _ATTEMPTS = 5
@@ -31,7 +33,7 @@ class SlotReading(NamedTuple):
         """From Redis's answers; the generation is empty if there is no sale."""
         initial, stock, lucky, generation = counters
         none = not stock or not generation
-        initial, stock = initial or "0", (initial if stock == "closed" else stock) or "0"
+        initial, stock = initial or "0", (initial if stock == CLOSED else stock) or "0"
         return cls(int(initial), int(stock), int(lucky or 0), "" if none else str(generation), *found)
 
 
@@ -77,32 +79,16 @@ class Snapshot:
         """Items that are left, wherever they are."""
         return self.stock + self.in_transit
 
-    @property
-    def lost_updates(self) -> int:
-        """Sales missing from the counter."""
-        return max(0, self.orders + self.unsold - self.initial)
+    def judge(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> Verdict:
+        """The verdict, as far as ledger and counter show it.
 
-    @property
-    def verdict(self) -> str:
-        """What the ledger and the counter alone tell, whatever the buyers were told."""
-        return self.judged()
-
-    def judged(self, *, gave_up: int = 0, busy: int = 0, failed: int = 0) -> str:
-        """The verdict, from the ledger: the counter alone looks right even when far too much was sold.
-
-        tests/data/verdicts.json holds it to the load test's verdict. Of the buyers, `gave_up` waited for the lock until
-        their time was over, an instance had no room for `busy`, and `failed` others were neither served nor told that
-        all is sold.
+        Of the buyers, `gave_up` waited for the lock until their time was over, an instance had no room for `busy`, and
+        `failed` others were neither served nor told that all is sold.
         """
-        missing = self.initial - self.orders
-        if missing < 0:
-            return f"OVERSOLD by {-missing}"
-        undersold = max(min(missing, gave_up + busy + failed), missing - self.unsold)
-        lost = self.lost_updates
-        flaws = [f"UNDERSOLD by {undersold}"] if undersold > 0 else []
-        flaws += [f"{why}: {n}" for why, n in (("gave up", gave_up), ("busy", busy)) if undersold > 0 and n]
-        flaws += [f"{lost} lost update{'s' if lost > 1 else ''}"] if lost else []
-        return ", ".join(flaws) or "EXACT"
+        wanted = self.orders + gave_up + busy + failed
+        return judge(
+            stock=self.initial, stock_left=self.unsold, sold=self.orders, wanted=wanted, gave_up=gave_up, busy=busy
+        )
 
 
 def read_slots(slots: Sequence[Slot], spans: Sequence[tuple[int, int]] = ()) -> list[SlotReading]:

@@ -5,9 +5,9 @@ names a directory, each worker process therefore keeps one line in INSTANCE-PID.
 
     {"at", "instance", "pid", "began", "threads", "busy", "queued", "outcomes": {"sold": n, ...}}
 
-`at` and `began` are of `app.clock`; `began` tells processes apart that have the same id, one after the other. `busy`
-threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts purchases since the process
-began. If `at` stands still, the process is frozen or gone.
+`at` and `began` are of `app.contract.clock`; `began` tells processes apart that have the same id, one after the other.
+`busy` threads have a request in hand, `queued` requests wait for a thread; `outcomes` counts purchases since the
+process began. If `at` stands still, the process is frozen or gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from app.clock import now_ns
+from app.contract.clock import now_ns
 from app.server.worker import CountingPool
 from app.telemetry.section_log import own_file
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from app.sales.commit_queue import CommitQueue
-from app.sales.inventory import Inventory
-from app.sales.purchase import Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt, Section, Token
 from app.sales.refusals import KeyReused
 from app.sales.sale import Sale
-from app.sales.tokens import Token
+from app.sales.stock import Stock
 from app.sharding.transfer import Transfers
 
 
@@ -30,7 +29,7 @@ class ShardedStock:
     def __init__(self, sale: Sale, item: str) -> None:
         self._sale = sale
         self._item = item
-        shelves = [Inventory(sale, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
+        shelves = [Stock(sale, item=item, slot=slot) for slot in sale.slots_of[item][1:]]
         self.shards = [Shard(number, shelf) for number, shelf in enumerate(shelves)]
         self.line = threading.Lock()
         self.sold_out = ""
@@ -39,14 +38,14 @@ class ShardedStock:
         """The same at every instance, so that a retry meets the answer to its idempotency key."""
         return self.shards[crc32((purchase.key or purchase.buyer).encode()) % len(self.shards)]
 
-    def sell(self, shard: Shard, purchases: Sequence[Purchase]) -> list[Receipt | KeyReused | None]:
+    def sell(self, shard: Shard, sections: Sequence[Section]) -> list[Receipt | KeyReused | None]:
         """What comes of each, by one script without a lock; None if the shard is empty and others may have items.
 
-        Raises as `Inventory.sell_group`.
+        Raises as `Stock.sell_group`.
         """
         shard.is_empty = False
         shard.brought.clear()  # before the look, which sees what was brought until now
-        results = shard.inventory.sell_group(purchases, sold_out=self.sold_out)
+        results = shard.stock.sell_group(sections, sold_out=self.sold_out)
         shard.is_empty = None in results
         return results
 
@@ -74,7 +73,7 @@ class Shard:
     """
 
     number: int
-    inventory: Inventory
+    stock: Stock
     queue: CommitQueue = field(default_factory=CommitQueue)
     is_empty: bool = False
     brought: threading.Event = field(default_factory=threading.Event)

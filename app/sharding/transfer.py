@@ -26,14 +26,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
+from app.sales.purchase import Token
+from app.sales.redis_client import Call, Script
 from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
-from app.sales.scripts import Call, fenced_off, run_together
-from app.sales.tokens import Token, fence_text
+from app.sales.stock import fence_text, fenced_off
 
 Args = tuple[str | int, ...]
+DEBIT, CREDIT = (Script(Path(__file__).with_name(f"{name}.lua")) for name in ("debit", "credit"))
 
 
 class Transfers:
@@ -65,7 +68,7 @@ class Transfers:
         if self._move(0, wanted, divisor=2 * (len(self._slots) - 1)):
             return True
         while True:
-            looks = self._run("debit", [(place, ()) for place in range(len(self._slots))])
+            looks = self._run(DEBIT, [(place, ()) for place in range(len(self._slots))])
             if not sum(self._finish(place, *look) for place, look in enumerate(looks)):
                 break
         left = [left for (left,) in looks]
@@ -77,22 +80,22 @@ class Transfers:
     def _move(self, source: int, wanted: Mapping[int, int], *, divisor: int) -> int:
         """Take parts of a slot, one in `divisor`; how many transfers have arrived, those of dead holders as well."""
         transfers = [text for shard, items in wanted.items() for text in (uuid.uuid4().hex, shard, items)]
-        ((left, *journal),) = self._run("debit", [(source, (divisor, *transfers))])
+        ((left, *journal),) = self._run(DEBIT, [(source, (divisor, *transfers))])
         return self._finish(source, left, *journal)
 
     def _finish(self, source: int, _left: int, *journal: str) -> int:
         """Credit and settle what stands in the journal of a slot; how many transfers there were."""
         names, notes = journal[::2], [map(int, note.split()) for note in journal[1::2]]
         if names:
-            self._run("credit", [(1 + to, (name, amount)) for name, (to, amount) in zip(names, notes, strict=True)])
+            self._run(CREDIT, [(1 + to, (name, amount)) for name, (to, amount) in zip(names, notes, strict=True)])
             self._slots[source].client.hdel(self._slots[source].keys.transfers, *names)
         return len(names)
 
-    def _run(self, script: Literal["debit", "credit"], calls: Sequence[tuple[int, Args]]) -> list[list[Any]]:
+    def _run(self, script: Script, calls: Sequence[tuple[int, Args]]) -> list[list[Any]]:
         """Run it in the slots that have these places; those of one Redis in one step, and one trip."""
         answers = list[list[Any]]()
         for client, there in groupby(calls, lambda call: self._slots[call[0]].client):
-            answers += run_together(client, script, [self._call(script, *call) for call in there])
+            answers += script.run_together(client, [self._call(script, *call) for call in there])
         for (place, _), (status, *found) in zip(calls, answers, strict=True):
             if status == "generation":
                 self._sale.reconcile(self._item, found[0], self._slots[place])
@@ -101,7 +104,7 @@ class Transfers:
                 raise fenced_off(self._fence, found[0])
         return [found for _, *found in answers]
 
-    def _call(self, script: str, place: int, args: Args) -> Call:
+    def _call(self, script: Script, place: int, args: Args) -> Call:
         k = self._slots[place].keys
-        notes = k.transfers if script == "debit" else k.credited
+        notes = k.transfers if script is DEBIT else k.credited
         return [k.stock, k.fence, k.generation, notes], [self.generation, fence_text(self._fence), *args]

@@ -25,7 +25,8 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from app.sales.purchase import LossCause, Outcome, Purchase, Receipt
+from app.contract.outcomes import ANSWERS, LossCause
+from app.sales.purchase import Purchase, Receipt
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter has a second series
 
@@ -63,26 +64,30 @@ class Metrics:
         )
         names = gauge("flashsale_instance", "The instance that answers.", ("name",), multiprocess_mode="max")
         names.labels(instance).set(1)
-        for guard in guards:  # all series exist from the start: a rate would miss the first step of a late one
-            for each in (self.replays, self.waited, self.held):
-                each.labels(guard)
-            for counted, values in ((self.purchases, Outcome), (self.lost, LossCause)):
-                for value in values:
-                    counted.labels(guard, value.value)
+        for guard in guards:
+            self.add(guard)
+
+    def add(self, guard: str) -> None:
+        """Make all series of a guard, from the start: a rate would miss the first step of a late one."""
+        for each in (self.replays, self.waited, self.held):
+            each.labels(guard)
+        for counted, values in ((self.purchases, ANSWERS), (self.lost, LossCause)):
+            for value in values:
+                counted.labels(guard, value.value)
 
     def count(self, purchase: Purchase, receipt: Receipt) -> None:
         """Count a purchase that has ended; a replayed answer is not a purchase."""
         guard = purchase.guard
         (self.replays.labels(guard) if receipt.replayed else self.purchases.labels(guard, receipt.outcome.value)).inc()
         self.waited.labels(guard).observe(purchase.waited_s)
-        if purchase.entered is not None:
-            self.held.labels(guard).observe(purchase.held_s)
+        if purchase.section is not None:
+            self.held.labels(guard).observe(purchase.section.held_s)
         if purchase.loss is not None:
             self.lost.labels(guard, purchase.loss.value).inc()
 
     def outcomes(self) -> dict[str, int]:
         """Purchases of this process by outcome, under all guards."""
-        counted = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+        counted = dict.fromkeys((outcome.value for outcome in ANSWERS), 0)
         for metric in self.purchases.collect():
             for sample in metric.samples:
                 counted[sample.labels["outcome"]] += int(sample.value)

@@ -1,15 +1,4 @@
-"""The log of this process's critical sections, by which a sale can be judged afterwards.
-
-If ``FLASHSALE_SECTION_LOG`` names a directory, every process appends to INSTANCE-PID.jsonl in it: a line when a
-critical section begins, and a line when it ends, before its lock is released::
-
-    {"at", "event": "enter", "order", "item", "buyer", "guard", "token", "instance", "pid", "thread"}
-    {"at", "event": "leave", "order", "read_at", "commit_at", "outcome", "cause", "stock"}
-
-All times are those of `app.clock`. `read_at` and `commit_at` are when read and write were sent, null if they were not.
-`outcome` was decided inside, null if the purchase tries again, and `stock` was left then. `cause` is "replayed", how
-the lock was lost, or the name of the error; null for a plain sale. A section without its second line is open: its
-process died or is frozen.
+"""Writes the log of this process's critical sections; its lines are described in `app.contract.section_log`.
 
 Error handling: a line that cannot be written is left out, and the application's log says so once.
 """
@@ -23,8 +12,8 @@ import re
 import threading
 from pathlib import Path
 
-from app.clock import now_ns
-from app.sales.purchase import Purchase, SectionListener
+from app.contract.clock import now_ns
+from app.sales.purchase import PurchaseListener, Receipt, Section
 from app.sales.refusals import refusal_of
 
 logger = logging.getLogger(__name__)
@@ -34,7 +23,7 @@ FULL = {"event": "full"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-class SectionLog(SectionListener):
+class SectionLog(PurchaseListener):
     """The section log of one process: a file of at most `largest` bytes and a line `FULL`. Thread-safe.
 
     File and directory are made when the first line is written; the file is open until the process ends.
@@ -47,16 +36,18 @@ class SectionLog(SectionListener):
         self._file: int | None = None
         self._lock = threading.Lock()
 
-    def entered(self, purchase: Purchase) -> None:
-        bought = {name: getattr(purchase, name) for name in ("order", "item", "buyer", "guard", "token")}
+    def locked(self, section: Section) -> None:
+        bought = {name: getattr(section.purchase, name) for name in ("order", "item", "buyer", "guard")}
         process = {"instance": self._instance, "pid": os.getpid(), "thread": threading.current_thread().name}
-        self._write({"at": now_ns(), "event": "enter", **bought, **process})
+        self._write({"at": now_ns(), "event": "enter", **bought, "token": section.token, **process})
 
-    def left(self, purchase: Purchase, error: BaseException | None) -> None:
-        section = {name: getattr(purchase, name) for name in ("order", "read_at", "commit_at")}
-        outcome, cause = _verdict(purchase, error)
-        stock = purchase.decided.stock if purchase.decided else None
-        self._write({"at": now_ns(), "event": "leave", **section, "outcome": outcome, "cause": cause, "stock": stock})
+    def left(self, section: Section, error: BaseException | None) -> None:
+        receipt = section.receipt
+        outcome, cause = _verdict(receipt, error)
+        times = {"read_at": section.read_at, "commit_at": section.commit_at}
+        stock = receipt.stock if receipt else None
+        line = {"at": now_ns(), "event": "leave", "order": section.purchase.order, **times}
+        self._write({**line, "outcome": outcome, "cause": cause, "stock": stock})
 
     def _write(self, event: dict[str, object]) -> None:
         """Hand one line to the operating system, which keeps it if this process is killed."""
@@ -87,10 +78,9 @@ def own_file(directory: Path, instance: str, suffix: str) -> Path:
     return directory / f"{name}-{os.getpid()}.{suffix}"
 
 
-def _verdict(purchase: Purchase, error: BaseException | None) -> tuple[str | None, str | None]:
+def _verdict(receipt: Receipt | None, error: BaseException | None) -> tuple[str | None, str | None]:
     if error is None:
-        decided = purchase.decided
-        return (decided.outcome.value, "replayed" if decided.replayed else None) if decided else (None, None)
+        return (receipt.outcome.value, "replayed" if receipt.replayed else None) if receipt else (None, None)
     refusal = refusal_of(error)
     if refusal is None:
         return None, type(error).__name__

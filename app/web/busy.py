@@ -14,13 +14,13 @@ from urllib.parse import parse_qsl
 from flask import Flask
 
 from app import services
+from app.contract.outcomes import Outcome
 from app.guards import DEFAULT
-from app.sales.purchase import CART, Outcome
 from app.web.responses import problem_response
 
 BUSY = Outcome.BUSY.value
 DETAIL = "Too many buyers are waiting at this instance. Nothing was written; try again later, or at another instance."
-_LINE = re.compile(rb"POST (/stock/reduce|/cart)(?:\?(\S*))? HTTP/1\.[01]\r\n")
+_LINE = re.compile(rb"POST (\S+?)(?:\?(\S*))? HTTP/1\.[01]\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,5})[ \t]*\r\n", re.IGNORECASE)
 
 
@@ -29,22 +29,27 @@ class BusyAnswers:
 
     def __init__(self, app: Flask) -> None:
         made = services.of(app)
+        self._sellers = made.sellers
         with app.app_context():
-            self._answer_of = {guard: _busy(guard) for guard in (*made.guards, CART)}
+            names = [*made.guards, *filter(None, self._sellers.values())]
+            self._answer_of = {name: _busy(name) for name in names}
         self._metrics = made.metrics
 
     def answer(self, received: bytes) -> bytes | None:
         """The response if `received` is one whole purchase; None for all else, which the routes have to answer."""
-        line, (head, end, body) = _LINE.match(received), received.partition(b"\r\n\r\n")
-        length = _LENGTH.search(head + b"\r\n")
+        head, end, body = received.partition(b"\r\n\r\n")
+        line, length = _LINE.match(received), _LENGTH.search(head + b"\r\n")
         if line is None or not end or len(body) != int(length[1] if length else 0):
             return None
-        asked = dict(parse_qsl((line[2] or b"").decode("latin-1")))
+        path, query = line[1].decode("latin-1"), (line[2] or b"").decode("latin-1")
+        if path not in self._sellers:
+            return None
+        asked = dict(parse_qsl(query))
         with suppress(ValueError, TypeError, RecursionError):  # no body, or not a JSON object
             asked |= json.loads(body)
-        guard = CART if line[1] == b"/cart" else str(asked.get("guard", DEFAULT))
-        if answer := self._answer_of.get(guard):
-            self._metrics.purchases.labels(guard, BUSY).inc()
+        name = self._sellers[path] or str(asked.get("guard", DEFAULT))
+        if answer := self._answer_of.get(name):
+            self._metrics.purchases.labels(name, BUSY).inc()
         return answer
 
 

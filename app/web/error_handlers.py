@@ -15,19 +15,13 @@ from app.web.responses import problem_response
 
 logger = logging.getLogger(__name__)
 
-ADDRESSES = (
-    "People use POST /stock/reduce, POST /cart, GET /stock, POST /stock/reset, GET /guards, GET /lock, GET /sale, "
-    "POST /sale/schedule and DELETE /sale/schedule; machines use GET /livez, /readyz and /metrics."
-)
 MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
-def init_app(app: Flask, *, addresses: str = ADDRESSES) -> None:
-    """Answer every error as a problem; a 404 offers `addresses`. Call this before routes are added."""
+def init_app(app: Flask, *, addresses: str | None = None) -> None:
+    """Answer every error as a problem; a 404 offers `addresses`, or else all routes. Call it before routes are added."""
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.before_request(_require_length)
-    app.after_request(_discard_body)
     app.config["ADDRESSES"] = addresses
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _defect)
@@ -39,7 +33,7 @@ def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     detail = error.description or ""
     if detail == NotFound.description:
-        detail = f"There is no such address. {current_app.config['ADDRESSES']}"
+        detail = f"There is no such address. {current_app.config['ADDRESSES'] or _addresses()}"
     elif isinstance(error, RequestEntityTooLarge):
         detail = f"The body is too large. A purchase needs none; the limit is {LARGEST_BODY} bytes."
     elif isinstance(error, MethodNotAllowed):
@@ -48,27 +42,28 @@ def _http_error(error: HTTPException) -> Response:
     for name, value in error.get_headers():
         if name != "Content-Type":  # of a page in HTML
             response.headers[name] = value
+    if isinstance(error, LengthRequired | RequestEntityTooLarge):
+        _discard_body()
     return response
 
 
-def _require_length() -> None:
-    if "Transfer-Encoding" in request.headers:
-        raise LengthRequired("Send the body in one piece, with its Content-Length, and not in chunks.")
+def _addresses() -> str:
+    """Every route of the shop."""
+    rules = current_app.url_map.iter_rules()
+    routes = sorted((rule.rule, method) for rule in rules for method in (rule.methods or set()) - {"HEAD"})
+    return f"There are {', '.join(f'{method} {path}' for path, method in routes)}."
 
 
-def _discard_body(response: Response) -> Response:
+def _discard_body() -> None:
     """Receive the rest of a body that is too large, or in chunks, before the response is sent.
 
     A client that is still sending would see a broken connection instead of the response. gunicorn reads the rest after
     the response, and sends a second one if a chunk is bad.
     """
-    if response.status_code not in (LengthRequired.code, RequestEntityTooLarge.code):
-        return response
     body, received = request.environ["wsgi.input"], 0
     with suppress(OSError, ParseException):  # the client stops sending, or a chunk is bad
         while received < MOST_DISCARDED and (chunk := body.read(65536)):
             received += len(chunk)
-    return response
 
 
 def _unavailable(error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The sale over HTTP: purchases, the stock, the queue of the lock, and the scheduled opening.
+"""The sale over HTTP: purchases, the stock, the guards, and the queue of the lock.
 
 After a 503 nothing was written, so a retry is a new try, unless the document says ``"in_doubt": true``: then the order
 may exist, and only a retry with the *same* Idempotency-Key is safe. It gets the order that exists, with the header
@@ -10,39 +10,35 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequest, Conflict, UnprocessableEntity
+from werkzeug.exceptions import UnprocessableEntity
 
 from app import services
 from app.config.settings import MOST_ITEMS
-from app.guards import DEFAULT, Guard
-from labs.carts.shop import Carts, cart_of
+from app.contract.keys import DEFAULT_ITEM
+from app.contract.outcomes import Outcome
+from app.guards import DEFAULT
 from app.sales.opening import Opened
-from app.sales.purchase import CART, DEFAULT_ITEM, Outcome, Purchase, Receipt
+from app.sales.purchase import Purchase, Receipt
 from app.sales.refusals import EXPECTED, KeyReused, refuse
-from labs.opening.schedule import NoSchedule
 from app.web.access import require_admin
 from app.web.params import Parameters, checked_text
 from app.web.responses import json_response, problem_response
-from lock import Election
 
 LONGEST_HOLD_MS = 60_000
-LARGEST_CART = 20
 ITEMS_SET = ", as set by FLASHSALE_ITEMS"
-STOCK_MEMBERS = ("initial", "stock", "lucky", "orders", "in_transit", "lost_updates", "verdict")
 SOLD_OUT = "Nothing is left, and trying again will not help until the sale is reset."
 STATUS = {Outcome.SOLD: 200, Outcome.SOLD_OUT: 409, Outcome.NOT_OPEN: 409}
-LONGEST_WAIT_S = 86_400  # until a sale opens
 LONGEST_RETRY_AFTER_S = 60  # or a client misses a new schedule
 
 
 @dataclass(frozen=True)
 class Routes:
-    """The routes of the sale."""
+    """The routes of the sale, and what those of a lab share with them."""
 
     shop: services.Services
 
@@ -50,18 +46,13 @@ class Routes:
         """``POST /stock/reduce``: buy one item."""
         asked = Parameters(request, "guard", "item", "hold_ms", "buyer")
         guard = asked.choice("guard", DEFAULT, self.shop.guards)
-        return self._sell(self.shop.guards[guard], self._purchase(asked, guard, self._item(asked)))
+        return self.sell(self.shop.guards[guard].serve, self.purchase(asked, guard, self._item(asked)))
 
-    def cart(self) -> Response:
-        """``POST /cart``: buy one piece of each of several items, or nothing."""
-        asked = Parameters(request, "items", "hold_ms", "buyer")
-        items = asked.several("items", least=1, most=self.shop.settings.items, count=LARGEST_CART, why=ITEMS_SET)
-        return self._sell(self.shop.carts, self._purchase(asked, CART, cart_of(items)))
-
-    def _sell(self, seller: Guard | Carts, purchase: Purchase) -> Response:
+    def sell(self, serve: Callable[[Purchase], Receipt], purchase: Purchase) -> Response:
+        """The answer to a purchase: what `serve` returns, or the refusal for what it raises; counted."""
         try:
             with self.shop.metrics.in_progress.track_inprogress():
-                receipt = seller.serve(purchase)
+                receipt = serve(purchase)
         except EXPECTED as error:
             receipt = refuse(purchase, error)
         except KeyReused as error:
@@ -69,7 +60,8 @@ class Routes:
         self.shop.metrics.count(purchase, receipt)
         return _answered(purchase, receipt)
 
-    def _purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
+    def purchase(self, asked: Parameters, guard: str, item: str) -> Purchase:
+        """The purchase that was asked for."""
         key = request.headers.get("Idempotency-Key")
         return Purchase(
             buyer=asked.text("buyer", "anonymous"),
@@ -90,55 +82,34 @@ class Routes:
 
     def _stock_of(self, item: str) -> Response:
         now = self.shop.sale.snapshot(item)
-        members = {name: getattr(now, name) for name in STOCK_MEMBERS}
-        return json_response({"item": item, **members, "shards": [each._asdict() for each in now.shards]})
+        verdict = now.judge()
+        counted = {name: getattr(now, name) for name in ("initial", "stock", "lucky", "orders", "in_transit")}
+        judged = {"verdict": verdict.sentence, "kind": verdict.kind.value, "exact": verdict.exact}
+        shards = [each._asdict() for each in now.shards]
+        return json_response(
+            {"item": item, **counted, "lost_updates": verdict.lost_updates, **judged, "shards": shards}
+        )
 
     def reset(self) -> Response:
         """``POST /stock/reset``: reset the sale of all items; answers as ``GET /stock`` for the first one."""
-        self._require_admin("resets")
+        self.require_admin("resets")
         self.shop.sale.reset(Parameters(request, "stock").whole("stock", self.shop.settings.stock, most=MOST_ITEMS))
         return self._stock_of(DEFAULT_ITEM)
 
-    def _require_admin(self, what: str) -> None:
+    def require_admin(self, what: str) -> None:
+        """Accept only the administrator; see `app.web.access`."""
         require_admin(self.shop.settings.admin_token, on_loopback=self.shop.settings.on_loopback, what=what)
 
-    def show_schedule(self) -> Response:
-        """``GET /sale``: open, scheduled or closed, and the leader."""
-        self.shop.sale.snapshot()  # opens the sale if it never was
-        opened = self.shop.schedule.read() or Opened("", self.shop.settings.stock)
-        leader = Election(self.shop.sessions.session(), self.shop.sale.record.election).leader()
-        return json_response({**self._shown(opened), "stock": opened.stock, "leader": leader and leader.value})
-
-    def _shown(self, opened: Opened) -> dict[str, Any]:
-        if opened.is_open:
-            at_ms = self.shop.schedule.opened_at_ms(opened)
-            return {"state": "open", "opened_at": at_ms and opened._replace(opens_at_ms=at_ms).opens_at}
-        if opened.opens_at_ms is None:
-            return {"state": "closed"}
-        left_s = max(opened.opens_at_ms / 1000 - time.time(), 0.0)
-        return {"state": "scheduled", "opens_at": opened.opens_at, "opens_in_s": round(left_s, 3)}
-
-    def set_schedule(self) -> Response:
-        """``POST /sale/schedule``: close the sale until a set time."""
-        self._require_admin("schedules")
-        asked = Parameters(request, "stock", "opens_at", "opens_in_s")
-        stock = asked.whole("stock", self.shop.settings.stock, most=MOST_ITEMS)
-        self.shop.schedule.set(stock, _opens_at_ms(asked))
-        return self.show_schedule()
-
-    def cancel_schedule(self) -> Response:
-        """``DELETE /sale/schedule``: leave the sale closed until it is reset or scheduled again."""
-        self._require_admin("schedules")
-        try:
-            self.shop.schedule.cancel()
-        except NoSchedule as error:
-            raise Conflict(f"{error}.") from error
-        return self.show_schedule()
-
     def guards(self) -> Response:
-        """``GET /guards``: the guards that a purchase may name."""
+        """``GET /guards``: the guards that a purchase may name, in the order in which they are shown."""
         listed = [
-            {"name": guard.name, "promise": guard.promise.value, "description": guard.description}
+            {
+                "name": guard.name,
+                "promise": guard.promise.value,
+                "description": guard.description,
+                "order": guard.order,
+                "loses_lock": guard.loses_lock,
+            }
             for guard in self.shop.guards.values()
         ]
         return json_response({"guards": listed, "default": DEFAULT})
@@ -160,28 +131,8 @@ class Routes:
         return json_response({"name": mutex.name, "holder": queue[0] if queue else None, "waiters": queue[1:]})
 
 
-def _opens_at_ms(asked: Parameters) -> int:
-    """The time of the opening in milliseconds since the epoch, given as a time or in seconds from now."""
-    now_ms = time.time_ns() // 1_000_000
-    if asked.has("opens_at") == asked.has("opens_in_s"):
-        raise BadRequest('Give either opens_in_s, such as 5, or opens_at, such as "2026-11-22T12:00:00Z".')
-    if asked.has("opens_in_s"):
-        return now_ms + asked.whole("opens_in_s", 0, least=1, most=LONGEST_WAIT_S) * 1000
-    text = asked.text("opens_at", "")
-    try:
-        at = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))  # Python 3.10 does not know the Z
-    except ValueError:
-        at = datetime.min
-    at_ms = 0 if at.tzinfo is None else int(at.timestamp() * 1000)
-    if not now_ms < at_ms <= now_ms + LONGEST_WAIT_S * 1000:
-        raise BadRequest(
-            f"opens_at is {text!r}: give a time in the next 24 hours with its zone, such as 2026-11-22T12:00:00Z."
-        )
-    return at_ms
-
-
 def _answered(purchase: Purchase, receipt: Receipt) -> Response:
-    waited_ms = _milliseconds(purchase.waited_s)
+    section, waited_ms = purchase.section, _milliseconds(purchase.waited_s)
     members: dict[str, Any] = {
         "outcome": receipt.outcome.value,
         "item": purchase.item,
@@ -190,7 +141,7 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
         "guard": receipt.guard,
         "token": receipt.token,
         "waited_ms": waited_ms,
-        "held_ms": _milliseconds(purchase.held_s),
+        "held_ms": _milliseconds(section.held_s if section else 0.0),
     }
     if receipt.outcome is Outcome.SOLD:
         response = json_response(members)
@@ -205,9 +156,9 @@ def _answered(purchase: Purchase, receipt: Receipt) -> Response:
             response.headers["Retry-After"] = str(_retry_after_s(opened))
     if receipt.replayed:
         response.headers["Idempotency-Replayed"] = "true"
+    read_s, commit_s = (section.read_s, section.commit_s) if section else (0.0, 0.0)
     response.headers["Server-Timing"] = (
-        f"wait;dur={waited_ms}, "
-        f"read;dur={_milliseconds(purchase.read_s)}, commit;dur={_milliseconds(purchase.commit_s)}"
+        f"wait;dur={waited_ms}, read;dur={_milliseconds(read_s)}, commit;dur={_milliseconds(commit_s)}"
     )
     return response
 
@@ -225,12 +176,8 @@ def _milliseconds(seconds: float) -> float:
 def init_app(app: Flask) -> None:
     """Register the routes of the sale."""
     routes = Routes(services.of(app))
-    app.add_url_rule("/stock/reduce", view_func=routes.reduce, methods=["POST"])
-    app.add_url_rule("/cart", view_func=routes.cart, methods=["POST"])
+    app.add_url_rule(services.PURCHASE, view_func=routes.reduce, methods=["POST"])
     app.add_url_rule("/stock/reset", view_func=routes.reset, methods=["POST"])
     app.add_url_rule("/stock", view_func=routes.stock, methods=["GET"])
-    app.add_url_rule("/sale", view_func=routes.show_schedule, methods=["GET"])
-    app.add_url_rule("/sale/schedule", view_func=routes.set_schedule, methods=["POST"])
-    app.add_url_rule("/sale/schedule", view_func=routes.cancel_schedule, methods=["DELETE"])
     app.add_url_rule("/guards", view_func=routes.guards, methods=["GET"])
     app.add_url_rule("/lock", view_func=routes.lock, methods=["GET"])

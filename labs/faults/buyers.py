@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from labs.faults.shop import Shop
+from labs.faults.shops import Shop
 from labs.faults.threads import TrialThreads
 from loadtest.results.answer import Answer, Outcome
 

@@ -12,7 +12,7 @@ from labs.faults.monitor import Monitor, Snapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
-from loadtest.results.clock import Start, utc_now
+from app.contract.clock import Start, utc_now
 from loadtest.results.record import Event
 from loadtest.results.section_reader import SectionReader
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from labs.faults.shop import SALE, Shop
+from labs.faults.shops import SALE, Shop
 from labs.faults.testbed import Testbed
 from labs.faults.threads import TrialThreads
-from loadtest.results.clock import Start
+from app.contract.clock import Start
 from loadtest.results.record import Sample
 from loadtest.target.ledgers import UNREADABLE, Ledgers, key_prefix, queue_name
 from lock import Contender, EtcdError, connect

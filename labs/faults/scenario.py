@@ -9,7 +9,7 @@ from enum import Enum
 from typing import ClassVar
 
 from labs.faults.context import SHARDED, ScenarioContext
-from labs.faults.shop import Setup
+from labs.faults.shops import Setup
 from loadtest.results.record import Record
 from loadtest.target.sale import Sale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from labs.faults.shop import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
+from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
 from loadtest.stack.process import Lifetime, Process

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from labs.faults.buyers import HOLD_MS
 from labs.faults.context import SOME, ScenarioContext, TrialListener
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shop import SALE
+from labs.faults.shops import SALE
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from loadtest.results.audit import Audit, audit

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shop import SALE, TTL_S, Setup, Shop
+from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS

@@ -18,21 +18,24 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 
 import redis
 
 from app.sales.opening import Opened
+from app.sales.purchase import Token
+from app.sales.redis_client import Script
 from app.sales.refusals import PurchaseError
 from app.sales.sale import Sale
-from app.sales.scripts import run_together
 from app.sales.slots import Slot
-from app.sales.tokens import Token, fence_text
+from app.sales.stock import fence_text
 from lock import Election, LockError, Session
 
 logger = logging.getLogger(__name__)
 
 REREAD_S = 1.0  # a leader looks this often whether its clock was set or the schedule changed
 RETRY_S = 0.5
+OPEN = Script(Path(__file__).with_name("open.lua"))
 
 
 class NoSchedule(PurchaseError):
@@ -40,10 +43,17 @@ class NoSchedule(PurchaseError):
 
 
 class Schedule:
-    """The time at which a sale opens. All items open together."""
+    """The time at which a sale opens. All items open together.
+
+    Attributes:
+        election: its name in etcd; the instance that wins it opens the sale.
+    """
 
     def __init__(self, sale: Sale) -> None:
         self.sale = sale
+        # Not below flash-sale/SALE/, the queue of the mutex.
+        self.election = f"{sale.record.key.rpartition('/')[0]}/opener"
+        self._opener = sale.keys.prefix + "opener"  # a hash: what a leader opened last, when, and the highest token
 
     def set(self, stock: int, opens_at_ms: int | None) -> None:
         """Close the sale until that time; it then opens with `stock` pieces of each item. Raises as a reset."""
@@ -73,7 +83,7 @@ class Schedule:
 
     def opened_at_ms(self, opened: Opened) -> int | None:
         """When a leader opened it, in milliseconds since the epoch; None if it was a reset."""
-        generation, at_ms = self.sale.client.hmget(self.sale.keys.opener, ["generation", "at_ms"])
+        generation, at_ms = self.sale.client.hmget(self._opener, ["generation", "at_ms"])
         return int(at_ms) if at_ms and generation == opened.generation else None
 
     def open(self, fence: Token | None) -> tuple[str, str]:
@@ -96,8 +106,8 @@ class Schedule:
         stock = planned.stock if slots is self.sale.places[0] else 0
         generations = [planned.generation, planned.opening.generation]
         asked: list[str | int] = [*generations, stock, planned.opens_at_ms or 0, fence_text(fence)]
-        calls = [([k.initial, k.stock, k.generation, k.opener], asked) for _, k in slots]
-        return run_together(slots[0].client, "open", calls)
+        calls = [([k.initial, k.stock, k.generation, k.prefix + "opener"], asked) for _, k in slots]
+        return OPEN.run_together(slots[0].client, calls)
 
 
 class Opener(threading.Thread):
@@ -143,7 +153,7 @@ class Opener(threading.Thread):
 
     def _lead(self) -> None:
         """Wait for the election, then for the time; return when the sale is open or no longer scheduled."""
-        with Election(self._session(), self._record.election).campaign(self._instance) as leadership:
+        with Election(self._session(), self._schedule.election).campaign(self._instance) as leadership:
             while not self._closing.is_set():
                 planned = self._schedule.planned()
                 if not planned:

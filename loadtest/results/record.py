@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.results.answer import Answer, Token
-from loadtest.results.clock import Start
+from app.contract.clock import Start
 from loadtest.results.comparison import NO_PROMISE, Run
 from loadtest.results.kept import KeptError, read_object, restore, write
 from loadtest.results.verdict import Order

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadtest.results.clock import Start
+from app.contract.clock import Start
 from loadtest.results.record import CriticalSection
 
 

@@ -16,7 +16,7 @@ from gevent import Timeout
 from gevent.event import Event
 
 from loadtest.results.answer import Answer, Outcome
-from loadtest.results.clock import Start, utc_now
+from app.contract.clock import Start, utc_now
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.board.sources.ledger import LedgerReading, Order
-from app.board.sources.section_tail import Section
-from app.clock import now_ns
-from app.sales.purchase import Outcome
+from app.board.sources.ledger import LedgerReading
+from app.contract.clock import now_ns
+from app.contract.orders import Order
+from app.contract.outcomes import ANSWERS, Outcome
+from app.contract.section_log import LoggedSection
+from app.contract.verdict import Verdict
 from app.sales.snapshot import Snapshot
 
 MOST_SECTIONS = 20_000  # that are kept of a run
@@ -35,7 +37,7 @@ class Run:
     generation: str
     snapshot: Snapshot
     slack_ns: int = 0
-    sections: dict[int, Section] = field(default_factory=dict)
+    sections: dict[int, LoggedSection] = field(default_factory=dict)
     cut: bool = False
     over: bool = False
     unanswered: int = 0
@@ -44,7 +46,7 @@ class Run:
         self.began_ns = now_ns() - int((time.time() - int(self.generation) / 1e6) * 1e9)  # by the clock of sections
         self._guards: set[str] = set()
         self._by_instance: Counter[str] = Counter()
-        self._times: tuple[int, int] | None = None  # of the first order and the last
+        self._times: tuple[float, float] | None = None  # of the first order and the last
         self._outcomes: Counter[str] = Counter()
         self._changed = time.monotonic()
 
@@ -56,7 +58,7 @@ class Run:
             self._times = min(first, order.at_ms), max(last, order.at_ms)
             self._changed = time.monotonic()
 
-    def add_sections(self, sections: Iterable[Section]) -> list[Section]:
+    def add_sections(self, sections: Iterable[LoggedSection]) -> list[LoggedSection]:
         """Keep the sections of this run, and return those that are kept; the others belong to an earlier run."""
         kept = []
         for section in sections:
@@ -85,7 +87,7 @@ class Run:
         elif not in_hand and outcomes:
             self.over = True
 
-    def end(self, at_ns: int, ended: LedgerReading | None) -> list[Section]:
+    def end(self, at_ns: int, ended: LedgerReading | None) -> list[LoggedSection]:
         """Add the last orders, if Redis has them; return the sections since `at_ns`, which are the next run's."""
         self.over = True
         if ended is not None:
@@ -102,18 +104,18 @@ class Run:
         return "mixed" if len(self._guards) > 1 else next(iter(self._guards), None)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """That of the load test once the run is over; before, what the ledger alone shows."""
         if not self.over:
-            return self.snapshot.verdict
-        told = {each: self._outcomes[each.value] for each in Outcome}
+            return self.snapshot.judge()
+        told = {each: self._outcomes[each.value] for each in ANSWERS}
         gave_up, busy = told[Outcome.LOCK_TIMEOUT], told[Outcome.BUSY]
         served = told[Outcome.SOLD] + told[Outcome.SOLD_OUT] + told[Outcome.NOT_OPEN]
         failed = self._outcomes.total() - served - gave_up - busy + self.unanswered
-        return self.snapshot.judged(gave_up=gave_up, busy=busy, failed=failed)
+        return self.snapshot.judge(gave_up=gave_up, busy=busy, failed=failed)
 
     def summary(self) -> dict[str, Any]:
-        now = self.snapshot
+        now, verdict = self.snapshot, self.verdict
         return {
             "generation": self.generation,
             "guard": self.guard,
@@ -121,17 +123,19 @@ class Run:
             "stock": now.unsold,
             "slots": _slots(now),
             "orders": now.orders,
-            "lost_updates": now.lost_updates,
+            "lost_updates": verdict.lost_updates,
             "gave_up": self._outcomes[Outcome.LOCK_TIMEOUT.value],
             "busy": self._outcomes[Outcome.BUSY.value],
-            "verdict": self.verdict,
+            "verdict": verdict.sentence,
+            "kind": verdict.kind.value,
+            "exact": verdict.exact,
             "over": self.over or now.unsold <= 0,
             "selling_ms": self._times[1] - self._times[0] if self._times else None,
             "by_instance": dict(sorted(self._by_instance.items())),
             "cut": self.cut,
         }
 
-    def rows(self, sections: Iterable[Section]) -> list[dict[str, Any]]:
+    def rows(self, sections: Iterable[LoggedSection]) -> list[dict[str, Any]]:
         """Critical sections as the page reads them, with their times in milliseconds since the reset."""
         return [
             {name: getattr(each, name) for name in _SECTION}
@@ -140,7 +144,7 @@ class Run:
         ]
 
     def ms(self, at_ns: int | None) -> float | None:
-        """A time of `app.clock` as milliseconds since the reset."""
+        """A time of `app.contract.clock` as milliseconds since the reset."""
         return None if at_ns is None else round((at_ns - self.began_ns) / 1e6, 3)
 
 

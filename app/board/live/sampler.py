@@ -27,16 +27,17 @@ from app.board.sources.instances import MAY_GO_ON, Instances
 from app.board.sources.ledger import LedgerReader, LedgerReading
 from app.board.sources.locust import UNREACHABLE, Locust
 from app.board.sources.poller import Poller
-from app.board.sources.section_tail import Section, SectionTail
 from app.board.sources.stack_client import StackClient
-from app.clock import now_ns
+from app.contract.clock import now_ns
+from app.contract.section_log import LoggedSection, SectionTail
 from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect as connect_redis
+from app.sales.redis_cluster import connect as connect_redis
 from app.sales.refusals import SaleLost
 from lock import LockError
 from lock import connect as connect_etcd
 
 EVERY_S = 0.125
+MOST_BYTES = 4 * 1024 * 1024  # of one section log in one sample; the end of a long one has the newest sales
 IDLE_S = 1.0  # the longest time without an event
 OPENING_NS = 20_000_000  # without a reset the first purchase opens the sale, and has entered by then
 
@@ -65,12 +66,12 @@ class Sampler(Poller[None]):
         self._opening = Poller("opening", opening, errors=(LockError,), every_s=4 * EVERY_S)
         self._locust = Poller("locust", locust.state, errors=UNREACHABLE, every_s=1.0)
         self._instances = Instances(settings.instances, stack)
-        self._section_tail = SectionTail(shop.section_log)
+        self._section_tail = SectionTail(shop.section_log, most_bytes=MOST_BYTES)
         self._heartbeats = HeartbeatReader(shop.section_log)
         self._data = threading.Lock()  # of all that follows; no file is read while it is held
         self._run: Run | None = None
         self._ended: dict[str, Run] = {}  # the last run under each guard, in the order of their ends
-        self._early: deque[Section] = deque(maxlen=MOST_SECTIONS)  # read before it was known which run they belong to
+        self._early: deque[LoggedSection] = deque(maxlen=MOST_SECTIONS)  # of which run is not known yet
         self._state: dict[str, Any] = {}
         self._published_at = 0.0
 
@@ -178,7 +179,7 @@ class Sampler(Poller[None]):
             "locust": self._locust.latest.value,
         }
 
-    def _moment(self, sections: Iterable[Section]) -> dict[str, Any]:
+    def _moment(self, sections: Iterable[LoggedSection]) -> dict[str, Any]:
         """The last state, the time in the run, and these of its critical sections."""
         now_ms, rows = (self._run.ms(now_ns()), self._run.rows(sections)) if self._run else (None, [])
         return {**self._state, "now_ms": now_ms, "sections": rows}

@@ -9,6 +9,7 @@ from lock import Client, Contender
 
 MOST_SHOWN = 24
 TIMEOUT = 1.0
+OPENER = "sale/{sale}/opener"  # the election of the leader that opens a scheduled sale
 
 
 def read_queue(client: Client, name: str) -> dict[str, Any]:
@@ -42,6 +43,6 @@ def read_opening(client: Client, sale: str) -> dict[str, Any] | None:
     opened = record.read()
     if opened is None or opened.is_open:
         return None
-    candidates = client.get_prefix(f"{record.election}/").keys
+    candidates = client.get_prefix(f"{OPENER.format(sale=sale)}/").keys
     leader = candidates[0].value.decode(errors="replace") if candidates else None
     return {"opens_at_ms": opened.opens_at_ms, "leader": leader}

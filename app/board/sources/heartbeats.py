@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.clock import now_ns
+from app.contract.clock import now_ns
 
 FRESH_NS = 1_500_000_000
 KEPT = 16  # heartbeats of each process; some two seconds

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from app.board.sources.heartbeats import WorkerStatus
 from app.board.sources.locust import DIRECT, UNREACHABLE
 from app.board.sources.poller import Poller
 from app.board.sources.stack_client import StackClient
+from app.contract.addresses import addresses_of
 
 TIMEOUT = 0.8
 EVERY_S = 1.0
@@ -45,21 +45,8 @@ def ask_livez(url: str) -> tuple[State, str | None]:
 
 
 def find(urls: Sequence[str]) -> list[str]:
-    """The base URLs of the instances: ``dns+http://NAME:PORT`` is one for each address that the name has now.
-
-    They are asked for by their addresses, which every instance serves: no name need be known to it. The rush finds them
-    by the same rule (`loadtest.target.shops.find`). Raises OSError.
-    """
-    found = [each for url in urls for each in (_addresses(url) if url.startswith("dns+") else [url])]
-    return list(dict.fromkeys(found))
-
-
-def _addresses(url: str) -> list[str]:
-    name = urlsplit(url)
-    port = name.port or 80
-    answers = socket.getaddrinfo(name.hostname, port, type=socket.SOCK_STREAM)
-    hosts = sorted(str(address[0]) for *_, address in answers)
-    return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host in hosts]
+    """The base URLs of the instances, see `addresses_of`; raises OSError."""
+    return list(dict.fromkeys(found for url in urls for found in addresses_of(url)))
 
 
 class Instances:

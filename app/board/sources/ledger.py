@@ -6,14 +6,13 @@ a run are counted even if the next run follows at once.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
-from app.sales.purchase import DEFAULT_ITEM
+from app.contract.keys import DEFAULT_ITEM
+from app.contract.orders import Order
 from app.sales.redis_client import Client
 from app.sales.refusals import SaleLost
 from app.sales.slots import Slot
@@ -21,20 +20,6 @@ from app.sales.snapshot import SlotReading, Snapshot, read_slots
 
 MOST_NEW = 5000  # orders that one reading brings of each slot; the next one brings the rest
 _PATIENCE_S = (0.02, 0.05)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """As much of an entry of the ledger as the board counts; `at_ms` is milliseconds since the epoch."""
-
-    instance: str
-    guard: str
-    at_ms: int
-
-    @classmethod
-    def of(cls, entry: str) -> Order:
-        told: dict[str, Any] = json.loads(entry)
-        return cls(*(told[each.name] for each in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -103,4 +88,4 @@ class LedgerReader:
 
 def _in_order(entries: Iterable[str]) -> list[Order]:
     """Orders of several ledgers as they were written."""
-    return sorted(map(Order.of, entries), key=lambda order: order.at_ms)
+    return sorted(map(Order.decode, entries), key=lambda order: order.at_ms)

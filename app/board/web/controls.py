@@ -11,9 +11,9 @@ from app.board.settings import BoardSettings
 from app.board.sources.locust import UNREACHABLE, Locust, LocustBusy
 from app.board.sources.stack_client import ACTIONS, StackClient, StackRefused
 from app.config.settings import MOST_ITEMS
-from app.guards import GUARDS
+from app.guards import guards
 from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from app.web.access import require_admin
 from app.web.params import Parameters
@@ -54,15 +54,15 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
         """Start a rush in Locust."""
         authorize()
         asked = Parameters(request, "guards", "buyers", "stock", "hold_ms")
-        guards = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]
+        chosen = [_known(guard) for guard in asked.text("guards", "none,etcd").split(",")]
         buyers = asked.whole("buyers", 500, least=1, most=MOST_BUYERS)
         stock = asked.whole("stock", shop.stock, most=MOST_ITEMS)
         hold_ms = asked.whole("hold_ms", 0, most=LONGEST_HOLD_MS)
         try:
-            locust.start(guards=guards, buyers=buyers, stock=stock, hold_ms=hold_ms)
+            locust.start(guards=chosen, buyers=buyers, stock=stock, hold_ms=hold_ms)
         except UNREACHABLE as error:
             return problem_response(503, f"Locust does not answer at {locust.url} ({error}).", kind="locust_away")
-        return json_response({"done": f"The buyers come, under {' and then '.join(guards)}."})
+        return json_response({"done": f"The buyers come, under {' and then '.join(chosen)}."})
 
     @app.post("/control/instance")
     def instance() -> Response:
@@ -79,7 +79,6 @@ def init_app(app: Flask, settings: BoardSettings, *, stack: StackClient | None, 
 
 
 def _known(guard: str) -> str:
-    names = [known.name for known in GUARDS]
-    if guard not in names:
-        raise BadRequest(f"guards has {guard!a:.80}: give some of {', '.join(names)}, separated by commas.")
+    if guard not in guards():
+        raise BadRequest(f"guards has {guard!a:.80}: give some of {', '.join(guards())}, separated by commas.")
     return guard

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
-from app.guards import GUARDS
+from app.guards import guards
 from app.web.responses import json_response, problem_response
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -33,7 +33,7 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
         """What the page needs to know about this board."""
         return json_response(
             {
-                "guards": [{"name": guard.name, "description": guard.description} for guard in GUARDS],
+                "guards": [{"name": guard.name, "description": guard.description} for guard in guards().values()],
                 "stock": settings.shop.stock,
                 "lock_timeout_s": settings.shop.lock_timeout,
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,

@@ -1,6 +1,6 @@
 """Access to the board: under an address, ``localhost`` or a name that was set.
 
-Only its own page and programs may use the stream and the controls. `app.web.access` says why.
+Only its own page and programs may use the stream and the controls. `app.contract.access` says why.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import time
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Scenario
-from labs.faults.shop import CHILD, TTL_S, Setup, leader_of
+from labs.faults.shops import CHILD, TTL_S, Setup, leader_of
 from labs.faults.threads import ScenarioError
 from loadtest.results.answer import Outcome
 from loadtest.results.record import Record

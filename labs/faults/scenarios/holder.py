@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labs.faults.context import VICTIM, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shop import TTL_S
+from labs.faults.shops import TTL_S
 from labs.faults.threads import MistimedFault
 from loadtest.results.answer import Outcome
 from loadtest.results.audit import audit

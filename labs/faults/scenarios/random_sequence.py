@@ -11,7 +11,7 @@ from random import Random
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shop import CHILD, TTL_S, Setup, Shop, leader_of
+from labs.faults.shops import CHILD, TTL_S, Setup, Shop, leader_of
 from labs.faults.testbed import Testbed
 from loadtest.stack.process import ServerError
 from loadtest.stack.proxy import ANSWERS, REQUESTS, Lines

@@ -6,7 +6,7 @@ import time
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
-from labs.faults.shop import SALE, Setup
+from labs.faults.shops import SALE, Setup
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.target.ledgers import key_prefix, slot_names
 

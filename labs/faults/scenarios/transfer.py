@@ -7,7 +7,7 @@ from functools import partial
 
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Scenario
-from labs.faults.shop import Shop
+from labs.faults.shops import Shop
 from loadtest.stack.proxy import REQUESTS
 
 CREDITED = b":credited"  # a key of the script that lets items arrive

@@ -22,7 +22,7 @@ from labs.faults.runner import BY_NAME, ScenarioRunner
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.scenarios.holder import DelayedWrite, PauseHolder
 from labs.faults.scenarios.random_sequence import Injection, inject, injections, plan
-from labs.faults.shop import Setup
+from labs.faults.shops import Setup
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from labs.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems

@@ -7,19 +7,19 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
+from app.sales.inventory import Inventory
+from app.sales.scripts import run
+from app.sales.tokens import fence_text
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from app.sales.inventory import Inventory
 from app.sales.opening import Opened
 from app.sales.purchase import Purchase
 from app.sales.refusals import NotOpen, SaleLost
 from app.sales.sale import Sale
-from labs.opening.schedule import NoSchedule, Schedule
-from app.sales.scripts import run
 from app.sharding.shards import ShardedStock
-from app.sales.tokens import fence_text
+from labs.opening.schedule import NoSchedule, Schedule
 from lock import EtcdUnavailable
 from tests.app.sales.conftest import Process
 from tests.support.lock import delete

@@ -13,7 +13,7 @@ import pytest
 from flask import Flask
 
 from app import services
-from app.clock import now_ns
+from app.contract.clock import now_ns
 from app.guards import GUARDS
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale

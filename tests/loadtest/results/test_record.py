@@ -19,7 +19,7 @@ from app.sales.purchase import Purchase, Receipt
 from app.telemetry.section_log import SectionLog
 from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Answer, Outcome
-from loadtest.results.clock import Start
+from app.contract.clock import Start
 from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample
 from loadtest.results.section_reader import SectionReader

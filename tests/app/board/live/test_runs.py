@@ -15,7 +15,7 @@ from app.board.live.runs import Run
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import LedgerReading, Order
 from app.board.sources.section_tail import Section
-from app.clock import now_ns
+from app.contract.clock import now_ns
 from app.sales.snapshot import Snapshot
 from tests.support.shops import snapshot_of
 

@@ -1,4 +1,4 @@
-"""The clock of records: the one on which instances record their critical sections."""
+"""The clock of what is recorded: one for all processes and containers of a machine."""
 
 from __future__ import annotations
 

@@ -1,0 +1,45 @@
+"""An order: one entry of the ledger, the list to which every purchase appends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+Token = int | list[int]  # a create revision, or of a turn the pair [create revision, turn], as JSON has it
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True)
+class Order:
+    """One entry of the ledger.
+
+    Attributes:
+        instance: which instance wrote it.
+        token: the fencing token under which it was written, if the guard has one.
+        at_ms: when, in milliseconds since the epoch, by the instance's clock; in a record since its start.
+        item: what was bought; of a cart, in the answer that is kept for its key, all items.
+    """
+
+    order: str
+    buyer: str
+    instance: str = ""
+    guard: str = ""
+    token: Any = None  # a `Token`; of a cart, in the answer that is kept for its key, one for each item
+    at_ms: float = 0
+    item: str = "1"
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Order:
+        """The order in a decoded entry; members that are not known are left out."""
+        return cls(**{each.name: entry[each.name] for each in fields(cls) if each.name in entry})
+
+    @classmethod
+    def decode(cls, entry: str) -> Order:
+        """The order in an entry as Redis has it."""
+        return cls.of(json.loads(entry))
+
+    def encode(self) -> str:
+        """The entry for Redis."""
+        return _encode(asdict(self))

@@ -1,0 +1,125 @@
+"""The verdict on a sale: plain arithmetic over counts, the same for the shop, the board and the rush.
+
+It comes from the ledger and never from the counter, which ends at 0 and looks right, or says that items are left,
+however much was oversold. Selling too little is a failure as well, or a guard that refuses all buyers would be best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+NO_VERDICT = "disturbed by other purchases: no verdict"
+
+
+class Kind(str, Enum):
+    """What a verdict says, in a word."""
+
+    EXACT = "exact"
+    OVERSOLD = "oversold"
+    UNDERSOLD = "undersold"
+    FLAWED = "flawed"  # the right number of orders, and something else is wrong
+    NONE = "no_verdict"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a sale; all numbers count items or orders.
+
+    Attributes:
+        sold: entries of the ledger.
+        oversold: orders beyond the stock.
+        undersold: items that buyers wanted and did not get, or that left the counter without an order.
+        lost_updates: sales missing from the counter.
+        duplicates: entries that repeat an order, or give a buyer a second one for a single click.
+        missing: buyers with the answer "sold" that are not in the ledger.
+        contradicted: orders whose buyer was told that nothing was bought.
+        in_doubt: orders whose buyer got no answer or an uncertain one; neither lost nor wrong.
+        strangers: orders of buyers from outside the rush; no guard is to blame.
+        gave_up: buyers whose guard ran out of time while they waited for the lock.
+        busy: buyers for whom an instance had no room.
+        early: items sold before the opening.
+    """
+
+    sold: int
+    oversold: int
+    undersold: int
+    lost_updates: int
+    duplicates: int = 0
+    missing: int = 0
+    contradicted: int = 0
+    in_doubt: int = 0
+    strangers: int = 0
+    gave_up: int = 0
+    busy: int = 0
+    early: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Every item was sold once, as its buyer was told, and the counter agrees."""
+        return not self.strangers and not any(count for count, _ in self._flaws())
+
+    @property
+    def kind(self) -> Kind:
+        if self.strangers:
+            return Kind.NONE
+        if self.oversold:
+            return Kind.OVERSOLD
+        if self.undersold:
+            return Kind.UNDERSOLD
+        return Kind.EXACT if self.exact else Kind.FLAWED
+
+    @property
+    def ran_out_of_time(self) -> bool:
+        """What was not sold was left over by buyers who gave up or were told "busy"; nothing else is wrong."""
+        named = 1 + bool(self.gave_up) + bool(self.busy)
+        flaws = [name for count, name in self._flaws() if count]
+        return 0 < self.undersold <= self.gave_up + self.busy and len(flaws) == named and not self.strangers
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence that terminal, JSON, page and exit code share, such as ``EXACT`` or ``OVERSOLD by 12``."""
+        if self.strangers:
+            return NO_VERDICT
+        flaws = [text for count, text in self._flaws() if count] or ["EXACT"]
+        return ", ".join([*flaws, f"{self.in_doubt} in doubt"] if self.in_doubt else flaws)
+
+    def _flaws(self) -> Iterator[tuple[int, str]]:
+        yield self.oversold, f"OVERSOLD by {self.oversold}"
+        yield self.undersold, f"UNDERSOLD by {self.undersold}"
+        yield self.gave_up if self.undersold else 0, f"gave up: {self.gave_up}"
+        yield self.busy if self.undersold else 0, f"busy: {self.busy}"
+        # Lost updates are how a sale oversells, and not a second finding.
+        lost = 0 if self.oversold else self.lost_updates
+        yield lost, f"{lost} lost update{'s' if lost > 1 else ''}"
+        yield self.duplicates, f"{self.duplicates} duplicate{'s' if self.duplicates > 1 else ''}"
+        yield self.missing, f"{self.missing} acknowledged but missing"
+        yield self.contradicted, f"{self.contradicted} sold but denied"
+        yield self.early, f"{self.early} sold before the opening"
+
+
+def judge(
+    *, stock: int, stock_left: int, sold: int, wanted: int, gave_up: int = 0, busy: int = 0, **more: int
+) -> Verdict:
+    """Judge a sale by its counts.
+
+    Args:
+        stock: items at the beginning.
+        stock_left: what the counters say, with the items that are on their way between two shards.
+        sold: orders in all ledgers.
+        wanted: buyers that have bought, or could have; items that no buyer wanted are not undersold.
+        gave_up: see `Verdict`.
+        busy: see `Verdict`.
+        more: what only the buyers' answers show: duplicates, missing, contradicted, in_doubt, strangers, early.
+    """
+    vanished = stock - sold - stock_left
+    return Verdict(
+        sold=sold,
+        oversold=max(0, sold - stock),
+        undersold=max(min(stock, wanted) - sold, vanished, 0),
+        lost_updates=max(0, -vanished),
+        gave_up=gave_up,
+        busy=busy,
+        **more,
+    )

@@ -1,0 +1,274 @@
+"""The stock of one item: read, think, write; or all in one script.
+
+A purchase without a fence believes what it read: others may write in between, which is the race that guards prevent.
+With a fence it is refused if a holder with a higher token was there before, at the read as well as at the write.
+
+The read also fetches the first answer to the idempotency key, and the write stores the answer together with the order:
+a retry finds both or neither, and nothing is bought twice.
+
+The sold-out check: one look at an empty stock answers all requests that began before it, without the lock. The stock
+itself is asked, so a reset or a delivery need not correct anything. A look under the lock decides whether asking is
+worth while. A request that began before another one asked need not ask again: that answer was true while the request
+was waiting for its own. (A request with an idempotency key asks for itself, because its answer has to be kept.)
+
+Error handling: `Refused`, `redis.ConnectionError`, `redis.TimeoutError`, `FencedOff`, `SaleReset`, `SaleLost` and
+`EtcdError` mean that no order was written: at most "sold out" was kept for the idempotency key. `InDoubt` means
+that a write was sent and its answer lost.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import redis
+from redis.client import Pipeline
+
+from app.contract.keys import DEFAULT_ITEM
+from app.contract.outcomes import Outcome
+from app.sales.purchase import Purchase, Receipt, Section, Token
+from app.sales.redis_client import LUA, NotSent, Script
+from app.sales.refusals import FencedOff, InDoubt, KeyReused, SaleLost, SaleReset
+from app.sales.sale import Sale
+from app.sales.slots import Slot
+from lock import CohortToken
+
+READ, WRITE, SELL = (Script(LUA / f"{name}.lua") for name in ("read", "write", "sell"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The receipt, if the purchase is decided by the read, or else what the write needs."""
+
+    receipt: Receipt | None = None
+    stock: int = 0
+    generation: str = ""
+
+
+class Stock:
+    """Sells one item from one slot, by default the treasury."""
+
+    def __init__(self, sale: Sale, *, item: str = DEFAULT_ITEM, slot: Slot | None = None) -> None:
+        self._sale = sale
+        self._item = item
+        self._slot = slot or sale.slots_of[item][0]
+        self._client, k = self._slot
+        self._keys = [k.stock, k.lucky, k.orders, k.fence, k.generation, k.answers]
+        self.sold_out_at: float | None = None  # when the last look was sent that found nothing (`time.monotonic`)
+
+    def read(self, section: Section, *, fence: Token | None = None, pipe: Pipeline | None = None) -> Reading:
+        """The stock, or the receipt of a purchase that is decided already.
+
+        A `fence` shuts out every lower token from here on. A `pipe` is one that is `watching`.
+
+        Raises:
+            FencedOff: a higher token was here before.
+        """
+        with section.timing("read"):
+            status, found, generation = self._look(section.purchase, fence, pipe)
+        if status == "open":
+            section.stock = int(found)
+            reading = Reading(stock=section.stock, generation=generation)
+        else:
+            reading = Reading(_settle(section, status, found))
+        section.purchase.listener.read(section)
+        return reading
+
+    def write(
+        self, section: Section, reading: Reading, *, fence: Token | None = None, pipe: Pipeline | None = None
+    ) -> Receipt:
+        """Take one piece of what was read: counter, ledger and answer land together or not at all.
+
+        Raises:
+            FencedOff: a higher token than `fence` was here since the read.
+            SaleReset, SaleLost: the sale was reset, or lost, since the read.
+            InDoubt: the answer was lost.
+            redis.WatchError: what `pipe` watches has changed since the read; nothing was written.
+        """
+        purchase, left = section.purchase, reading.stock - 1
+        purchase.listener.write(section)
+        asked: list[str | int] = [reading.generation, fence_text(fence), purchase.key or ""]
+        asked += [purchase.entry(section.token), left]
+        with section.timing("commit"), sending():
+            if pipe:
+                pipe.multi()
+            queued_or_told = WRITE.run(pipe or self._client, self._keys, asked)
+            status, found = pipe.execute()[0] if pipe else queued_or_told
+        if status == "generation":
+            raise SaleReset("the sale was reset while this purchase was being made") if found else SaleLost
+        if status == "fenced":
+            raise fenced_off(fence, found)
+        return _settle(section, status, found)
+
+    @contextmanager
+    def watching(self) -> Iterator[Pipeline]:
+        """A pipeline for `read` and `write` that writes nothing if the stock is touched from now on."""
+        with self._client.pipeline() as pipe:
+            pipe.watch(self._slot.keys.stock)  # type: ignore[no-untyped-call]
+            yield pipe
+
+    def sell(self, section: Section) -> Receipt:
+        """The whole purchase in one script; raises as `sell_group`, and `KeyReused`."""
+        ((status, found),) = self._decide([section])
+        return _settle(section, status, found)
+
+    def sell_group(
+        self, sections: Sequence[Section], *, fence: Token | None = None, sold_out: str | None = None
+    ) -> list[Receipt | KeyReused | None]:
+        """Many purchases, read and written in one script; what came of each, in the order given.
+
+        In a shard `sold_out` is the generation of which no slot has items. In another one it is only empty: None.
+
+        Raises:
+            FencedOff: a higher token than `fence` was here before; nothing was written.
+            InDoubt: the answer was lost, for all of them.
+        """
+        decisions = self._decide(sections, fence=fence, sold_out=sold_out)
+        return [_one_of_many(*each) for each in zip(sections, decisions, strict=True)]
+
+    def note_sold_out(self, section: Section) -> bool:
+        """Note it, if the section has found nothing left; whether it has."""
+        return self._note_empty(section.receipt, section.entered)
+
+    def ensure_open(self, purchase: Purchase) -> None:
+        """Look, if the sale was closed when this process last asked etcd; raises as `Sale.reconcile`, so `NotOpen`."""
+        if self._sale.closed:
+            self._look(purchase, keeps=False)
+
+    def known_sold_out(self, purchase: Purchase) -> Receipt | None:
+        """The receipt for "sold out", if an empty stock was seen before and Redis confirms it."""
+        if (seen := self.sold_out_at) is None:
+            return None
+        if purchase.began < seen and not purchase.key:
+            return Receipt(Outcome.SOLD_OUT, purchase.guard, stock=0)
+        asked = time.monotonic()
+        status, found, _ = self._look(purchase)
+        receipt = None if status == "open" else receipt_of(purchase, status, found)
+        if receipt is None:
+            self.sold_out_at = None
+        self._note_empty(receipt, asked)
+        return receipt
+
+    def _look(
+        self, purchase: Purchase, fence: Token | None = None, pipe: Pipeline | None = None, *, keeps: bool = True
+    ) -> tuple[str, str, str]:
+        """What ``read.lua`` says: a status, what was found, and the generation in which it was.
+
+        Unless it `keeps` none, "sold out" is then the answer to the idempotency key.
+        """
+        key = (purchase.key or "") if keeps else ""
+        while True:
+            generation = self._sale.generation
+            asked = [generation, fence_text(fence), key, purchase.entry() if key else ""]
+            status, found = READ.run(pipe or self._client, self._keys, asked)
+            if status == "fenced":
+                raise fenced_off(fence, found)
+            if status != "generation":
+                return status, found, generation
+            self._sale.reconcile(self._item, found)
+
+    def _decide(
+        self, sections: Sequence[Section], *, fence: Token | None = None, sold_out: str | None = None
+    ) -> list[tuple[str, str]]:
+        """What ``sell.lua`` says of each: a status, and what was found."""
+        for section in sections:
+            section.purchase.listener.write(section)
+        while True:
+            generation = self._sale.generation
+            asked = [generation, fence_text(fence), generation if sold_out is None else sold_out]
+            asked += [text for each in sections for text in (each.purchase.key or "", each.purchase.entry(each.token))]
+            with ExitStack() as timing, sending():
+                for section in sections:
+                    timing.enter_context(section.timing("commit"))
+                status, *found = SELL.run(self._client, self._keys, asked)
+            if status == "fenced":
+                raise fenced_off(fence, found[0])
+            if status != "generation":
+                return list(zip(found[::2], found[1::2], strict=True))
+            self._sale.reconcile(self._item, found[0], self._slot)
+
+    def _note_empty(self, receipt: Receipt | None, asked: float) -> bool:
+        """Note a look at the stock, not sent before `asked`, if it has found nothing; whether it has."""
+        is_sold_out = receipt is not None and receipt.outcome is Outcome.SOLD_OUT and not receipt.replayed
+        if is_sold_out:
+            self.sold_out_at = asked
+        return is_sold_out
+
+
+def _one_of_many(section: Section, decision: tuple[str, str]) -> Receipt | KeyReused | None:
+    """An error that concerns one purchase of a group, and not the others."""
+    try:
+        return None if decision[0] == "empty" else _settle(section, *decision)
+    except KeyReused as error:
+        return error
+
+
+def _settle(section: Section, status: str, found: str) -> Receipt:
+    section.receipt = receipt = receipt_of(section.purchase, status, found, token=section.token)
+    return receipt
+
+
+def receipt_of(purchase: Purchase, status: str, found: str, *, token: Token | None = None) -> Receipt:
+    """The receipt for the decision of a script: ``sold`` or ``sold_out``, and what is left; or ``replay``.
+
+    Raises:
+        KeyReused: the answer that the idempotency key has is for another purchase.
+    """
+    if status == "replay":
+        return replayed(purchase, found, item=purchase.item)
+    outcome = Outcome(status)
+    order = purchase.order if outcome is Outcome.SOLD else None
+    return Receipt(outcome, purchase.guard, order=order, stock=int(found), token=token)
+
+
+def replayed(purchase: Purchase, answer: str, *, item: str) -> Receipt:
+    """The receipt for the answer that the idempotency key has already.
+
+    Raises:
+        KeyReused: the answer is for another buyer, or its entry does not name this `item`.
+    """
+    first = json.loads(answer)
+    entry, outcome = first["entry"], Outcome(first["outcome"])
+    if (entry["buyer"], entry["item"]) != (purchase.buyer, item):
+        raise KeyReused("this Idempotency-Key belongs to another purchase")
+    order = entry["order"] if outcome is Outcome.SOLD else None
+    return Receipt(outcome, entry["guard"], order=order, stock=first["stock"], token=entry["token"], replayed=True)
+
+
+# Fencing tokens: numbers that rise from holder to holder, so that the resource can refuse a late holder. A token is the
+# create revision of the key that holds in etcd, or, where a process hands one hold to many turns, the pair (create
+# revision, turn). Holds never share a create revision, so all of them have one order. In JSON a pair is a list, which
+# compares as it should: [7, 2] < [7, 10] < [8, 1].
+
+
+def fence_text(token: Token | None) -> str:
+    """A token as Redis compares it: as text, because Lua's numbers are exact only up to 2^53; empty for none."""
+    if token is None:
+        return ""
+    if isinstance(token, CohortToken):
+        return f"{token.create_revision:020d}.{token.turn:010d}"
+    return f"{token:020d}"
+
+
+def fenced_off(token: Token | None, fence: str) -> FencedOff:
+    """The error for a token that is lower than `fence`."""
+    ours, theirs = (".".join(str(int(number)) for number in text.split(".")) for text in (fence_text(token), fence))
+    return FencedOff(f"token {ours} is fenced off, {theirs} was here before; if etcd was wiped, reset the sale")
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Around a command that writes: if its answer is lost, it may have been executed or not.
+
+    Raises:
+        InDoubt: the answer was lost.
+    """
+    try:
+        yield
+    except (NotSent, redis.AuthenticationError, redis.BusyLoadingError):
+        raise
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise InDoubt(f"Redis did not say whether the purchase was made ({error})") from error

@@ -72,7 +72,7 @@ docs: setup-dev ##3 Build the documents as a site: site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
 
 show: setup-browser ##3 Take pictures of the pages (needs Chromium)
-	@$(RUN) -m scripts.show $(ARGS)
+	@$(RUN) -m scripts.screenshots $(ARGS)
 
 docker-test: ##3 Try the Compose stack: up, buy from each shop, down
 	@scripts/docker_test.sh

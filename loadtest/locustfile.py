@@ -26,7 +26,7 @@ from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.rush.barrier import BuyerPool, Round
 from loadtest.rush.conductor import CLICK_TIMEOUT_S
 from loadtest.rush.locust_events import LocustHooks
-from loadtest.target.shops import find, hosts_of
+from loadtest.shop_client.shops import find, hosts_of
 
 buyer_pool = BuyerPool()
 hooks = LocustHooks(events, buyer_pool)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Percentiles, Run
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 
 DASHES = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
 _GOOD, _BAD, _QUIET = "bold green", "bold red", "dim"
@@ -52,7 +52,7 @@ def _fits(drawn: Table, width: int) -> bool:
 
 
 def _draw(comparison: Comparison, columns: Sequence[str], *, plain: bool, wide: bool) -> Table:
-    title = f"{counted(comparison.buyers, 'buyer')}, {counted(comparison.stock, 'item')}"
+    title = f"{pluralize(comparison.buyers, 'buyer')}, {pluralize(comparison.stock, 'item')}"
     if wide and not plain:
         drawn = Table(title=title, box=box.ROUNDED)
     else:

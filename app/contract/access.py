@@ -23,8 +23,8 @@ class Headers(Protocol):
 
 def is_own_page(headers: Headers, host: str) -> bool:
     """Whether a request for `host`, the server's name as the client gave it, comes from no page of another site."""
-    origin, site = headers.get("Origin", ""), headers.get("Sec-Fetch-Site", "none")
-    return site in ("same-origin", "none") and (not origin or origin.partition("://")[2] == host)
+    origin, site = headers.get("Origin", f"http://{host}"), headers.get("Sec-Fetch-Site", "none")
+    return site in ("same-origin", "none") and origin.partition("://")[2] == host
 
 
 def is_known_host(host: str, names: Container[str]) -> bool:

@@ -19,7 +19,7 @@ MOST_DISCARDED = 32 * 1024 * 1024  # bytes
 
 
 def init_app(app: Flask, *, addresses: str | None = None) -> None:
-    """Answer every error as a problem; a 404 offers `addresses`, or else all routes. Call it before routes are added."""
+    """Answer every error as a problem; a 404 offers `addresses`, or all routes. Call it before routes are added."""
     app.url_map.merge_slashes = False  # or //stock is redirected, in HTML, to a host of the client's choice
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.config["ADDRESSES"] = addresses

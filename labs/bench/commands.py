@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from app.guards import guards as known_guards
 from labs.bench.costs import SETTINGS, measure_bounds, measure_costs
 from labs.bench.locks.bench import CANDIDATES, OF_GO, PYTHON, LockResult, TurnsMissing
 from labs.bench.locks.bench import measure as measure_lock
@@ -24,10 +25,9 @@ from labs.bench.suite import PARTS, Part, parts
 from labs.bench.tables import Grid, bounds, filled, grids, limits, memory, setting
 from loadtest.cli.options import SECONDS
 from loadtest.report.build import write
-from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import BENCHMARK, point_latest, report_under_way
-from loadtest.results.kept import write as write_file
-from loadtest.results.text import counted
+from loadtest.results.json_files import write as write_file
+from loadtest.results.text import pluralize
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.servers import Etcd, Redis
 from loadtest.stack.stack import Stack
@@ -37,13 +37,15 @@ _NARROWEST = 150
 
 @click.command()
 @click.option("--part", "names", multiple=True, type=click.Choice(tuple(PARTS)), help="Repeatable; default: all.")
-@click.option("--guard", "guards", multiple=True, type=click.Choice(tuple(GUARDS)), help="Repeatable; default: all.")
+@click.option(
+    "--guard", "guards", multiple=True, type=click.Choice(tuple(known_guards())), help="Repeatable; default: all."
+)
 @click.option("--rounds", type=click.IntRange(1, 50), help="Of each case; default: what its part needs.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: bench.json in a new report.")
 def bench(names: tuple[str, ...], guards: tuple[str, ...], rounds: int | None, output: Path | None) -> None:
     """Measure guards against each other. Takes less than twenty minutes; --part rush --rounds 3 takes one."""
     console = wide_console()
-    chosen = parts(names or tuple(PARTS), guards or tuple(GUARDS), rounds)
+    chosen = parts(names or tuple(PARTS), guards or tuple(known_guards()), rounds)
     if not chosen:
         raise click.UsageError(f"no case of {', '.join(names)} is for {', '.join(guards)}")
     result = BenchResult(datetime.now(timezone.utc).isoformat(timespec="seconds"), {})
@@ -83,7 +85,7 @@ def measure(part: Part, result: BenchResult, console: Console) -> None:
             if any(case.part == "costs" for case in runs) and not result.bounds.keys() >= SETTINGS.keys():
                 status.update("what each step costs")
                 result.bounds |= measure_costs(stack, bench.meter)
-        result.peak_mib[f"{part.name}, {counted(instances, 'instance')}"] = bench.meter.peak_mib()
+        result.peak_mib[f"{part.name}, {pluralize(instances, 'instance')}"] = bench.meter.peak_mib()
     result.rows += [Row.of(case, done) for case, done in runs.items()]
     for row in result.rows[-len(runs) :]:
         console.print(f"[dim]{part.name:<10}[/] {_shown(row.case)}: {row.wall_s:.3f} s")

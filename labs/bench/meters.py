@@ -13,7 +13,7 @@ import psutil
 import redis
 
 from labs.bench.result import Count
-from loadtest.stack.process import Process
+from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd
 from loadtest.stack.stack import Stack
 
@@ -91,7 +91,7 @@ def repeat(step: Callable[[], object], seconds: float) -> int:
     return done
 
 
-def _family(process: Process) -> list[psutil.Process]:
+def _family(process: ManagedProcess) -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from labs.bench.result import BenchResult, Row
-from labs.bench.tables import Grid, grids, setting
 from labs.bench.strip import Lane, strip
+from labs.bench.tables import Grid, grids, setting
 from loadtest.report.charts.vega import draw
 from loadtest.report.render import render
 

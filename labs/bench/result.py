@@ -12,7 +12,7 @@ from typing import Any
 
 from loadtest.results.answer import Answer
 from loadtest.results.comparison import Percentiles
-from loadtest.results.kept import KeptError, read_object, restore, write
+from loadtest.results.json_files import KeptError, read_object, restore, write
 from loadtest.results.machine import about_machine
 
 FORMAT = "stock-flash-sale/bench"

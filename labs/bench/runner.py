@@ -10,9 +10,9 @@ from labs.bench.meters import Meter
 from labs.bench.result import Case, Count, MeasuredRush
 from loadtest.results.answer import Answer, wall_s
 from loadtest.results.verdict import Verdict, judge
+from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.shops import get_json
 from loadtest.stack.stack import Stack
-from loadtest.target.sale import Sale
-from loadtest.target.shops import get_json
 
 _SALE = "demo"
 # Of the instances, over what is exported for other commands.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from labs.bench.result import BenchResult, Case, Row
 from labs.bench.suite import PARTS
-from loadtest.results.kept import KeptError
-from loadtest.results.text import counted
+from loadtest.results.json_files import KeptError
+from loadtest.results.text import pluralize
 
 _BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench -->)", re.DOTALL)
 # Guards under which no other purchase comes between the read and the write: two trips to Redis for each purchase.
@@ -33,12 +33,12 @@ COLUMNS = {
 def setting(case: Case) -> str:
     """What differs among the cases of a part besides the guard; empty if nothing does."""
     shown = {
-        "instances": counted(case.instances, "instance"),
+        "instances": pluralize(case.instances, "instance"),
         "hold": f"{case.hold_ms} ms",
-        "items": counted(case.items, "item"),
-        "shards": f"{counted(case.redis_nodes, 'node')}, {counted(case.stock, 'item')}",
+        "items": pluralize(case.items, "item"),
+        "shards": f"{pluralize(case.redis_nodes, 'node')}, {pluralize(case.stock, 'item')}",
         "flood": f"room for {case.queue:,}",
-        "scale": f"{case.buyers} buyers, {counted(case.instances, 'instance')}",
+        "scale": f"{case.buyers} buyers, {pluralize(case.instances, 'instance')}",
     }
     return shown.get(case.part, "")
 

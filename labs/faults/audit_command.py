@@ -11,7 +11,7 @@ import click
 from loadtest.results.audit import Audit, audit
 from loadtest.results.overlaps import Overlap
 from loadtest.results.record import CriticalSection, Record
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.results.verdict import NO_VERDICT, Order
 
 _MOST = 10  # lines of a kind
@@ -41,7 +41,7 @@ def audit_records(records: Sequence[Path]) -> None:
 def lines(found: Audit) -> Iterator[str]:
     """The findings in words."""
     total = found.sold + found.stock_left
-    lost = counted(found.lost_updates, "lost update")
+    lost = pluralize(found.lost_updates, "lost update")
     yield f"sold {found.sold} + stock {found.stock_left} = {total} of {found.stock}, {lost}"
     yield f"longest stall {found.longest_stall_ms / 1000:.2f} s"
     pairs = map(_overlap, found.overlaps.pairs)
@@ -62,7 +62,7 @@ def _listed(noun: str, what: str, rows: Iterable[str], count: int | None = None)
     every = list(rows)
     count = len(every) if count is None else count
     if every:
-        yield f"{counted(count, noun)}{what}:"
+        yield f"{pluralize(count, noun)}{what}:"
         yield from (f"  {row}" for row in every[:_MOST])
     if count > _MOST:
         yield f"  and {count - _MOST} more"

@@ -11,13 +11,16 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
-from loadtest.cli.options import SECONDS, redis_shards
+from labs.faults.audit_command import audit_records
 from labs.faults.runner import BY_NAME, ScenarioRunner
 from labs.faults.screen import table
+from loadtest.cli.options import SECONDS, redis_shards
 from loadtest.report.build import draw
 from loadtest.results.folders import point_latest, report_under_way
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.terminal import console
+
+__all__ = ["audit_records", "faults"]
 
 # Those with a lock that can be lost.
 GUARDS = ("etcd", "etcd-unfenced", "redis-lock", "etcd-cohort", "etcd-batch", "etcd-sharded")
@@ -77,4 +80,4 @@ def _play(runner: ScenarioRunner, scenarios: Sequence[str], guards: Sequence[str
             screen.print(table(runner.results, plain=not screen.is_terminal))
     unexpected = sum(not result.as_expected for result in runner.results)
     verdict = f"{unexpected} NOT as expected" if unexpected else "all as expected"
-    screen.print(f"{counted(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s: {verdict}.")
+    screen.print(f"{pluralize(len(runner.results), 'run')} in {time.monotonic() - began:.0f} s: {verdict}.")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
+from app.contract.clock import Start, utc_now
 from labs.faults.buyers import CLICK_TIMEOUT_S, Buyers
 from labs.faults.monitor import Monitor, Snapshot
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault, ScenarioError, TrialThreads
 from loadtest.results.answer import Answer
-from app.contract.clock import Start, utc_now
 from loadtest.results.record import Event
 from loadtest.results.section_reader import SectionReader
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.shops import Setup
 from loadtest.results.record import Record
-from loadtest.target.sale import Sale
+from loadtest.shop_client.sale import Sale
 
 
 class Expected(str, Enum):

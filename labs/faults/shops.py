@@ -6,10 +6,10 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loadtest.shop_client.ledgers import queue_name
 from loadtest.stack.apps import Instance
 from loadtest.stack.proxy import Lines
 from loadtest.stack.servers import Etcd, EtcdCluster
-from loadtest.target.ledgers import queue_name
 
 SALE = "demo"
 CHILD = f"{queue_name(SALE)}/child"  # a name below that of the sale's lock

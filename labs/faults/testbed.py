@@ -8,13 +8,13 @@ from pathlib import Path
 from labs.faults.shops import LOCK_TIMEOUT_S, SALE, THREADS, Setup, Shop
 from loadtest.stack.apps import Instance
 from loadtest.stack.ports import LOOPBACK
-from loadtest.stack.process import Lifetime, Process
+from loadtest.stack.process import ManagedProcess, Resource
 from loadtest.stack.proxy import Lines, Proxy
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import EtcdCluster, Redis
 
 
-class Testbed(Lifetime):
+class Testbed(Resource):
     """etcd, Redis that has every write on disk, and two shops, with data, logs and section log in `directory`."""
 
     def __init__(self, directory: Path, setup: Setup) -> None:
@@ -27,7 +27,7 @@ class Testbed(Lifetime):
             else Redis(directory, appendonly=True)
         )
         self._directory = directory
-        self._processes: list[Process] = [*self.etcd.members, *self.redis.members]
+        self._processes: list[ManagedProcess] = [*self.etcd.members, *self.redis.members]
         self.shops = [self._shop(name) for name in ("shop-a", "shop-b")]
 
     def _shop(self, name: str) -> Shop:

@@ -17,9 +17,9 @@ from labs.faults.threads import MistimedFault
 from loadtest.results.audit import Audit, audit
 from loadtest.results.comparison import Run
 from loadtest.results.record import Expectation, Record
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.results.verdict import Verdict, judge
-from loadtest.target.sale import COMPOSE_TOKEN, Sale
+from loadtest.shop_client.sale import COMPOSE_TOKEN, Sale
 
 STOCK = 300
 SALE_TIMEOUT_S = 30.0
@@ -135,5 +135,5 @@ def problems(expected: Expected, verdict: Verdict, found: Audit) -> list[str]:
         sentence = [] if verdict.exact else [verdict.sentence]
         return sentence + found.findings()
     broke = verdict.oversold or verdict.lost_updates or verdict.missing
-    unanswered = [f"{counted(len(found.unanswered), 'buyer')} without an answer"] if found.unanswered else []
+    unanswered = [f"{pluralize(len(found.unanswered), 'buyer')} without an answer"] if found.unanswered else []
     return unanswered + ([BREAKS_NOT] if expected is Expected.BREAKS and not broke else [])

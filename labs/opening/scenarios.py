@@ -12,9 +12,9 @@ from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
+from loadtest.shop_client.ledgers import key_prefix
+from loadtest.shop_client.shops import get_json
 from loadtest.stack.proxy import REQUESTS
-from loadtest.target.ledgers import key_prefix
-from loadtest.target.shops import get_json
 
 BEFORE_S = 0.3
 SLACK_S = 1.5  # etcd looks for expired leases twice a second, and this machine is busy
@@ -94,7 +94,7 @@ class LateOpening(Opening):
     what = "cut the leader off when its opening is under way; deliver it when others have sold"
 
     def fail(self, context: ScenarioContext, leader: Shop) -> None:
-        leader.to_redis.trap(OPENER)
+        leader.to_redis.hold_matching(OPENER)
         context.wait_for("the opening", lambda: OPENER in leader.to_redis.held_back(REQUESTS))
         leader.to_redis.stall(REQUESTS)
         context.act(leader.to_etcd.stall, f"{leader.name} has sent the opening and is cut off from the network")

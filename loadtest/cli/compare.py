@@ -12,7 +12,7 @@ from loadtest.report.build import draw
 from loadtest.results.comparison import GUARDS
 from loadtest.results.folders import report_under_way
 from loadtest.rush.locust_process import NoComparison, run_rush
-from loadtest.target.shops import SaleError, hosts_of
+from loadtest.shop_client.shops import SaleError, hosts_of
 from loadtest.terminal import console
 
 F = TypeVar("F", bound=Callable[..., Any])

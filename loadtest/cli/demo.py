@@ -37,7 +37,7 @@ def demo(redis_shards: int, keep: bool, guards: Sequence[str], **options: Any) -
     if BASELINE not in guards:
         guards = [BASELINE, *guards]
     with report_under_way() as report, scratch_directory() as directory:
-        make = Stack.on_stage if keep else Stack  # which is not durable: the disk is not compared
+        make = Stack.interactive if keep else Stack  # which is not durable: the disk is not compared
         stack = make(directory, ports="free", redis_shards=redis_shards)
         names = ", ".join(process.name for process in stack.processes)
         try:

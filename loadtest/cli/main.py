@@ -1,29 +1,38 @@
-"""The commands of python -m loadtest."""
+"""The commands of python -m loadtest: those of the core, and those of the labs."""
 
 from __future__ import annotations
 
 import signal
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 import click
 
+from app.contract import labs
+
 # Each is in the module of its name, which is imported when it is used: all of them take most of a second.
-COMMANDS = ["audit", "bench", "compare", "demo", "faults", "report", "up", "workshop"]
-IN_BENCH = ["bench-lock", "performance"]
+CORE = ["compare", "demo", "report", "up", "workshop"]
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS + IN_BENCH)
+        return sorted([*CORE, *_of_labs()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS + IN_BENCH:
-            return None
-        module = import_module(f"loadtest.cli.{'bench' if cmd_name in IN_BENCH else cmd_name}")
-        commands = (each for each in vars(module).values() if isinstance(each, click.Command))
-        return next(command for command in commands if command.name == cmd_name)
+        if cmd_name in CORE:
+            return _commands_in(import_module(f"loadtest.cli.{cmd_name}"))[cmd_name]
+        return _of_labs().get(cmd_name)
+
+
+def _of_labs() -> dict[str, click.Command]:
+    """The commands in ``commands.py`` of each lab."""
+    return {name: command for module in labs.modules("commands") for name, command in _commands_in(module).items()}
+
+
+def _commands_in(module: ModuleType) -> dict[str, click.Command]:
+    return {str(each.name): each for each in vars(module).values() if isinstance(each, click.Command)}
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

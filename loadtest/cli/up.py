@@ -9,7 +9,7 @@ import click
 
 from loadtest.cli.options import redis_shards
 from loadtest.stack.apps import Instance
-from loadtest.stack.process import Process, scratch_directory
+from loadtest.stack.process import ManagedProcess, scratch_directory
 from loadtest.stack.stack import Stack, usage_hints
 
 _POLL_S = 0.1
@@ -26,7 +26,7 @@ def up(free_ports: bool, redis_shards: int) -> None:
     is 4 s unless FLASHSALE_LEASE_TTL says otherwise.
     """
     with scratch_directory() as directory:
-        stack = Stack.on_stage(directory, ports="free" if free_ports else "default", redis_shards=redis_shards)
+        stack = Stack.interactive(directory, ports="free" if free_ports else "default", redis_shards=redis_shards)
         logs = Logs(stack.processes)
         try:
             stack.start(on_ready=logs.ready)
@@ -45,13 +45,13 @@ def up(free_ports: bool, redis_shards: int) -> None:
 class Logs:
     """The log files of several processes as one stream, each line after the name of its process."""
 
-    def __init__(self, processes: list[Process]) -> None:
+    def __init__(self, processes: list[ManagedProcess]) -> None:
         self._processes = processes
         self._shown = dict.fromkeys(processes, 0)  # bytes of its log
-        self._ended: set[Process] = set()
+        self._ended: set[ManagedProcess] = set()
         self._width = max(len(process.name) for process in processes)
 
-    def ready(self, process: Process) -> None:
+    def ready(self, process: ManagedProcess) -> None:
         """Show new lines, and that `process` is ready."""
         self.show_new()
         self.say(process, f"ready on port {process.port}")
@@ -83,7 +83,7 @@ class Logs:
                 for line in whole.decode(errors="replace").split("\n"):
                     self.say(process, line)
 
-    def say(self, process: Process, line: str) -> None:
+    def say(self, process: ManagedProcess, line: str) -> None:
         """Show a line of `process`."""
         colour = _COLOURS[self._processes.index(process) % len(_COLOURS)]
         prefix = click.style(f"{process.name:{self._width}} |", fg=colour)

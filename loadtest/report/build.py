@@ -6,13 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from labs.bench.result import FORMAT as BENCH
-from labs.bench.result import BenchResult
-from loadtest.report.pages import benchmark, comparison, records
+from loadtest.report.pages import comparison, records
 from loadtest.results.comparison import Comparison
-from loadtest.results.folders import BENCHMARK, COMPARISON, RECORDS
-from loadtest.results.kept import KeptError, read_object
-from loadtest.results.kept import write as write_file
+from loadtest.results.folders import COMPARISON, RECORDS
+from loadtest.results.json_files import KeptError, read_object
+from loadtest.results.json_files import write as write_file
 from loadtest.results.record import FORMAT as RECORD
 from loadtest.results.record import Record
 
@@ -31,8 +29,6 @@ def write(kept: Path, output: Path | None = None) -> Path:
     found, directory = _read(kept), kept if kept.is_dir() else kept.parent
     if isinstance(found, Comparison):
         drawn = comparison.page(found, _records(directory))
-    elif isinstance(found, BenchResult):
-        drawn = benchmark.page(found)
     else:
         drawn = records.page(found)
     page = output or directory / PAGE
@@ -40,27 +36,24 @@ def write(kept: Path, output: Path | None = None) -> Path:
     return page
 
 
-def _read(kept: Path) -> Comparison | BenchResult | list[Record]:
+def _read(kept: Path) -> Comparison | list[Record]:
     if not kept.is_dir():
         return _read_file(kept)
-    for name in (COMPARISON, BENCHMARK):
-        if (kept / name).exists():
-            return _read_file(kept / name)
+    if (kept / COMPARISON).exists():
+        return _read_file(kept / COMPARISON)
     found = _records(kept)
     if not found:
-        raise KeptError(f"{kept} has neither {COMPARISON} nor {BENCHMARK} nor {RECORDS}/")
+        raise KeptError(f"{kept} has neither {COMPARISON} nor {RECORDS}/")
     return sorted(found, key=lambda record: record.started)
 
 
-def _read_file(file: Path) -> Comparison | BenchResult | list[Record]:
+def _read_file(file: Path) -> Comparison | list[Record]:
     data = read_object(file)
     if data.get("format") == RECORD:
         return [Record.read(file)]
-    if data.get("format") == BENCH:
-        return BenchResult.read(file)
     if "runs" in data:
         return Comparison.read(file)
-    raise KeptError(f"{file} is not one of these: the JSON file of a comparison, of a benchmark, or of a record")
+    raise KeptError(f"{file} is not one of these: the JSON file of a comparison or of a record")
 
 
 def _records(directory: Path) -> list[Record]:

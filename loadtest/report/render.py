@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 
 TEMPLATES = Path(__file__).with_name("templates")
 DASH = "\N{EN DASH}"
@@ -50,5 +50,5 @@ def _machine(about: Mapping[str, Any]) -> str:
 
 
 _environment.filters.update(
-    count=_count, counted=counted, seconds=_seconds, multiple_of=_multiple_of, day=_day, machine=_machine
+    count=_count, counted=pluralize, seconds=_seconds, multiple_of=_multiple_of, day=_day, machine=_machine
 )

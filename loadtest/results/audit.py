@@ -13,7 +13,7 @@ from itertools import pairwise
 from loadtest.results.answer import Answer, Outcome, Token
 from loadtest.results.overlaps import Overlap, Overlaps
 from loadtest.results.record import CriticalSection, Record
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.results.verdict import Order
 
 
@@ -63,12 +63,12 @@ class Audit:
         """Flaws that an exact sale under a lock must not have, in words."""
         total = self.sold + self.stock_left
         found: dict[str, Sequence[object]] = {
-            f"{counted(len(self.raced), 'pair')} that raced": self.raced,
-            f"{counted(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
+            f"{pluralize(len(self.raced), 'pair')} that raced": self.raced,
+            f"{pluralize(len(self.token_regressions), 'order')} out of token order": self.token_regressions,
             f"{len(self.missing)} acknowledged but missing": self.missing,
             f"{len(self.denied)} sold but denied": self.denied,
-            counted(len(self.duplicates), "duplicate"): self.duplicates,
-            f"{counted(len(self.unanswered), 'buyer')} without an answer": self.unanswered,
+            pluralize(len(self.duplicates), "duplicate"): self.duplicates,
+            f"{pluralize(len(self.unanswered), 'buyer')} without an answer": self.unanswered,
         }
         sums = [] if total == self.stock else [f"sold + stock is {total} of {self.stock}"]
         return sums + [words for words, listed in found.items() if listed]

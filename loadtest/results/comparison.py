@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.results.answer import Answer, Outcome, wall_s
-from loadtest.results.kept import read_object, restore, write
+from loadtest.results.json_files import read_object, restore, write
 from loadtest.results.verdict import NO_VERDICT, Verdict
 
 # Names and promises are the shop's; that this list is complete is tested.

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from loadtest.results.answer import Answer, Token
 from app.contract.clock import Start
+from loadtest.results.answer import Answer, Token
 from loadtest.results.comparison import NO_PROMISE, Run
-from loadtest.results.kept import KeptError, read_object, restore, write
+from loadtest.results.json_files import KeptError, read_object, restore, write
 from loadtest.results.verdict import Order
 
 FORMAT = "stock-flash-sale/record"

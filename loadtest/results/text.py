@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """The number with its noun, whose plural ends in s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

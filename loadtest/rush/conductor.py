@@ -15,17 +15,17 @@ import gevent
 from gevent import Timeout
 from gevent.event import Event
 
-from loadtest.results.answer import Answer, Outcome
 from app.contract.clock import Start, utc_now
+from loadtest.results.answer import Answer, Outcome
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.machine import about_machine
 from loadtest.results.record import Record, Sample
 from loadtest.results.section_reader import SectionReader
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.results.verdict import judge
 from loadtest.rush.progress import Terminal
-from loadtest.target.sale import Sale
-from loadtest.target.shops import SaleError
+from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.shops import SaleError
 
 ARRIVAL_TIMEOUT_S = 30.0
 LOOK_S = 0.2  # not less: looking takes time from the buyers, which may be in this process
@@ -125,7 +125,7 @@ class Conductor:
         try:
             for purchases in sale.shops.until_idle():
                 is_first = not self.notice
-                self.notice = f"Waiting for {counted(purchases, 'purchase')} of an earlier rush."
+                self.notice = f"Waiting for {pluralize(purchases, 'purchase')} of an earlier rush."
                 if is_first:
                     self._terminal.waits(self.notice)
         finally:
@@ -137,14 +137,14 @@ class Conductor:
         self._runner.send_message("round", {"number": self._number, "guard": guard, "hold_ms": hold_ms})
         if not self._wait(lambda: len(self._workers) >= buyers, ARRIVAL_TIMEOUT_S):
             came = len(self._workers)
-            raise SaleError(f"Only {came} of {counted(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
+            raise SaleError(f"Only {came} of {pluralize(buyers, 'buyer')} came within {ARRIVAL_TIMEOUT_S:g} s.")
 
     def _burst(self, buyers: int, opens_at: float, *, timeout: float) -> list[Answer]:
         """One click of every buyer, all at once, and its answer; before an opening, the buyer's last answer."""
         self._runner.send_message("open", {"opens_at": opens_at})
         sent = time.time()
         if not self._wait(lambda: len(self._answers) + len(self._lost()) >= buyers, timeout):
-            raise SaleError(f"Only {len(self._answers)} of {counted(buyers, 'answer')} came within {timeout:g} s.")
+            raise SaleError(f"Only {len(self._answers)} of {pluralize(buyers, 'answer')} came within {timeout:g} s.")
         for buyer in self._lost():
             self._answers.append(Answer.read(buyer, "lost worker", 0, None, sent=sent, received=time.time()))
         for answer in self._answers:

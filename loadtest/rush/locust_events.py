@@ -15,10 +15,10 @@ from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.record import Record
 from loadtest.rush.barrier import BuyerPool
 from loadtest.rush.conductor import Conductor, Plan
-from loadtest.rush.locust_page import VerdictTab
+from loadtest.rush.locust_page import LocustWebExtension
 from loadtest.rush.progress import Terminal
+from loadtest.shop_client.shops import SaleError, hosts_of
 from loadtest.stack.ports import is_occupied
-from loadtest.target.shops import SaleError, hosts_of
 
 
 class LocustHooks:
@@ -56,7 +56,7 @@ class LocustHooks:
             port = environment.parsed_options.web_port
             if is_occupied(port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
-            VerdictTab(environment, self._conductor)
+            LocustWebExtension(environment, self._conductor)
 
     def _require_addresses(self, environment: Any) -> list[str]:
         """The hosts; Locust itself would print a traceback for each user and never end."""

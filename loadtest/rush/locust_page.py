@@ -27,8 +27,8 @@ from werkzeug.exceptions import Forbidden
 from loadtest.report.pages.comparison import page
 from loadtest.results.folders import COMPARISON
 from loadtest.rush.conductor import Conductor
+from loadtest.shop_client.shops import SaleError, hosts_of
 from loadtest.stack.apps import BOARD_URL
-from loadtest.target.shops import SaleError, hosts_of
 from loadtest.terminal import TITLES, cells
 
 TAB = "verdict"
@@ -38,7 +38,7 @@ _HEADERS = {"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Ref
 _ADDITIONS = (Path(__file__).parent / "templates/locust_additions.html").read_text(encoding="utf-8")
 
 
-class VerdictTab:
+class LocustWebExtension:
     """The tab in the page of `environment`, with the comparisons of `conductor`.
 
     The page is for itself and for programs, under known host names: FLASHSALE_LOCUST_NAMES has more, comma-separated.

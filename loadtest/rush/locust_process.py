@@ -12,8 +12,8 @@ import click
 from loadtest import REPOSITORY
 from loadtest.results.comparison import NO_RESULT, Comparison
 from loadtest.results.folders import COMPARISON, point_latest
-from loadtest.results.kept import KeptError
-from loadtest.stack.process import Process
+from loadtest.results.json_files import KeptError
+from loadtest.stack.process import ManagedProcess
 
 
 class NoComparison(click.ClickException):
@@ -59,7 +59,7 @@ def run_rush(
     return comparison
 
 
-class Locust(Process):
+class Locust(ManagedProcess):
     """Locust without its page; it prints the comparison itself."""
 
     prints = True

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from loadtest.results.comparison import Comparison, Run
 from loadtest.results.record import Sample
-from loadtest.results.text import counted
+from loadtest.results.text import pluralize
 from loadtest.terminal import console, table
 
 _BAR = 18  # characters
@@ -28,7 +28,7 @@ class Terminal:
 
     def round_begins(self, guard: str, *, buyers: int, stock: int) -> None:
         self._guard, self._stock = guard, stock
-        line = Text.assemble((f"{guard:<13}", "bold"), f" {counted(buyers, 'buyer')} on the way to the barrier")
+        line = Text.assemble((f"{guard:<13}", "bold"), f" {pluralize(buyers, 'buyer')} on the way to the barrier")
         self._status = self._console.status(line, refresh_per_second=4)  # drawing takes time from the buyers
         self._status.start()
 

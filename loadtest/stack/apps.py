@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadtest import REPOSITORY
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Process
+from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import answers_ok
 
 BOARD_PORT = 8070
@@ -18,7 +18,7 @@ LOCUST_PORT = 8089
 BOARD_URL = f"http://{LOOPBACK}:{BOARD_PORT}"
 
 
-class _App(Process):
+class _App(ManagedProcess):
     """A program of this repository that answers HTTP; ready when `probe` does. `env` goes over all other settings."""
 
     probe = "/livez"

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtest.stack import guardian
-from loadtest.stack.process import Process, ServerError
+from loadtest.stack import reaper
+from loadtest.stack.process import ManagedProcess, ServerError
 
 
 class Control(socketserver.ThreadingUnixStreamServer):
@@ -31,10 +31,10 @@ class Control(socketserver.ThreadingUnixStreamServer):
 
     daemon_threads = True
 
-    def __init__(self, processes: Sequence[Process]) -> None:
+    def __init__(self, processes: Sequence[ManagedProcess]) -> None:
         # Not in the stack's own directory: a socket's path must be short.
         self._directory = Path(tempfile.mkdtemp(prefix="flashsale-"))
-        guardian.watch("directory", self._directory)
+        reaper.watch("directory", self._directory)
         self.path = self._directory / "control"
         self._processes = {process.name: process for process in processes}
         super().__init__(str(self.path), _Question)
@@ -57,7 +57,7 @@ class Control(socketserver.ThreadingUnixStreamServer):
             return {"error": f"There is no {question.get('instance')!r} here, or nothing such can be done to it."}
         act, done = action
         try:
-            if act is not Process.start:
+            if act is not ManagedProcess.start:
                 process.require_running()
             act(process)
             return {"done": f"{process.name} {done}."}
@@ -74,7 +74,7 @@ class _Question(socketserver.StreamRequestHandler):
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
-def state_of(process: Process) -> str:
+def state_of(process: ManagedProcess) -> str:
     """running, frozen or ended."""
     if not process.running:
         return "ended"
@@ -82,9 +82,9 @@ def state_of(process: Process) -> str:
 
 
 # What is done, and what is said of it afterwards.
-_ACTIONS: dict[str, tuple[Callable[[Process], None], str]] = {
-    "freeze": (Process.pause, "is frozen (SIGSTOP)"),
-    "thaw": (Process.resume, "goes on (SIGCONT)"),
-    "kill": (Process.kill, "was killed (SIGKILL)"),
-    "start": (Process.start, "has started"),
+_ACTIONS: dict[str, tuple[Callable[[ManagedProcess], None], str]] = {
+    "freeze": (ManagedProcess.pause, "is frozen (SIGSTOP)"),
+    "thaw": (ManagedProcess.resume, "goes on (SIGCONT)"),
+    "kill": (ManagedProcess.kill, "was killed (SIGKILL)"),
+    "start": (ManagedProcess.start, "has started"),
 }

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import click
 import psutil
 
-from loadtest.stack import guardian
+from loadtest.stack import reaper
 from loadtest.stack.ports import free_port, is_occupied
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _POLL_S = 0.02
-# A process begins when the guardian knows of it. If this one is killed before, the shell's input ends, and so does it.
+# A process begins when the reaper knows of it. If this one is killed before, the shell's input ends, and so does it.
 _WATCHED = ("/bin/sh", "-c", 'read _ && exec "$0" "$@" </dev/null')
 _STILL = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 START_TIMEOUT_S = 30.0
@@ -36,7 +36,7 @@ class ServerError(click.ClickException):
     """A server of the local stack could not be brought up; the message is one line that says what to do."""
 
 
-class Lifetime:
+class Resource:
     """Started when ``with`` is entered, and gone when it is left; of a start that fails, nothing is left either."""
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class Lifetime:
         self.stop()
 
 
-class Process(Lifetime):
+class ManagedProcess(Resource):
     """One process, the leader of its own session; its output goes to DIRECTORY/NAME.log.
 
     As a context manager it is ready inside and gone afterwards. Subclasses say what to run and when it is ready.
@@ -121,7 +121,7 @@ class Process(Lifetime):
                 return
             self.kill()  # children of one that ended by itself
             require_free_ports([self])
-            # In its own thread, which Ctrl-C does not interrupt: the guardian hears of every process that exists.
+            # In its own thread, which Ctrl-C does not interrupt: the reaper hears of every process that exists.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(self._spawn).result()
 
@@ -137,7 +137,7 @@ class Process(Lifetime):
                 start_new_session=True,
             )
         self._group, self.frozen = self._popen.pid, False
-        guardian.watch("group", self._group)
+        reaper.watch("group", self._group)
         assert self._popen.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._popen.stdin as go:  # broken: it was killed
             go.write(b"go\n")
@@ -187,7 +187,7 @@ class Process(Lifetime):
                 return
             self._signal_group(signal.SIGKILL)
             self._popen.wait()
-            guardian.forget("group", self._group)
+            reaper.forget("group", self._group)
             self._group, self.frozen = None, False
 
     def pause(self) -> None:
@@ -226,7 +226,7 @@ def all_stand_still(pid: int) -> bool:
         return not psutil.pid_exists(pid)
 
 
-def require_free_ports(processes: Iterable[Process]) -> None:
+def require_free_ports(processes: Iterable[ManagedProcess]) -> None:
     """Raise ServerError, naming them all, if ports of these processes are in use."""
     taken = [f"port {process.port} ({process.name})" for process in processes if is_occupied(process.port)]
     if taken:
@@ -237,5 +237,5 @@ def require_free_ports(processes: Iterable[Process]) -> None:
 def scratch_directory() -> Iterator[Path]:
     """A temporary directory that is gone afterwards, even if this process is killed."""
     with tempfile.TemporaryDirectory(prefix="stock-flash-sale-", ignore_cleanup_errors=True) as name:
-        guardian.watch("directory", Path(name))  # for good: a process that is still dying may make it anew
+        reaper.watch("directory", Path(name))  # for good: a process that is still dying may make it anew
         yield Path(name)

@@ -1,13 +1,13 @@
-"""A TCP proxy that fails the way networks do: it delays, stalls, forgets, resets and refuses.
+"""A TCP proxy that fails the way networks do: it delays, stalls, swallows, resets and refuses.
 
     with Proxy(etcd.endpoint) as proxy:
         client = connect(proxy.endpoint)
         proxy.stall()      # a partition: nothing arrives, nothing is refused
         proxy.resume()     # it heals: what was under way arrives late
-        proxy.forget()     # a dropped NAT entry: existing connections stay silent, new ones work
+        proxy.blackhole()  # a dropped NAT entry: existing connections stay silent, new ones work
         proxy.reset()      # connections that exist are reset, new ones are fine
         proxy.refuse()     # the port is closed
-        proxy.trap(b"x")   # a request with these bytes stays here, and all behind it on its connection
+        proxy.hold_matching(b"x")  # a request with these bytes stays here, and all behind it on its connection
 
 A stall can be given one direction, `REQUESTS` or `ANSWERS`: a request may arrive and its answer be lost.
 """
@@ -25,7 +25,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Lifetime
+from loadtest.stack.process import Resource
 
 REQUESTS = "requests"
 ANSWERS = "answers"
@@ -35,7 +35,7 @@ _CHUNK = 65536
 _CONNECT_S = 5.0
 
 
-class Proxy(Lifetime):
+class Proxy(Resource):
     """Listens on a free port of the loopback interface and forwards to `target`, ``HOST:PORT``."""
 
     def __init__(self, target: str) -> None:
@@ -47,10 +47,10 @@ class Proxy(Lifetime):
         self.random = Random()  # not the common one, which tests seed to repeat something else
         self.ports: Mapping[int, int] = {}  # of a Redis Cluster: where an answer names a port, what it says instead
         self._stalled: set[str] = set()
-        self._trap: bytes | None = None
+        self._held_request: bytes | None = None
         self._pipes: list[_Pipe] = []
         self._listener: socket.socket | None = None
-        self.gate = threading.Lock()
+        self.lock = threading.Lock()
 
     @property
     def endpoint(self) -> str:
@@ -65,25 +65,25 @@ class Proxy(Lifetime):
 
     def stall(self, *directions: str) -> None:
         """Pass on nothing in these directions (both, if none is given), until `resume`."""
-        with self.gate:
+        with self.lock:
             self._stalled.update(directions or BOTH)
 
-    def trap(self, request: bytes) -> None:
+    def hold_matching(self, request: bytes) -> None:
         """Pass on no request that contains this, until `resume`."""
-        with self.gate:
-            self._trap = request
+        with self.lock:
+            self._held_request = request
 
     def resume(self) -> None:
         """Pass everything on again, what was kept back first."""
-        with self.gate:
+        with self.lock:
             self._stalled.clear()
-            self._trap = None
+            self._held_request = None
             for pipe in self._pipes:
                 pipe.news.notify()
 
     def held_back(self, direction: str) -> bytes:
         """What has arrived in this direction and is not passed on yet."""
-        with self.gate:
+        with self.lock:
             return b"".join(piece.data for pipe in self._pipes if pipe.direction == direction for piece in pipe.held)
 
     def deliver(self, direction: str, *, through: bytes) -> bool:
@@ -91,7 +91,7 @@ class Proxy(Lifetime):
 
         False, and nothing is passed on, where no such piece has arrived.
         """
-        with self.gate:
+        with self.lock:
             for pipe in self._pipes:
                 for number, piece in enumerate(pipe.held, 1):
                     if pipe.direction == direction and through in piece.data:
@@ -100,15 +100,15 @@ class Proxy(Lifetime):
                         return True
         return False
 
-    def forget(self) -> None:
+    def blackhole(self) -> None:
         """Never again pass on anything of the connections that exist, without closing them."""
-        with self.gate:
+        with self.lock:
             for pipe in self._pipes:
-                pipe.forgotten = True
+                pipe.blackholed = True
 
     def reset(self) -> None:
         """Break the connections that exist (TCP RST)."""
-        with self.gate:
+        with self.lock:
             pipes, self._pipes = self._pipes, []
             for pipe in pipes:
                 pipe.ended = True
@@ -129,9 +129,9 @@ class Proxy(Lifetime):
         self.refuse()
 
     def keeps(self, direction: str, data: bytes) -> bool:
-        """Whether this is not passed on; to be called with `gate` held."""
-        trapped = direction == REQUESTS and self._trap is not None and self._trap in data
-        return trapped or direction in self._stalled
+        """Whether this is not passed on; to be called with `lock` held."""
+        matches = direction == REQUESTS and self._held_request is not None and self._held_request in data
+        return matches or direction in self._stalled
 
     def translated(self, answer: bytes) -> bytes:
         """With the ports of `ports`, as they stand in CLUSTER SLOTS and MOVED."""
@@ -157,7 +157,7 @@ class Proxy(Lifetime):
             end.settimeout(None)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pipes = [_Pipe(self, REQUESTS, client, server), _Pipe(self, ANSWERS, server, client)]
-        with self.gate:
+        with self.lock:
             is_refused = self._listener is not listener  # while it was being connected
             if not is_refused:
                 self._pipes = [pipe for pipe in self._pipes if not pipe.ended] + pipes
@@ -184,7 +184,7 @@ class Lines(tuple[Proxy, ...]):
 
     __slots__ = ()
     start, resume, reset, refuse = map(_of_each, ("start", "resume", "reset", "refuse"))
-    stall, trap = map(_of_each, ("stall", "trap"))
+    stall, hold_matching = map(_of_each, ("stall", "hold_matching"))
 
     def slow_down(self, delay_s: float, jitter_s: float) -> None:
         """Keep each piece of data back for so many seconds, and at most so many more; 0 and 0 end it."""
@@ -207,9 +207,9 @@ class _Pipe:
     def __init__(self, proxy: Proxy, direction: str, source: socket.socket, sink: socket.socket) -> None:
         self.direction = direction
         self.held: deque[_Piece] = deque()  # an empty one at the end
-        self.forgotten = False
+        self.blackholed = False
         self.ended = False
-        self.news = threading.Condition(proxy.gate)  # for the thread that writes
+        self.news = threading.Condition(proxy.lock)  # for the thread that writes
         self.may_pass = 0  # pieces, even if this direction is stalled
         self._proxy = proxy
         self._source = source
@@ -226,7 +226,7 @@ class _Pipe:
             if self.direction == ANSWERS:
                 data = self._proxy.translated(data)
             delay = self._proxy.delay_s + self._proxy.random.uniform(0, self._proxy.jitter_s)
-            with self._proxy.gate:
+            with self._proxy.lock:
                 self.held.append(_Piece(data, time.monotonic() + delay))
                 self.news.notify()
 
@@ -240,7 +240,7 @@ class _Pipe:
             self.close(abruptly=False)
 
     def _next(self) -> bytes:
-        with self._proxy.gate:
+        with self._proxy.lock:
             self.news.wait_for(lambda: self.ended or self._passes())
             if self.ended:
                 return b""
@@ -252,7 +252,7 @@ class _Pipe:
     def _passes(self) -> bool:
         if not self.held:
             return False
-        return self.may_pass > 0 or not (self.forgotten or self._proxy.keeps(self.direction, self.held[0].data))
+        return self.may_pass > 0 or not (self.blackholed or self._proxy.keeps(self.direction, self.held[0].data))
 
     def close(self, *, abruptly: bool) -> None:
         """Close both ends; may be called again."""

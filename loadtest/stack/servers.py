@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 import redis
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Lifetime, Process
+from loadtest.stack.process import ManagedProcess, Resource
 
 PROBE_TIMEOUT_S = 1.0
 
@@ -35,7 +35,7 @@ def redis_answers(url: str) -> bool:
     return False
 
 
-class Etcd(Process):
+class Etcd(ManagedProcess):
     """One etcd member. Ready means that it has a leader; a restart keeps data, ports and leases."""
 
     def __init__(self, directory: Path, port: int = 0, *, name: str = "etcd") -> None:
@@ -61,7 +61,7 @@ class Etcd(Process):
             "auto-compaction-retention": "10m",
             "log-level": "error",
         }
-        return [str(programs.etcd()), *(f"--{flag}={value}" for flag, value in flags.items())]
+        return [str(binaries.etcd()), *(f"--{flag}={value}" for flag, value in flags.items())]
 
     def environment(self) -> Mapping[str, str]:
         # etcd reads every flag from ETCD_* too, those meant for another etcd included.
@@ -71,10 +71,10 @@ class Etcd(Process):
         return answers_ok(f"http://{self.endpoint}/health")
 
 
-M = TypeVar("M", bound=Process)
+M = TypeVar("M", bound=ManagedProcess)
 
 
-class Cluster(Lifetime, Generic[M]):
+class Cluster(Resource, Generic[M]):
     """Several processes that only together are a server: `members`."""
 
     members: Sequence[M]
@@ -111,7 +111,7 @@ class EtcdCluster(Cluster[Etcd]):
         return ",".join(member.endpoint for member in self.members)
 
 
-class Redis(Process):
+class Redis(ManagedProcess):
     """One Redis (or Valkey). A clean restart keeps data and port; after a kill only `appendonly` has kept the data.
 
     With `appendonly` every write is on disk before it is acknowledged (appendfsync always).
@@ -144,7 +144,7 @@ class Redis(Process):
     def command(self) -> list[str]:
         (self.directory / self.name).mkdir(parents=True, exist_ok=True)
         flags = self.flags().items()
-        return [str(programs.redis()), *(word for flag, value in flags for word in (f"--{flag}", value))]
+        return [str(binaries.redis()), *(word for flag, value in flags for word in (f"--{flag}", value))]
 
     def is_ready(self) -> bool:
         return redis_answers(self.url)

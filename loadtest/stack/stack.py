@@ -12,7 +12,7 @@ from loadtest.results.folders import REPORTS
 from loadtest.stack.apps import BOARD_PORT, LOCUST_PORT, Board, Instance, LocustPage
 from loadtest.stack.control import Control
 from loadtest.stack.ports import LOOPBACK, free_port
-from loadtest.stack.process import Lifetime, Process, require_free_ports
+from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Etcd, Redis
 
@@ -23,7 +23,7 @@ INSTANCE_PORTS = range(8080, 8180, 10)
 STAGE_LEASE_S = 4
 
 
-class Stack(Lifetime):
+class Stack(Resource):
     """etcd, Redis and `instances` shops, with data and logs in `directory`.
 
     Args:
@@ -84,11 +84,11 @@ class Stack(Lifetime):
         buying = {"LOCUST_HOST": ",".join(self.urls), **self.client_environment}
         self.locust = LocustPage(directory, self.locust_port, env=buying) if locust else None
         self._control: Control | None = None
-        self.pages: list[Process] = [page for page in (self.board, self.locust) if page]
-        self.processes: list[Process] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
+        self.pages: list[ManagedProcess] = [page for page in (self.board, self.locust) if page]
+        self.processes: list[ManagedProcess] = [self.etcd, *self.redis.members, *self.instances, *self.pages]
 
     @classmethod
-    def on_stage(
+    def interactive(
         cls, directory: Path, *, ports: Literal["default", "free"] = "default", redis_shards: int = 1
     ) -> Stack:
         """With board and Locust's page, and a lease with which freezing and thawing a holder is a scene of 10 s."""
@@ -108,7 +108,7 @@ class Stack(Lifetime):
         board = {"FLASHSALE_BOARD_URL": self.board.url} if self.board else {}
         return {**self._services, **board}
 
-    def start(self, *, on_ready: Callable[[Process], None] = lambda _: None) -> None:
+    def start(self, *, on_ready: Callable[[ManagedProcess], None] = lambda _: None) -> None:
         """Start everything at once and wait until each process is ready, telling `on_ready` of it.
 
         Raises:
@@ -135,7 +135,7 @@ class Stack(Lifetime):
         self.etcd.stop()
 
 
-def _stop_all(processes: Sequence[Process]) -> None:
+def _stop_all(processes: Sequence[ManagedProcess]) -> None:
     """Ask all of them to end before waiting for any."""
     for process in processes:
         process.terminate()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from labs.bench.tests.test_bench import result as bench_result
 from loadtest.report.build import write
 from loadtest.results.record import Record
 from loadtest.stack.stack import Stack
 from tests.browser.conftest import DATA
 from tests.browser.test_looks import LEAST_CONTRAST, SCREENS, TEXTS, assert_legible
-from labs.bench.tests.test_bench import result as bench_result
 from tests.loadtest.report.test_report import kept
 from tests.support.rushing import environment
 from tests.support.rushing import page as locusts_page

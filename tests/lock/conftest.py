@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Mutex, Session, connect
@@ -88,7 +88,7 @@ def theirs(stranger: Session, name: str) -> Mutex:
 @pytest.fixture
 def etcdctl_env(etcd: Etcd) -> dict[str, str]:
     """An environment in which `etcdctl` is on PATH and talks to the shared etcd."""
-    path = os.pathsep.join([str(programs.etcdctl().parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(binaries.etcdctl().parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "ETCDCTL_ENDPOINTS": etcd.endpoint}
 
 
@@ -97,7 +97,7 @@ def etcdctl(etcdctl_env: dict[str, str]) -> Callable[..., str]:
     """Runs etcdctl with these arguments; its output."""
 
     def run(*args: str) -> str:
-        command = [str(programs.etcdctl()), *args]
+        command = [str(binaries.etcdctl()), *args]
         return subprocess.run(command, env=etcdctl_env, capture_output=True, text=True, timeout=20, check=True).stdout
 
     return run

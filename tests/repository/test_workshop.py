@@ -15,10 +15,10 @@ from typing import Any
 import click
 import pytest
 
-from loadtest.cli.main import cli
-from loadtest.cli.workshop import Step
 from labs.faults.runner import BY_NAME
 from labs.faults.screen import table
+from loadtest.cli.main import cli
+from loadtest.cli.workshop import Step
 from tests.support.terminal import printed
 
 ROOT = Path(__file__).resolve().parents[2]

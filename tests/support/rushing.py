@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from loadtest.results.comparison import Comparison
+from loadtest.shop_client.ledgers import queue_name
 from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
-from loadtest.target.ledgers import queue_name
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until
 

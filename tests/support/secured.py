@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.servers import Etcd, answers_ok
 
@@ -88,5 +88,5 @@ class LoginEtcd(Etcd):
             self.etcdctl(*command.split())
 
     def etcdctl(self, *arguments: str) -> str:
-        command = [str(programs.etcdctl()), f"--endpoints={self.endpoint}", *arguments]
+        command = [str(binaries.etcdctl()), f"--endpoints={self.endpoint}", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout

@@ -10,9 +10,9 @@ from typing import Any
 
 from labs.bench.clients import Click, ClientPool
 from loadtest.results.answer import Answer
+from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.shops import Shops
 from loadtest.stack.stack import Stack
-from loadtest.target.sale import Sale
-from loadtest.target.shops import Shops
 
 STOCK = 300
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from labs.faults.scenario import Scenario
 from labs.faults.scenarios.etcd import EtcdMember, EtcdOutage, NestedName, Partition, RestartEtcd, SlowEtcd
 from labs.faults.scenarios.holder import DelayedWrite, KillHolder, PauseHolder
-from labs.opening.scenarios import CutLeader, KillLeader, LateOpening, OpenedTwice, PauseLeader
 from labs.faults.scenarios.random_sequence import RandomOpening, RandomSequence
 from labs.faults.scenarios.redis import Failover, LateReplica, LossyFailover, RestartRedis, WaitingFailover
 from labs.faults.scenarios.retry_storm import RetryStorm

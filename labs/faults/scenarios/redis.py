@@ -7,8 +7,8 @@ import time
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE, Setup
+from loadtest.shop_client.ledgers import key_prefix, slot_names
 from loadtest.stack.redis_cluster import RedisCluster
-from loadtest.target.ledgers import key_prefix, slot_names
 
 SHARD = key_prefix(slot_names(SALE)[1])
 AWAY_S = 4.0

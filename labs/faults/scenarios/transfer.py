@@ -20,7 +20,7 @@ class Transfer(Scenario):
 
     def play(self, context: ScenarioContext) -> None:
         shop = context.shops[0]
-        shop.to_redis.trap(CREDITED)
+        shop.to_redis.hold_matching(CREDITED)
         held_back = partial(shop.to_redis.held_back, REQUESTS)
         context.wait_for("a transfer", lambda: CREDITED in held_back() and context.monitor.in_transit)
         self.fail(context, shop, f"{shop.name} has taken {context.monitor.in_transit} items out of a shard")

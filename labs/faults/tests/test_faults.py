@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from app.guards import GUARDS as APP_GUARDS
 from labs.faults.commands import GUARDS, faults
-from loadtest.cli.main import run
 from labs.faults.context import VICTIM, ScenarioContext, TrialListener
 from labs.faults.runner import BY_NAME, ScenarioRunner
 from labs.faults.scenario import Expected, Scenario
@@ -26,12 +25,13 @@ from labs.faults.shops import Setup
 from labs.faults.testbed import Testbed
 from labs.faults.threads import MistimedFault
 from labs.faults.trial import BREAKS_NOT, MOST_PLAYS, Trial, problems
+from loadtest.cli.main import run
 from loadtest.results.answer import Answer
 from loadtest.results.audit import audit
 from loadtest.results.record import Expectation, Record
 from loadtest.results.verdict import Verdict
+from loadtest.shop_client.shops import SaleError
 from loadtest.stack.proxy import Proxy
-from loadtest.target.shops import SaleError
 from tests.support.commands import finished
 
 pytestmark = pytest.mark.timeout(240)  # several sales, one after the other

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.apps import Instance
 from loadtest.stack.process import all_stand_still
 from loadtest.stack.servers import Etcd, Redis
@@ -96,7 +96,7 @@ def test_the_leader_can_be_observed(instances: dict[str, Instance], etcd: Etcd) 
     """`etcdctl elect --listen` names the leader, as `python -m lock elect --listen` does for every election."""
     leader, _ = scheduled(instances["shop-a"], 600)
     name = f"sale/{SALE}/opener"
-    command = [str(programs.etcdctl()), f"--endpoints={etcd.endpoint}", "elect", "--listen", name]
+    command = [str(binaries.etcdctl()), f"--endpoints={etcd.endpoint}", "elect", "--listen", name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listening:
         assert listening.stdout is not None
         key, value = listening.stdout.readline(), listening.stdout.readline()

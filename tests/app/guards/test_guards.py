@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import redis
+from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
 from app.guards import GUARDS, Promise, redis_lock, redis_watch
-from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.sale import Sale
 from labs.opening.schedule import Schedule

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import redis
+from app.sales.scripts import SHAS, TEXTS, sending
 from flask import Flask
 
 from app import services
 from app.guards import GUARDS, Promise
-from app.sales.scripts import SHAS, TEXTS, sending
 from app.sharding.transfer import Transfers
 from loadtest.stack.servers import Redis
 from tests.support.overtaking import answer_lost

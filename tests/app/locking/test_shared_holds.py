@@ -10,13 +10,13 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
 from app.guards import etcd_batch
 from app.sales import commit_queue
 from app.sales.commit_queue import Entry
-from app.sales.inventory import Inventory
 from app.sales.purchase import DEFAULT_ITEM
 from app.sales.sale import Sale
 from lock import CohortMutex, LockTimeout, Mutex, Turn

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 import redis
-
 from app.sales.inventory import Inventory
+from app.sales.tokens import Token
+from tests.app.sales.conftest import Process
+
 from app.sales.purchase import Outcome, Purchase, Receipt
 from app.sales.refusals import FencedOff, KeyReused, SaleReset
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
-from app.sales.tokens import Token
 from lock import CohortToken
-from tests.app.sales.conftest import Process
 from tests.support.overtaking import overtaken
 from tests.support.shops import ledger
 

@@ -9,9 +9,10 @@ from unittest.mock import Mock, patch
 
 import pytest
 import redis
+from app.sales.inventory import Inventory
+from tests.app.sales.conftest import Process
 
 from app.config.settings import Settings
-from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
 from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
@@ -20,7 +21,6 @@ from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
 from loadtest.stack.servers import Etcd, Redis
 from lock import EtcdUnavailable
-from tests.app.sales.conftest import Process
 from tests.support.lock import delete
 from tests.support.overtaking import overtaken
 from tests.support.shops import at_once

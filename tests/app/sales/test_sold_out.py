@@ -7,10 +7,10 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
-from app.sales.inventory import Inventory
 from app.sales.purchase import Outcome, Purchase
 from app.sales.sale import Sale
 from lock import Hold, Mutex

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loadtest.stack.apps import Board, Instance
-from loadtest.stack.process import Process
+from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, Redis
 from tests.support.shops import environment
 
@@ -21,7 +21,9 @@ POST = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis) -> Iterator[dict[str, Process]]:
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: Redis
+) -> Iterator[dict[str, ManagedProcess]]:
     env = environment(etcd, redis_server, uuid.uuid4().hex)
     directory = tmp_path_factory.mktemp("servers")
     with Instance(directory, env=env) as shop, Board(directory, env=env) as board:
@@ -29,11 +31,11 @@ def servers(tmp_path_factory: pytest.TempPathFactory, etcd: Etcd, redis_server: 
 
 
 @pytest.fixture(params=["shop", "board"])
-def server(request: pytest.FixtureRequest, servers: dict[str, Process]) -> Process:
+def server(request: pytest.FixtureRequest, servers: dict[str, ManagedProcess]) -> ManagedProcess:
     return servers[request.param]
 
 
-def exchange(server: Process, request: str) -> tuple[int, dict[str, str], Any]:
+def exchange(server: ManagedProcess, request: str) -> tuple[int, dict[str, str], Any]:
     """Send all of `request` and no more; return status, headers and body of the only response."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
         client.sendall(request.encode("latin-1"))
@@ -47,7 +49,7 @@ def exchange(server: Process, request: str) -> tuple[int, dict[str, str], Any]:
 
 
 @pytest.mark.parametrize("host", ["localhost", "evil.example"])
-def test_a_doubled_slash_is_not_redirected(server: Process, host: str) -> None:
+def test_a_doubled_slash_is_not_redirected(server: ManagedProcess, host: str) -> None:
     """No response has a Location, which werkzeug would build from the client's Host."""
     for request in (
         "POST /stock//reduce",
@@ -62,7 +64,7 @@ def test_a_doubled_slash_is_not_redirected(server: Process, host: str) -> None:
         assert "location" not in headers
 
 
-def test_forwarded_headers_are_ignored(server: Process) -> None:
+def test_forwarded_headers_are_ignored(server: ManagedProcess) -> None:
     """Headers with another path, scheme or host change nothing."""
     for headers in (
         *("SCRIPT_NAME: /elsewhere", "SCRIPT_NAME: /livez", "PATH_INFO: /elsewhere"),
@@ -73,7 +75,7 @@ def test_forwarded_headers_are_ignored(server: Process) -> None:
         assert (status, document["status"]) == (200, "alive"), headers
 
 
-def test_bad_chunks_get_one_response(server: Process) -> None:
+def test_bad_chunks_get_one_response(server: ManagedProcess) -> None:
     """A body in chunks is received before it is refused, so a bad chunk causes no second response."""
     for body in ("2\r\n{}\r\n0\r\n\r\n", "no size\r\n", "5\r\nhello\r\nno size\r\n", "5\r\nhello!!", "ff\r\n{", LARGE):
         request = POST.format("/stock/reduce") + f"Transfer-Encoding: chunked\r\n\r\n{body}"
@@ -82,7 +84,7 @@ def test_bad_chunks_get_one_response(server: Process) -> None:
 
 
 @pytest.mark.parametrize(("status", "length", "body"), [(400, 10, ""), (400, 10, "{"), (413, 10**7, "[" * 10**7)])
-def test_a_bad_body_is_a_problem(servers: dict[str, Process], status: int, length: int, body: str) -> None:
+def test_a_bad_body_is_a_problem(servers: dict[str, ManagedProcess], status: int, length: int, body: str) -> None:
     """One that breaks off, or has 10 MB, is refused; nothing is sold; the log names the instance, and no request."""
     instance, request = servers["shop"], POST.format("/stock/reduce") + f"Content-Length: {length}\r\n\r\n{body}"
     told, headers, document = exchange(instance, request)

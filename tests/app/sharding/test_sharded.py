@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from app.sales.inventory import Inventory
 from flask import Flask
 
 from app import services
 from app.guards import GUARDS
-from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.redis_client import Refused, client_for, connect
 from app.sales.sale import Sale

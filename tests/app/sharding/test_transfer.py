@@ -20,8 +20,8 @@ from app.sales.purchase import Purchase, Receipt
 from app.sales.redis_client import Client
 from app.sales.refusals import FencedOff, InDoubt, SaleLost, SaleReset
 from app.sales.sale import Sale
-from app.sharding.shards import ShardedStock
 from app.sales.snapshot import Snapshot, read_slots
+from app.sharding.shards import ShardedStock
 from app.sharding.transfer import Transfers
 
 ITEM = "1"

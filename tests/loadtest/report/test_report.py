@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from labs.bench.tables import grids
+from labs.bench.tests.test_bench import result as bench_result
 from loadtest.cli.report import report
 from loadtest.report.build import write
 from loadtest.report.charts import vega as chart
@@ -19,9 +20,8 @@ from loadtest.results.audit import audit
 from loadtest.results.comparison import GUARDS as ALL_GUARDS
 from loadtest.results.comparison import Comparison, Percentiles, Run
 from loadtest.results.folders import new_report, point_latest
-from loadtest.results.kept import restore
+from loadtest.results.json_files import restore
 from loadtest.results.record import Event, Expectation, Record
-from labs.bench.tests.test_bench import result as bench_result
 from tests.loadtest.results.test_audit import sale, section
 from tests.support.parsed import Page
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app.board.sources.section_tail import Section, SectionTail
 from click.testing import CliRunner
 
 from app import clock
-from app.board.sources.section_tail import Section, SectionTail
+from app.contract.clock import Start
 from app.sales.purchase import Outcome as ShopOutcome
 from app.sales.purchase import Purchase, Receipt
 from app.telemetry.section_log import SectionLog
 from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Answer, Outcome
-from app.contract.clock import Start
 from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample
 from loadtest.results.section_reader import SectionReader

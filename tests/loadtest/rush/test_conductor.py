@@ -18,8 +18,8 @@ from loadtest.results.comparison import DEFAULT_GUARDS
 from loadtest.results.record import Record
 from loadtest.rush.conductor import LOST_AFTER_S, Conductor, Plan
 from loadtest.rush.progress import Terminal
+from loadtest.shop_client.shops import SaleError, Shops, in_progress
 from loadtest.stack.stack import Stack
-from loadtest.target.shops import SaleError, Shops, in_progress
 from tests.loadtest.rush.test_barrier import Runner
 from tests.support.rushing import Finished, assert_one_burst, environment
 from tests.support.waiting import wait_until

@@ -17,8 +17,8 @@ from app.web import access
 from loadtest.results.comparison import DEFAULT_GUARDS, GUARDS
 from loadtest.results.record import Record
 from loadtest.rush import locust_page
+from loadtest.shop_client.shops import in_progress
 from loadtest.stack.stack import Stack
-from loadtest.target.shops import in_progress
 from loadtest.terminal import TITLES
 from tests.support.parsed import Page as Parsed
 from tests.support.rushing import Page, assert_one_burst, environment, lock_held, page

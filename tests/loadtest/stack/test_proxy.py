@@ -51,7 +51,7 @@ def ask(connection: socket.socket, data: bytes) -> bytes:
 
 def test_a_trap_keeps_one_request_back(proxy: Proxy, echo: Echo) -> None:
     """And what follows it on its connection; others pass, and with `resume` it is delivered."""
-    proxy.trap(b"late")
+    proxy.hold_matching(b"late")
     with dial(proxy) as trapped, dial(proxy) as other:
         trapped.sendall(b"too late")
         wait_until(lambda: proxy.held_back(REQUESTS) == b"too late")
@@ -73,7 +73,7 @@ def test_a_forgotten_connection_stays_silent(proxy: Proxy) -> None:
     """Old connections are dead and do not know it; new ones work."""
     with dial(proxy) as old:
         assert ask(old, b"one") == b"one"
-        proxy.forget()
+        proxy.blackhole()
         old.sendall(b"two")
         with dial(proxy) as new:
             assert ask(new, b"three") == b"three"

@@ -18,17 +18,17 @@ import pytest
 import redis
 from redis.crc import key_slot
 
+from loadtest.shop_client.ledgers import UNREADABLE, Ledgers
 from loadtest.stack import ports, process, programs
 from loadtest.stack.ports import is_occupied
-from loadtest.stack.process import Process, ServerError
+from loadtest.stack.process import ManagedProcess, ServerError
 from loadtest.stack.redis_cluster import SLOTS, RedisCluster
 from loadtest.stack.servers import Etcd, EtcdCluster, Redis
-from loadtest.target.ledgers import UNREADABLE, Ledgers
 from lock import connect
 from tests.support.waiting import has_ended, wait_until
 
 
-class Script(Process):
+class Script(ManagedProcess):
     """A process of one line of Python that is ready as soon as it has logged "ready"."""
 
     def __init__(self, directory: Path, code: str) -> None:

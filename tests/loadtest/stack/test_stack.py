@@ -34,7 +34,7 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch
     chosen = {"FLASHSALE_SALE": "other", "FLASHSALE_SHARDS": "8"}
     for name, value in chosen.items():
         monkeypatch.setenv(name, value)
-    usual = Stack.on_stage(tmp_path)
+    usual = Stack.interactive(tmp_path)
     told = {**chosen, "FLASHSALE_SECTION_LOG": f"{tmp_path}/section-log"}
     assert told.items() <= usual.client_environment.items()
     assert [process.port for process in usual.processes] == [2379, 6379, 8080, 8090, 8070, 8089]
@@ -45,7 +45,7 @@ def test_default_ports_are_those_of_the_compose_file(tmp_path: Path, monkeypatch
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The stack of make up, in a directory whose name a shell would split."""
-    with Stack.on_stage(tmp_path_factory.mktemp("a stack"), ports="free") as stack:
+    with Stack.interactive(tmp_path_factory.mktemp("a stack"), ports="free") as stack:
         yield stack
     assert not any(is_occupied(process.port) for process in stack.processes)
     assert [instance.returncode for instance in stack.instances] == [0, 0]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, Session, connect
 from tests.lock.conformance.recipes import IDS, USES, Face, Loop, Make
@@ -37,7 +37,7 @@ class Implementation:
 
     def command(self, lock: str, *child: str, ttl: int = 10, timeout: float | None = None) -> list[str]:
         """Hold `lock`, or run `child` while it is held; wait for `timeout` seconds, as far as it can be told to."""
-        program = [str(programs.etcdctl()), "lock"] if self.name == "etcdctl" else [sys.executable, "-m", "lock"]
+        program = [str(binaries.etcdctl()), "lock"] if self.name == "etcdctl" else [sys.executable, "-m", "lock"]
         patience = f"--command-timeout={timeout}s" if self.name == "etcdctl" else f"--timeout={timeout}"
         given = [f"--ttl={ttl}", *([] if timeout is None else [patience])]
         return [*program, *given, lock, *(["--", *child] if child else [])]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import psutil
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.servers import Etcd, EtcdCluster
 from lock import Client, EtcdUnavailable, Mutex, Session, SessionLost, connect
 from lock.cli.exit_codes import Exit
@@ -94,7 +94,7 @@ TTL_S = 2
 
 def leader(cluster: EtcdCluster) -> Etcd:
     """The member that leads, as the members themselves say."""
-    command = [str(programs.etcdctl()), f"--endpoints={cluster.endpoints}", "endpoint", "status", "-w", "json"]
+    command = [str(binaries.etcdctl()), f"--endpoints={cluster.endpoints}", "endpoint", "status", "-w", "json"]
     told = json.loads(subprocess.run(command, capture_output=True, timeout=WAIT_S, check=True).stdout)
     [endpoint] = [
         each["Endpoint"] for each in told if each["Status"]["leader"] == each["Status"]["header"]["member_id"]

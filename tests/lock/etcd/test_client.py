@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.ports import LOOPBACK
-from loadtest.stack.process import Process
+from loadtest.stack.process import ManagedProcess
 from loadtest.stack.servers import Etcd, answers_ok
 from lock import Client, EtcdUnavailable, Mutex, Session, Tls, connect
 from lock.etcd import protobuf_compat
@@ -174,7 +174,7 @@ def test_an_observer_that_fails_ends_nothing(
     assert "a bug in an observer" in caplog.text
 
 
-class GrpcProxy(Process):
+class GrpcProxy(ManagedProcess):
     def __init__(self, directory: Path, target: str) -> None:
         super().__init__("grpc-proxy", directory, port=0)
         self.endpoint = f"{LOOPBACK}:{self.port}"
@@ -187,7 +187,7 @@ class GrpcProxy(Process):
             "advertise-client-url": self.endpoint,  # where it calls itself
             "data-dir": str(self.directory / "data"),
         }
-        return [str(programs.etcd()), "grpc-proxy", "start", *(f"--{flag}={value}" for flag, value in flags.items())]
+        return [str(binaries.etcd()), "grpc-proxy", "start", *(f"--{flag}={value}" for flag, value in flags.items())]
 
     def is_ready(self) -> bool:
         return answers_ok(f"http://{self.endpoint}/health")

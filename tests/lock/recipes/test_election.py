@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from loadtest.stack import programs
+from loadtest.stack import binaries
 from loadtest.stack.proxy import Proxy
 from loadtest.stack.servers import Etcd
 from lock import Client, Election, EtcdUnavailable, Leader, LockLost, LockTimeout, NotHeld, Session, connect
@@ -35,7 +35,7 @@ def elect(etcdctl_env: dict[str, str], name: str) -> Iterator[Elect]:
     running: list[subprocess.Popen[str]] = []
 
     def start(*args: str) -> subprocess.Popen[str]:
-        command = [str(programs.etcdctl()), "elect", name, *args]
+        command = [str(binaries.etcdctl()), "elect", name, *args]
         running.append(subprocess.Popen(command, env=etcdctl_env, stdout=subprocess.PIPE, text=True))
         return running[-1]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from app.board.sources.section_tail import Section
 
 from app.board.live import runs as module
 from app.board.live.runs import Run
 from app.board.sources.heartbeats import HeartbeatReader
 from app.board.sources.ledger import LedgerReading, Order
-from app.board.sources.section_tail import Section
 from app.contract.clock import now_ns
 from app.sales.snapshot import Snapshot
 from tests.support.shops import snapshot_of

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 import redis
+from app.board.sources.section_tail import SectionTail
+from app.sales.inventory import Inventory
 
 from app.board.sources import ledger, section_tail
 from app.board.sources.ledger import LedgerReader, Order
-from app.board.sources.section_tail import SectionTail
 from app.config.settings import Settings
-from app.sales.inventory import Inventory
 from app.sales.purchase import Purchase
 from app.sales.redis_client import connect
 from app.sales.sale import Sale
-from app.sharding.shards import ShardedStock
 from app.sales.snapshot import Snapshot
+from app.sharding.shards import ShardedStock
 from app.sharding.transfer import Transfers
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Page
 
-from scripts.show.camera import Camera
+from scripts.screenshots.camera import Camera
 
 Event = tuple[float, str, str]  # milliseconds, kind, data
 SHORTEST_MS, LONGEST_MS, RESULT_MS = 40, 1000, 2500  # how long a frame stays, and the last one of a rush

@@ -1,6 +1,6 @@
-"""A guardian process that cleans up when this process ends in whatever way, kill -9 included.
+"""A reaper process that cleans up when this process ends in whatever way, kill -9 included.
 
-It holds the reading end of a pipe whose only writing end is here. When the pipe closes, the guardian kills every
+It holds the reading end of a pipe whose only writing end is here. When the pipe closes, the reaper kills every
 process group it was told of, frozen ones too, and removes every directory it was told of. Unlike Linux's parent death
 signal, this also works on macOS, for grandchildren, and when the thread that started a process has ended.
 """
@@ -31,19 +31,19 @@ def watch(kind: str, target: int | str | Path) -> None:
 
 
 def forget(kind: str, target: int | str | Path) -> None:
-    """Take `target` back from the guardian: it is gone already."""
+    """Take `target` back from the reaper: it is gone already."""
     _tell("forget", kind, target)
 
 
 def _tell(order: str, kind: str, target: int | str | Path) -> None:
-    with _lock, contextlib.suppress(BrokenPipeError):  # if the guardian was killed, nothing guards any more
+    with _lock, contextlib.suppress(BrokenPipeError):  # if the reaper was killed, nothing guards any more
         _pipe().write(f"{order} {kind} {target}\n".encode())
 
 
 @cache
 def _pipe() -> IO[bytes]:
-    """Start the guardian; where it listens."""
-    guardian = subprocess.Popen(
+    """Start the reaper; where it listens."""
+    reaper = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
         bufsize=0,
         stdin=subprocess.PIPE,
@@ -51,16 +51,16 @@ def _pipe() -> IO[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C and the closing of the terminal do not reach it
     )
-    assert guardian.stdin is not None
-    atexit.register(_dismiss, guardian, guardian.stdin)
-    return guardian.stdin
+    assert reaper.stdin is not None
+    atexit.register(_dismiss, reaper, reaper.stdin)
+    return reaper.stdin
 
 
-def _dismiss(guardian: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
-    """At a regular end: close the pipe, and wait until the guardian has cleaned up."""
+def _dismiss(reaper: subprocess.Popen[bytes], pipe: IO[bytes]) -> None:
+    """At a regular end: close the pipe, and wait until the reaper has cleaned up."""
     pipe.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        guardian.wait(_FAREWELL_S)
+        reaper.wait(_FAREWELL_S)
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from scripts.show import film
-from scripts.show.camera import PATIENCE_MS, Camera, View
+from scripts.screenshots import film
+from scripts.screenshots.camera import PATIENCE_MS, Camera, View
 
 HOLD_MS = 10
 MID_RUSH = 120  # items sold when the picture is taken

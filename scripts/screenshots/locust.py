@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page
 
 from loadtest.results.comparison import GUARDS
-from scripts.show.camera import PATIENCE_MS, Camera
+from scripts.screenshots.camera import PATIENCE_MS, Camera
 
 RUSHES_MS = 180_000  # all of them, also on a busy machine
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from loadtest.results.record import Sample
 from loadtest.results.verdict import Order
-from loadtest.target.ledgers import UNREADABLE, Ledgers, Reading, queue_name
-from loadtest.target.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
+from loadtest.shop_client.ledgers import UNREADABLE, Ledgers, Reading, queue_name
+from loadtest.shop_client.shops import TIMEOUT_S, UNANSWERED, SaleError, Shops, get_json
 
 COMPOSE_TOKEN = "workshop"  # docker-compose.yml's; instances on loopback ask for none
 PACKAGES = ("flask", "gunicorn", "redis", "etcd3", "grpcio", "protobuf", "locust")

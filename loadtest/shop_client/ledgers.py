@@ -3,7 +3,7 @@
 An item is in one of three places: in a stock, in a ledger, or on its way from one stock to another. Then it is in the
 journal of the slot that it has left, and its id not yet among those that were credited.
 
-The shop's own names are in `app`, which is not imported here; tests/loadtest/target/test_shops.py holds both together.
+The shop's own names are in `app`, which is not imported here; tests/loadtest/shop_client/test_shops.py holds both together.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ import pytest
 
 from loadtest.results.record import Sample
 from loadtest.results.verdict import Order
+from loadtest.shop_client.ledgers import connect
+from loadtest.shop_client.sale import Sale
+from loadtest.shop_client.shops import SaleError
 from loadtest.stack.ports import free_port
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Redis
-from loadtest.target.ledgers import connect
-from loadtest.target.sale import Sale
-from loadtest.target.shops import SaleError
 
 
 @pytest.fixture(scope="module", params=[1, 3])

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from loadtest.stack.servers import Etcd, Redis
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def pytest_configure(config: pytest.Config) -> None:

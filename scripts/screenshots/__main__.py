@@ -1,4 +1,4 @@
-"""Take the pictures of real runs for README.md and docs: python -m scripts.show (make show)."""
+"""Take the pictures of real runs for README.md and docs: python -m scripts.screenshots (make show)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loadtest.stack.apps import LocustPage
 from loadtest.stack.process import scratch_directory
 from loadtest.stack.stack import Stack
 from scripts.chromium import find_chromium
-from scripts.show import board, film, locust
-from scripts.show.camera import Camera
-from scripts.show.runs import ROOT, comparison, fault
+from scripts.screenshots import board, film, locust
+from scripts.screenshots.camera import Camera
+from scripts.screenshots.runs import ROOT, comparison, fault
 
 IMAGES = ROOT / "docs/images"
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from app.config.settings import Settings
-from app.sales.inventory import Inventory
 from app.sales.opening import OpeningRecord
-from app.sales.redis_client import connect
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
+from app.sales.stock import Stock
 from lock import connect as connect_etcd
 
 Process = Callable[..., Sale]
@@ -31,6 +31,6 @@ def process(settings: Settings) -> Iterator[Process]:
 
 
 @pytest.fixture
-def inventory(sale: Sale) -> Inventory:
+def item_stock(sale: Sale) -> Stock:
     """The sale's first item, as instance shop-a sells it."""
-    return Inventory(sale)
+    return Stock(sale)

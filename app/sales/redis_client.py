@@ -152,24 +152,28 @@ def warm_up(client: Client) -> None:
 
 
 class Script:
-    """A Lua script: the text of a file behind that of ``common.lua``."""
+    """A Lua script: the text of a file behind that of ``common.lua``.
+
+    Attributes:
+        sha: what Redis knows it by.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._text = "".join(file.read_text(encoding="utf-8") for file in (LUA / "common.lua", path))
-        self._sha = sha1(self._text.encode()).hexdigest()
+        self.text = "".join(file.read_text(encoding="utf-8") for file in (LUA / "common.lua", path))
+        self.sha = sha1(self.text.encode()).hexdigest()
 
     def run(self, client: redis.Redis, keys: Sequence[str], args: Sequence[str | int]) -> Any:
         """Run it: by its hash if Redis knows it, else by its text, and always so in a pipeline."""
         if not isinstance(client, Pipeline):
             with suppress(NoScriptError):
-                return client.evalsha(self._sha, len(keys), *keys, *args)
-        return client.eval(self._text, len(keys), *keys, *args)
+                return client.evalsha(self.sha, len(keys), *keys, *args)
+        return client.eval(self.text, len(keys), *keys, *args)
 
     def run_together(self, client: Client, calls: Sequence[Call]) -> list[Any]:
         """Run it with all these keys and arguments in one step; the answers."""
         if len(calls) == 1:
             return [self.run(client, *calls[0])]
-        scripts = [("EVAL", self._text, len(keys), *keys, *args) for keys, args in calls]
+        scripts = [("EVAL", self.text, len(keys), *keys, *args) for keys, args in calls]
         answers: list[Any] = client.execute_together(("MULTI",), *scripts, ("EXEC",))[-1]
         for error in answers:
             if isinstance(error, Exception):

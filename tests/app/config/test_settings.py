@@ -23,7 +23,6 @@ TAKEN: dict[str, tuple[str, Any]] = {
     "INSTANCE": ("Läden 2", "Läden 2"),
     "LOCK_TIMEOUT": ("2.5", 2.5),
     "ADMIN_TOKEN": ("s3cret", "s3cret"),
-    "OPENER": ("unfenced", "unfenced"),
     "SECTION_LOG": ("/var/section-log", Path("/var/section-log")),
 }
 

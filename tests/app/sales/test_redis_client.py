@@ -13,7 +13,8 @@ from flask import Flask
 
 from app import services
 from app.sales import redis_client
-from app.sales.redis_client import NotSent, Refused, client_for, connect, warm_up
+from app.sales.redis_client import NotSent, Refused, warm_up
+from app.sales.redis_cluster import connect
 from app.sales.sale import Sale
 from loadtest.stack.ports import free_port
 from loadtest.stack.servers import Redis
@@ -39,7 +40,7 @@ def test_no_connection_means_not_sent(redis_server: Redis) -> None:
         unavailable = [f"redis://127.0.0.1:{port}/0" for port in (free_port(), full.getsockname()[1])]
         for url in (*unavailable, "redis+cluster://127.0.0.1:1,127.0.0.1:2"):
             with connect(url, connections=1, timeout=0.2) as client, pytest.raises(NotSent):
-                client_for(client, "sale").incr("counted")
+                client.for_tag("sale").incr("counted")
     with connect(redis_server.url, connections=1, timeout=1.0) as client:
         in_use = client.connection_pool.get_connection()
         with pytest.raises(NotSent):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from lock.cli.exit_codes import errors_as_exit_codes
 from lock.errors import InvalidName
 from lock.etcd.client import Client, connect
 from lock.etcd.stream import Observer
 from lock.etcd.transport import Tls
+from lock.model import printable
 from lock.queue.names import queue_prefix
 
 
@@ -41,14 +42,17 @@ class Connection:
 
 
 class _Seconds(click.FloatRange):
-    """Seconds, 0 or more; without this, click would take `nan` for a number in the range."""
+    """Seconds, 0 or more, and no more than a thread can wait; click would take `nan` for a number in the range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds = float(super().convert(value, param, ctx))
-        return seconds if seconds >= 0 else self.fail(f"{value!r} is not a number.", param, ctx)
+        if not seconds >= 0:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return min(seconds, threading.TIMEOUT_MAX)
 
 
 SECONDS = _Seconds(min=0)
+_LONGEST_TTL_S = 9_000_000_000  # which etcd takes
 _OPTIONS = (
     click.option(
         "--endpoints", envvar="ETCDCTL_ENDPOINTS", default="127.0.0.1:2379", show_default=True, show_envvar=True,
@@ -66,14 +70,13 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a subcommand the options, pass it a `Connection` first, and turn the errors of `lock` into exit codes."""
+    """Give a subcommand the options, and pass it a `Connection` first."""
 
     @functools.wraps(command)
     def with_connection(endpoints: str, user: str | None, password: str | None, **options: Any) -> Any:
         files = [options.pop(name) for name in ("cacert", "cert", "key")]
         name, secret = _login(user, password)
-        with errors_as_exit_codes():
-            return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
+        return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
 
@@ -91,7 +94,9 @@ def _login(user: str | None, password: str | None) -> tuple[str | None, str | No
         return None, password
     name, _, inline = user.partition(":")
     secret = inline or password
-    return name, secret if secret is not None else click.prompt(f"Password of {name}", hide_input=True, err=True)
+    if secret is None:
+        secret = click.prompt(f"Password of {printable(name)}", hide_input=True, err=True)
+    return name, secret
 
 
 def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str:
@@ -103,3 +108,7 @@ def _valid_name(ctx: click.Context, argument: click.Parameter, name: str) -> str
 
 
 name_argument = click.argument("name", callback=_valid_name)
+ttl_option = click.option(
+    "--ttl", type=click.IntRange(1, _LONGEST_TTL_S), default=10, show_default=True, metavar="SECONDS",
+    help="When this process dies or is cut off from etcd, its place is free after so long.",
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -11,7 +12,7 @@ from lock.cli.contenders import contenders
 from lock.cli.elect import elect
 from lock.cli.exit_codes import code_of
 from lock.cli.hold import hold
-from lock.cli.output import say, say_warnings
+from lock.cli.output import Warnings, say
 from lock.cli.trace import trace
 from lock.errors import LockError
 from lock.model import printable
@@ -83,7 +84,7 @@ def main() -> None:
       126  COMMAND cannot be run                 127  COMMAND is not found
        70  etcd refused, another --limit is in use, or the process that guards COMMAND was killed
     """  # noqa: D301  (click's mark for a paragraph that is not to be wrapped is a real backspace)
-    say_warnings()
+    logging.basicConfig(handlers=[Warnings()])
 
 
 if __name__ == "__main__":

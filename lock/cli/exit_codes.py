@@ -68,11 +68,7 @@ def stay(lost: threading.Event, *lines: str) -> int:
 
 
 class Stopped(BaseException):
-    """A signal asked this process to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
+    """A signal, its argument, asked this process to end."""
 
 
 class Signals:
@@ -93,7 +89,7 @@ class Signals:
         try:
             yield self
         except Stopped as stopped:
-            sys.exit(Exit.SIGNALLED + stopped.number)
+            sys.exit(Exit.SIGNALLED + stopped.args[0])
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

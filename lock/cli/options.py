@@ -23,22 +23,26 @@ class Connection:
     """How to reach etcd; `open` may be called more than once."""
 
     endpoints: str
-    tls: Tls | None
+    cacert: str | None
+    cert: str | None
+    key: str | None
     user: str | None
     password: str | None
 
     def open(self, observer: Observer | None = None) -> Client:
         """A client; raises click.UsageError where the options make no sense."""
+        if not self.cacert and (self.cert or self.key or "https://" in self.endpoints):
+            raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
+        tls = Tls(self.cacert, self.cert, self.key) if self.cacert else None
         try:
-            return connect(self.endpoints, tls=self.tls, user=self.user, password=self.password, observer=observer)
+            return connect(self.endpoints, tls=tls, user=self.user, password=self.password, observer=observer)
         except (ValueError, OSError) as error:
             raise click.UsageError(str(error)) from error
 
     def environment(self) -> dict[str, str]:
         """What points etcdctl to the same place; the password is left to its reader."""
-        ca_cert, cert, key = (self.tls.ca_cert, self.tls.cert, self.tls.key) if self.tls else (None, None, None)
-        variables = {"ENDPOINTS": self.endpoints, "CACERT": ca_cert, "CERT": cert, "KEY": key, "USER": self.user}
-        return {f"ETCDCTL_{name}": value for name, value in variables.items() if value}
+        given = {name: value for name, value in vars(self).items() if value and name != "password"}
+        return {f"ETCDCTL_{name.upper()}": value for name, value in given.items()}
 
 
 class _Seconds(click.FloatRange):
@@ -73,20 +77,12 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a subcommand the options, and pass it a `Connection` first."""
 
     @functools.wraps(command)
-    def with_connection(endpoints: str, user: str | None, password: str | None, **options: Any) -> Any:
-        files = [options.pop(name) for name in ("cacert", "cert", "key")]
+    def with_connection(user: str | None, password: str | None, **options: Any) -> Any:
+        place = {each: options.pop(each) for each in ("endpoints", "cacert", "cert", "key")}
         name, secret = _login(user, password)
-        return command(Connection(endpoints, _tls(endpoints, *files), name, secret), **options)
+        return command(Connection(**place, user=name, password=secret), **options)
 
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), with_connection)
-
-
-def _tls(endpoints: str, cacert: str | None, cert: str | None, key: str | None) -> Tls | None:
-    if cacert:
-        return Tls(cacert, cert, key)
-    if cert or key or "https://" in endpoints:
-        raise click.UsageError("TLS needs --cacert FILE, the authority that signed etcd's certificate")
-    return None
 
 
 def _login(user: str | None, password: str | None) -> tuple[str | None, str | None]:

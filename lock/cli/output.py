@@ -24,14 +24,8 @@ def say(message: str) -> None:
     click.echo(f"etcd-lock: {printable(message)}", err=True)
 
 
-def say_warnings() -> None:
-    """Print what the library logs in the same way."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine())
-    logging.basicConfig(handlers=[handler])
+class Warnings(logging.Handler):
+    """Says what the library logs."""
 
-
-class _OneLine(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        error = f": {record.exc_info[1]!r}" if record.exc_info else ""
-        return f"etcd-lock: {printable(record.getMessage() + error)}"
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage() + (f": {record.exc_info[1]!r}" if record.exc_info else ""))

@@ -49,10 +49,11 @@ class Log:
     def wait_for(self, who: str, calls: set[str], *, timeout: float) -> None:
         """Until the contender has seen each of these calls answered, or until the time is over."""
         with self._grown:
-            self._grown.wait_for(lambda: calls <= self._calls(who), timeout)
+            self._grown.wait_for(lambda: calls <= {each.call for each in self.steps if each.who == who}, timeout)
 
-    def _calls(self, who: str) -> set[str]:
-        return {entry.call for entry in self.entries if isinstance(entry, Step) and entry.who == who}
+    @property
+    def steps(self) -> list[Step]:
+        return [each for each in self.entries if isinstance(each, Step)]
 
 
 @click.command(short_help="Run one lock cycle, and print it as a script for etcdctl.")

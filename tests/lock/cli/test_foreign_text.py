@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from loadtest.stack.proxy import Proxy
 from lock import Client
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
@@ -148,3 +149,13 @@ def test_a_name_that_etcdctl_would_take_for_an_option_is_not_traced(invoke: Invo
     """A NAME that begins with - could send etcdctl to another etcd, or have its watch run a command."""
     refused = invoke("trace", "--timeout", "1", "--", "--endpoints=example.org:2379")
     assert (refused.exit_code, "option" in lines(refused.stderr)[-1]) == (2, True)
+
+
+def test_warnings_of_the_library_are_lines_as_well(start: Start, proxy: Proxy, name: str) -> None:
+    """When etcd falls silent, all that is told of it are lines that name the command."""
+    process = start(f"{name}\n", "--ttl", "1", "--endpoints", proxy.endpoint)
+    next_lines(process, 2)
+    proxy.stall()
+    _, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == Exit.LOST
+    assert [each for each in lines(errors) if not each.startswith("etcd-lock: ")] == []

@@ -16,6 +16,7 @@ from loadtest.stack.proxy import Proxy
 from lock import Client
 from lock.__main__ import main
 from lock.cli.exit_codes import Exit
+from lock.cli.output import say
 from tests.support.lock import WAIT_S, await_keys, delete, keys, put
 
 LOCK = [sys.executable, "-m", "lock"]
@@ -149,6 +150,12 @@ def test_a_name_that_etcdctl_would_take_for_an_option_is_not_traced(invoke: Invo
     """A NAME that begins with - could send etcdctl to another etcd, or have its watch run a command."""
     refused = invoke("trace", "--timeout", "1", "--", "--endpoints=example.org:2379")
     assert (refused.exit_code, "option" in lines(refused.stderr)[-1]) == (2, True)
+
+
+def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str], foreign: str) -> None:
+    """What etcd says of a failure is passed on as text."""
+    say(f"etcd refused: {foreign}")
+    assert len(lines(capsys.readouterr().err)) == 1
 
 
 def test_warnings_of_the_library_are_lines_as_well(start: Start, proxy: Proxy, name: str) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from itertools import pairwise
 from operator import attrgetter
 
+from app.contract.keys import key_prefix
 from labs.faults.context import SHARDED, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE, TTL_S, Setup, Shop
 from labs.faults.threads import MistimedFault
 from loadtest.results.record import Record
-from loadtest.shop_client.ledgers import key_prefix
 from loadtest.shop_client.shops import get_json
 from loadtest.stack.proxy import REQUESTS
 

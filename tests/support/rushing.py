@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from app.contract.keys import queue_name
+from loadtest.ports import free_port
 from loadtest.results.comparison import Comparison
-from loadtest.shop_client.ledgers import queue_name
-from loadtest.stack.ports import free_port
 from loadtest.stack.stack import Stack
 from lock import Mutex, Session, connect
 from tests.support.waiting import wait_until

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from app.board.sources.section_tail import Section, SectionTail
 from click.testing import CliRunner
+from loadtest.results.section_reader import SectionReader
 
 from app import clock
 from app.contract.clock import Start
@@ -22,7 +23,6 @@ from labs.faults.audit_command import audit_records
 from loadtest.results.answer import Answer, Outcome
 from loadtest.results.folders import RESULTS, new_report, point_latest, report_under_way
 from loadtest.results.record import Event, Record, Sample
-from loadtest.results.section_reader import SectionReader
 from loadtest.results.verdict import Order
 from tests.loadtest.results.test_audit import sale
 

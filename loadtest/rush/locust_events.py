@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -44,6 +45,8 @@ class LocustHooks:
         self._comparing: gevent.Greenlet | None = None
         self._settled = False  # whether there is a comparison, or a line that says why there is none
         self._complete = False
+        self._may_interrupt = False  # whether Locust expects Ctrl-C now: not while it waits for its workers
+        signal.signal(signal.SIGINT, self._exit)
         for event in ("init", "test_start", "spawning_complete", "test_stopping", "quit"):
             getattr(events, event).add_listener(getattr(self, f"_on_{event}"))
         # Locust warns of fast spawning because users usually start at once; ours wait at the barrier.
@@ -51,6 +54,8 @@ class LocustHooks:
 
     def _on_init(self, environment: Any, runner: Any, web_ui: Any, **_: Any) -> None:
         self._environment = environment
+        gevent.signal_handler(signal.SIGINT, self._interrupt)
+        self._may_interrupt = not (isinstance(runner, MasterRunner) and environment.parsed_options.headless)
         self._chosen_guards = environment.parsed_options.guards
         if web_ui or environment.parsed_options.report:  # which have Locust's tables, so the screen need not
             logging.getLogger("locust.stats_logger").setLevel(logging.WARNING)
@@ -67,6 +72,21 @@ class LocustHooks:
             if is_occupied(port):  # Locust itself would print forty lines
                 self._give_up(f"Port {port} is in use: stop the Locust that has it, or choose another by --web-port.")
             LocustWebExtension(environment, self._conductor, self._look_for_guards)
+
+    def _exit(self, *_: object) -> NoReturn:
+        """Ctrl-C while Locust is still being set up."""
+        self._terminal.stopped()
+        sys.exit(NO_RESULT)
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: end Locust's main greenlet.
+
+        Python would raise KeyboardInterrupt in the greenlet that is running, whichever it is, with its traceback.
+        """
+        is_expected, self._may_interrupt = self._may_interrupt, False
+        if not is_expected:
+            self._terminal.stopped()
+        gevent.get_hub().parent.throw(KeyboardInterrupt() if is_expected else SystemExit(NO_RESULT))
 
     def _look_for_guards(self) -> None:
         """Offer the shop's guards; without an answer, the default ones."""
@@ -89,6 +109,7 @@ class LocustHooks:
         sys.exit(NO_RESULT)
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
+        self._may_interrupt = True
         if self._conductor:  # a worker has no result
             environment.process_exit_code = NO_RESULT  # until there is one
             self._conductor.reset()

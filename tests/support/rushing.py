@@ -136,7 +136,9 @@ class Page:
 
 
 @contextmanager
-def page(env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL) -> Iterator[Page]:
+def locust_page(
+    env: Mapping[str, str], *, workers: int = 0, output: int | IO[str] = subprocess.DEVNULL
+) -> Iterator[Page]:
     """Locust with its page; `workers` is the number of other processes with buyers, `output` takes what it prints."""
     port, master = free_port(), str(free_port())
     ports = ["--web-port", str(port), "--master-bind-port", master, "--master-port", master]

@@ -16,7 +16,7 @@ from labs.faults.audit_command import audit_records
 from labs.faults.runner import BY_NAME, ScenarioRunner
 from labs.faults.screen import table
 from loadtest.cli.options import SECONDS, redis_shards
-from loadtest.report.build import draw
+from loadtest.report.build import make_report
 from loadtest.results.folders import point_latest, report_under_way
 from loadtest.results.text import pluralize
 from loadtest.terminal import console
@@ -64,7 +64,7 @@ def faults(
     with report_under_way() as report:
         runner = ScenarioRunner(screen, report, seconds, seed, redis_shards)
         _play(runner, scenarios, guards, screen)
-        draw(report, screen)
+        make_report(report, screen)
         point_latest(report)
     sys.exit(0 if all(result.as_expected for result in runner.results) else 1)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from loadtest.ports import BOARD_PORT, LOCUST_PORT, LOOPBACK, free_port
 from loadtest.results.folders import REPORTS
-from loadtest.stack.apps import BOARD_PORT, LOCUST_PORT, Board, Instance, LocustPage
+from loadtest.stack.apps import Board, Instance, LocustPage
 from loadtest.stack.control import Control
-from loadtest.stack.ports import LOOPBACK, free_port
 from loadtest.stack.process import ManagedProcess, Resource, require_free_ports
 from loadtest.stack.redis_cluster import RedisCluster
 from loadtest.stack.servers import Etcd, Redis

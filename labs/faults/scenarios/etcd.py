@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from app.contract.outcomes import Outcome
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Scenario
 from labs.faults.shops import CHILD, TTL_S, Setup, leader_of
 from labs.faults.threads import ScenarioError
-from loadtest.results.answer import Outcome
 from loadtest.results.record import Record
 from loadtest.stack.proxy import Lines
 from lock import Mutex, Session, connect

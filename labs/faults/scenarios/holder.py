@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from app.contract.outcomes import Outcome
 from labs.faults.context import VICTIM, ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import TTL_S
 from labs.faults.threads import MistimedFault
-from loadtest.results.answer import Outcome
 from loadtest.results.audit import audit
 from loadtest.results.record import Record
 from loadtest.stack.proxy import REQUESTS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
+from app.contract.keys import key_prefix, slot_names
 from labs.faults.context import ScenarioContext
 from labs.faults.scenario import Expected, Scenario
 from labs.faults.shops import SALE, Setup
-from loadtest.shop_client.ledgers import key_prefix, slot_names
 from loadtest.stack.redis_cluster import RedisCluster
 
-SHARD = key_prefix(slot_names(SALE)[1])
+SHARD = key_prefix(slot_names(SALE, 1)[1])
 AWAY_S = 4.0
 # A master soon gives up a replica that does not answer ...
 HASTY = {"repl-ping-replica-period": "1", "repl-timeout": "2"}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
+from app.contract.section_log import GuardSource
 from loadtest.results.answer import Answer, Token
 from loadtest.results.comparison import NO_PROMISE, Run
 from loadtest.results.json_files import KeptError, read_object, restore, write
@@ -20,6 +21,19 @@ from loadtest.results.verdict import Order
 FORMAT = "stock-flash-sale/record"
 VERSION = 1
 NO_GUARD = "no guard"  # of a sale without a purchase, recorded by the board
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that a purchase passed in its critical section, and the line of the guard's file that it was in.
+
+    Attributes:
+        name: one of `app.contract.section_log.POINTS`.
+    """
+
+    name: str
+    line: int | None
+    at_ms: float
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class CriticalSection:
         cause: "replayed", how the lock was lost, or the name of an error.
         item: the item bought; of a cart, its items, separated by commas.
         stock: items left, as the purchase saw it; None for a cart, and where nothing was decided.
+        line: where the guard's `buy` entered; None where it is not known, as in older records.
+        stock_read: what the purchase read; None under a guard that reads and writes in one script.
     """
 
     order: str
@@ -50,6 +66,9 @@ class CriticalSection:
     cause: str | None = None
     item: str = "1"
     stock: int | None = None
+    line: int | None = None
+    stock_read: int | None = None
+    points: list[Point] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -109,6 +128,7 @@ class Record:
         started: ISO 8601, UTC.
         verdict: the run's row of comparison.json.
         sections: complete if the instances recorded them, else empty.
+        source: the guard's `buy`, if the instances kept it.
     """
 
     kind: str
@@ -127,6 +147,7 @@ class Record:
     sections: list[CriticalSection] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    source: GuardSource | None = None
 
     @classmethod
     def of_rush(cls, run: Run, *, stock: int, hold_ms: int, started: str, versions: dict[str, str]) -> Record:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from app.contract.clock import Start
-from loadtest.results.record import CriticalSection
+from app.contract.section_log import GuardSource
+from loadtest.results.record import CriticalSection, Point
 
 
 class SectionReader:
@@ -68,7 +69,17 @@ class SectionReader:
                 outcome=line["outcome"],
                 cause=line["cause"],
                 stock=line["stock"] if isinstance(line["stock"], int) else None,
+                stock_read=line.get("stock_read"),
+                points=self._points(self.sections[place].entered_ms, line.get("points") or []),
             )
+
+    def source(self, guard: str) -> GuardSource | None:
+        """The guard's `buy`, if the instances kept it."""
+        return GuardSource.kept(self._directory, guard)
+
+    @staticmethod
+    def _points(entered_ms: float, points: list[list[Any]]) -> list[Point]:
+        return [Point(name, line, round(entered_ms + after / 1000, 3)) for name, line, after in points]
 
     def _moment(self, at_ns: int | None) -> float | None:
         return None if at_ns is None else self._start.since_boot(at_ns)

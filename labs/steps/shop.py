@@ -103,12 +103,13 @@ class SteppedPurchase(PurchaseListener):
         """The purchase for the page; its `line` is counted as in the file of its `source`."""
         with self._changed:
             section, receipt = self._section, self._receipt
+            moving = not self._stands and not self.is_over
             return {
                 "id": self.id,
                 "buyer": self._buyer,
                 "guard": self._guard.name,
                 "point": self._point,
-                "line": self._line,
+                "line": (self._lines.line_in(self._thread) if moving else None) or self._line,
                 "stands": self._stands,
                 "left_s": round(max(self._until - time.monotonic(), 0.0), 1),
                 "token": section.token if section else None,

@@ -78,7 +78,8 @@ def test_a_step_that_queues_waits_behind_the_holder(app: Flask, other: Flask, sa
     """The queue in etcd names both threads; a further step is refused while one waits, and comes when it is let in."""
     first, second = add(app, "etcd"), add(other, "etcd")
     token = step(app, first)["token"]
-    assert step(other, second)["stands"] is False
+    waits = step(other, second)
+    assert (waits["stands"], line_of(waits)[:17]) == (False, "with self.locked(")
     contenders = services.of(app).sessions.mutex().contenders()
     assert [f"thread steps-{id}" in each.owner for each, id in zip(contenders, (first, second), strict=True)] == [
         True

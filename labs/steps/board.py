@@ -1,6 +1,7 @@
 """The scheduler's page on the board, ``/steps``.
 
-It starts and steps purchases at the instances, which refuse pages of other sites. Who may step is who may reset: see `app.board.web.controls`. The state is open to all who may see the board.
+It starts and steps purchases at the instances, which refuse other sites' pages. Who may step is who may reset, see
+`app.board.web.controls`; the state is open to all who may see the board.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
+import { openPlayer } from "./player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";
@@ -62,10 +63,10 @@ const openFile = (file) => openView(file.name, async () => open(await file.text(
 const openReport = (path) => openView(path, async () => open(await ask(`/records/${path}`), path));
 const openRun = (guard) =>
   openView(guard, async () => {
-    const { sale, sections } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
+    const { sale, sections, source } = JSON.parse(await ask(`/runs/${encodeURIComponent(guard)}`));
     const runs = liveView(live.model).runs.map((run) => ({ ...run, current: run.guard === guard }));
-    const run = kept(sale, sections);
-    return { name: guard, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
+    const run = kept(sale, sections, source);
+    return { name: guard, record: run.record, end: run.end, at: (ms) => ({ ...run.at(ms), runs }) };
   });
 
 // Shows the run that `read` returns instead of the live sale, or says why there is none.
@@ -125,6 +126,7 @@ $("file").addEventListener("change", ({ target }) => {
 });
 $("reports").addEventListener("change", ({ target }) => target.value && openReport(target.value));
 $("scrub").addEventListener("input", seek);
+$("slow-motion").addEventListener("click", () => openPlayer({ ...recorded.record, title: recorded.name }));
 $("close-record").addEventListener("click", closeRecord);
 const resized = new ResizeObserver(() => (recorded || live.model) && showSoon());
 for (const drawing of document.querySelectorAll(".canvas")) resized.observe(drawing);

@@ -14,9 +14,10 @@ export function movesOf({ sections, ledger, answers = [], stock, guard, source }
   placeWrites(moves, ledger ?? []);
   moves.sort((a, b) => a.at - b.at || a.rank - b.rank);
   count(moves, stock);
-  const end = moves.reduce((last, { at }) => Math.max(last, at), 0);
+  const arrivals = arrivalsOf(known, answers);
+  const end = [...moves.map(({ at }) => at), ...arrivals.map(({ to }) => to)].reduce((last, at) => Math.max(last, at), 0);
   const instances = [...new Set(known.map(({ instance }) => instance))].sort();
-  return { moves, end, instances, guard, source: own ? source : null, arrivals: arrivalsOf(known, answers) };
+  return { moves, end, instances, guard, source: own ? source : null, arrivals, shortName: shortNames(known) };
 }
 
 // What the sale showed after the first `number` moves, and who was inside.
@@ -95,4 +96,12 @@ function arrivalsOf(sections, answers) {
   const entered = new Map();
   for (const { buyer, entered_ms } of [...sections].reverse()) entered.set(buyer, entered_ms);
   return answers.map(({ buyer, instance, sent_ms, answered_ms }) => ({ instance, from: sent_ms, to: entered.get(buyer) ?? answered_ms }));
+}
+
+// On a marker, a buyer's name without what all names begin with.
+function shortNames(sections) {
+  const names = sections.map(({ buyer }) => buyer);
+  let same = names.length > 1 ? names[0].lastIndexOf("-") + 1 : 0;
+  while (same && !names.every((name) => name.length > same && name.startsWith(names[0].slice(0, same)))) same = names[0].lastIndexOf("-", same - 2) + 1;
+  return (name) => name.slice(same);
 }

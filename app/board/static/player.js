@@ -93,8 +93,8 @@ export class Player {
       const inside = [...state.inside].filter(([section]) => section.instance === name);
       const markers = inside.map(([section, move]) => ({
         line: move.line,
-        label: section.buyer,
-        text: this.#words(move),
+        label: film.shortName(section.buyer),
+        text: move.lost ? t("lostShort", move) : move.refused ? t("refusedShort") : this.#words(move),
         tone: toneOf(move),
         current: move === now,
       }));
@@ -224,6 +224,23 @@ export class Player {
       }),
     );
   }
+}
+
+// Over the page, until it is closed.
+export function openPlayer(record) {
+  const t = speaker();
+  const [close, root] = [make("button", { type: "button" }, t("close")), make("div")];
+  const header = make("header", {}, make("h2", {}, t("title"), " ", make("small", {}, record.title)), close);
+  const dialog = make("dialog", { class: "slow-dialog", "aria-label": t("title") }, header, root);
+  document.body.append(dialog);
+  const player = new Player(root, [record]);
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => {
+    player.pause();
+    dialog.remove();
+  });
+  dialog.showModal();
+  root.focus();
 }
 
 const CAUSES = ["fenced_off", "hold_lost", "session_lost", "sale_reset"];

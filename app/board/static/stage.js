@@ -1,7 +1,7 @@
 // The guard's lines, one column for each instance, with a marker for each purchase on its line; the sale between them.
 // Slow motion and the scheduler of labs/steps show it. The report has this file in its page, so it needs no other one.
 
-const SHOWN = 3; // markers on one line; the others are counted
+const SHOWN = 2; // markers on one line; the others are counted
 
 export const make = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);

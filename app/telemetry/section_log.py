@@ -74,7 +74,7 @@ class SectionLog(PurchaseListener):
     def left(self, section: Section, error: BaseException | None) -> None:
         entered, points = self._points.get(section.purchase.order, (0, []))
         if section.commit_at is not None and points:
-            answered = section.commit_at + int(section.commit_s * 1e9)
+            answered = min(section.commit_at + int(section.commit_s * 1e9), now_ns())
             points.append(("wrote", points[-1][1], (answered - entered) // 1000))
         self._pass("left", section)
         self._points.pop(section.purchase.order, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from app.sales.sale import Sale
 from labs.opening.schedule import Schedule
 from lock import Mutex
 from tests.support.shops import WAIT_S, WAYS, Answer, buy, in_ms
+from tests.support.waiting import wait_until
 
 EXACT = [name for name, guard in guards().items() if guard.promise is not Promise.NONE]
 
@@ -118,3 +120,26 @@ def test_exact_guards_sell_exactly_from_the_opening_on(
     assert Counter(answer["outcome"] for answer in answers) == {"sold": 7, "sold_out": 9}
     assert len({answer["order"] for answer in answers}) == 7 + 1  # those without an order have None
     assert (sale.snapshot().judge().sentence, sale.snapshot().stock) == ("EXACT", 0)
+
+
+@pytest.mark.parametrize("wrong_by_s", [-3600, 3600])
+def test_an_instance_whose_clock_is_wrong_tells_and_opens_by_redis(
+    app: Flask, monkeypatch: pytest.MonkeyPatch, wrong_by_s: int
+) -> None:
+    """Until when a buyer has to wait, what is shown, and when the leader opens the sale: Redis's clock decides."""
+    browser, true_time, true_ns = app.test_client(), time.time, time.time_ns
+
+    def wrong_time() -> float:  # for all but gRPC, which counts its deadlines by this clock
+        return true_time() + (0 if "grpc" in sys._getframe(1).f_code.co_filename else wrong_by_s)
+
+    monkeypatch.setattr(time, "time", wrong_time)
+    monkeypatch.setattr(time, "time_ns", lambda: true_ns() + wrong_by_s * 10**9)
+    shown = browser.post("/sale/schedule", json={"stock": 2, "opens_in_s": 50}).get_json()
+    assert 40 < shown["opens_in_s"] <= 50
+    early = buy(app)
+    assert (early["outcome"], 40 <= int(early["retry_after"]) <= 50) == ("not_open", True)
+    assert abs(datetime.fromisoformat(shown["opens_at"].replace("Z", "+00:00")).timestamp() - true_time() - 50) < 10
+    browser.post("/sale/schedule", json={"stock": 2, "opens_in_s": 1})
+    services.of(app).warm_up()
+    wait_until(lambda: browser.get("/sale").get_json()["state"] == "open")
+    assert buy(app)["outcome"] == "sold"

@@ -12,6 +12,7 @@ from flask import Flask
 from app import services
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase
+from app.sales.refusals import SaleReset
 from app.sales.sale import Sale
 from app.sales.stock import Stock
 from lock import Hold, Mutex
@@ -94,7 +95,7 @@ def test_one_look_is_enough_for_all_that_began_before_it(sale: Sale, item_stock:
 @pytest.mark.parametrize("unlocked", [False, True])
 @each_guard
 def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, unlocked: bool) -> None:
-    """A purchase that begins after the question does not get its answer: a reset may lie between."""
+    """A purchase that begins after the question does not get its answer: here a reset lies between, which ends it."""
     sale.reset(0)
     item_stock, clicks = services.of(app).guards["etcd"].stock("1"), list[Purchase]()
     item_stock.read(section_of(Purchase("bob", "g")))  # so that its sale is known
@@ -104,7 +105,8 @@ def test_a_look_is_as_old_as_its_question(app: Flask, sale: Sale, guard: str, un
         assert buy(app, guard)["outcome"] == "sold_out"
     sale.reset(5)
     (late,) = clicks
-    assert item_stock.known_sold_out(late) is None
+    with pytest.raises(SaleReset):
+        item_stock.known_sold_out(late)
 
 
 @pytest.mark.parametrize("unlocked", [False, True])

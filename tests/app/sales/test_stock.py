@@ -14,7 +14,7 @@ import redis
 
 from app.contract.outcomes import Outcome
 from app.sales.purchase import Purchase, Receipt, Section, Token
-from app.sales.refusals import FencedOff, KeyReused, SaleReset
+from app.sales.refusals import FencedOff, KeyReused, PurchaseError, SaleReset
 from app.sales.sale import Sale
 from app.sales.snapshot import Snapshot
 from app.sales.stock import Stock
@@ -48,7 +48,7 @@ def fenced(item_stock: Stock, section: Section) -> Receipt:
 def grouped(item_stock: Stock, section: Section) -> Receipt:
     """A group of one under a token."""
     (result,) = item_stock.sell_group([section], fence=section.token)
-    if isinstance(result, KeyReused):
+    if isinstance(result, PurchaseError):
         raise result
     assert result is not None
     return result

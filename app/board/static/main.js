@@ -4,7 +4,7 @@ import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
-import { openPlayer } from "./player.js";
+import { openPlayer } from "./slow/player.js";
 import { showRate } from "./rate.js";
 import { kept, open } from "./record.js";
 import { Stock } from "./stock.js";

@@ -1,7 +1,7 @@
 // "You are the scheduler": two purchases that go on only when told so, through the real Redis and the real etcd.
 
-import { speaker } from "/static/player_texts.js";
-import { make, setText, Stage } from "/static/stage.js";
+import { speaker } from "/static/slow/texts.js";
+import { make, setText, Stage } from "/static/slow/stage.js";
 import { TEXTS } from "./texts.js";
 
 const LEVELS = ["none", "thread", "etcd-unfenced", "etcd", "redis-lua"];

@@ -2,7 +2,7 @@
 // report has it as well.
 
 import { movesOf, stateAfter, tokenText } from "./moves.js";
-import { speaker } from "./player_texts.js";
+import { speaker } from "./texts.js";
 import { make, setText, Stage } from "./stage.js";
 
 const SPEEDS = [1, 10, 100, 1000];

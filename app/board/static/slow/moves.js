@@ -27,7 +27,7 @@ export function stateAfter({ moves, stock }, number) {
     const { section, point } = move;
     if (point === "left") state.inside.delete(section);
     else state.inside.set(section, move);
-    if (move.counter != null) [state.counter, state.ledger] = [move.counter, state.ledger + 1];
+    if (move.sold) [state.counter, state.ledger] = [move.counter, state.ledger + 1];
     if (section.token != null && !isHigher(state.token, section.token)) state.token = section.token;
   }
   return state;
@@ -75,16 +75,20 @@ function placeWrites(moves, ledger) {
 
 const isSold = ({ outcome, cause }) => outcome === "sold" && !cause;
 
-// The counter after each write: what was read less one, or by a script one less; and by how much that was wrong.
+// The counter after each write: what was read less one, or by a script one less; and by how much that was wrong. Null
+// from the first write on of which an old record doesn't tell what had been read.
 function count(moves, stock) {
   let counter = stock;
   for (const move of moves) {
     const { section, point } = move;
-    if (point === "wrote" && isSold(section)) {
+    move.sold = point === "wrote" && isSold(section);
+    if (move.sold) {
+      const { stock_read, points } = section;
+      const isScript = points.every(({ name }) => name !== "read");
       move.was = counter;
-      counter = section.stock_read == null ? counter - 1 : section.stock_read - 1;
+      counter = stock_read != null ? stock_read - 1 : isScript && counter != null ? counter - 1 : null;
       move.counter = move.value = counter;
-      move.lost = Math.max(0, counter - move.was + 1);
+      move.lost = counter == null || move.was == null ? 0 : Math.max(0, counter - move.was + 1);
     }
     const decides = section.points.some(({ name }) => name === "wrote") ? "wrote" : "left";
     move.refused = point === decides && REFUSED.includes(section.outcome);

@@ -104,11 +104,11 @@ export class Player {
       return { name, colour, source: film.source, markers };
     });
     const queue = film.instances.reduce((sum, name) => sum + waiting(name), 0);
-    const changed = now?.counter == null ? "" : now.lost ? "bad" : "good";
+    const changed = !now?.sold ? "" : now.lost ? "bad" : "good";
     this.stage.show({
       columns,
       middle: [
-        [t("counter"), state.counter, changed],
+        [t("counter"), state.counter ?? "?", changed],
         [t("ledger"), state.ledger, changed && "good"],
         [t("queue"), queue],
         [t("token"), state.token == null ? "–" : tokenText(state.token)],
@@ -133,8 +133,9 @@ export class Player {
     return this.t("at", { buyer, instance, what: `${this.#words(move)}${line}` });
   }
 
-  #words({ section, point, value, was, lost, refused }) {
+  #words({ section, point, value: known, was, lost, refused }) {
     const { t } = this;
+    const value = known ?? (this.film.source.first_line ? null : "?"); // old records don't have all of them
     const { outcome, cause, token } = section;
     if (refused) return t("refused", { why: CAUSES.includes(cause) ? t(cause) : cause });
     if (point === "locked") return token == null ? t("locked") : t("lockedToken", { token: tokenText(token) });
@@ -245,8 +246,8 @@ export function openPlayer(record) {
 
 const CAUSES = ["fenced_off", "hold_lost", "session_lost", "sale_reset"];
 
-function toneOf({ point, lost, refused, counter }) {
+function toneOf({ lost, refused, sold }) {
   if (lost) return "bad";
   if (refused) return "warn";
-  return point === "wrote" && counter != null ? "good" : "";
+  return sold ? "good" : "";
 }

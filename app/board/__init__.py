@@ -29,7 +29,7 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     from app.board.settings import BoardSettings
     from app.board.sources.locust import Locust
     from app.board.sources.stack_client import StackClient
-    from app.board.web import controls, pages, security
+    from app.board.web import controls, lab_parts, pages, security
     from app.web import error_handlers
 
     settings = settings or BoardSettings.from_environment()
@@ -38,9 +38,10 @@ def create_board(settings: BoardSettings | None = None) -> Flask:
     sampler = Sampler(settings, stack=stack, locust=locust)
     app = Flask("app.board", static_folder=None)
     app.config["INSTANCE"] = "board"
-    app.extensions["sampler"] = sampler
+    app.extensions |= {"sampler": sampler, "locust": locust, "stack": stack}
     error_handlers.init_app(app, addresses="Try the board's page at /.")
     security.init_app(app, names=frozenset({*settings.names, settings.host}))
     pages.init_app(app, settings, sampler)
     controls.init_app(app, settings, stack=stack, locust=locust)
+    lab_parts.init_app(app, settings)
     return app

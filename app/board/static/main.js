@@ -2,6 +2,7 @@
 
 import { Controls } from "./controls.js";
 import { $, duration, say } from "./dom.js";
+import { addLabs, showLabs } from "./labs.js";
 import { Live } from "./live.js";
 import { showInstances, showQueue, showRuns, showSlots, showUnavailable, showVerdict, speak } from "./panels.js";
 import { showRate } from "./rate.js";
@@ -43,6 +44,7 @@ function show(view) {
   showInstances(view, view.live && controls.canAct);
   showRate(view);
   controls.show(view);
+  showLabs(view);
   speak(view);
 }
 
@@ -134,6 +136,7 @@ askSetup()
     order = setup.guards.map((guard) => guard.name);
     controls.setUp(setup);
     showReports(setup);
+    return addLabs(setup.labs, { send: (path, body) => controls.post(path, body), toggle, language: document.documentElement.lang });
   })
   .catch(() => say($("said"), "The board does not answer."));
 live.start();

@@ -10,6 +10,7 @@ from werkzeug.exceptions import NotFound
 from app.board.live.event_stream import TooManyViewers
 from app.board.live.sampler import Sampler
 from app.board.settings import BoardSettings
+from app.board.web.lab_parts import parts
 from app.guards import guards
 from app.web.responses import json_response, problem_response
 
@@ -39,6 +40,7 @@ def init_app(app: Flask, settings: BoardSettings, sampler: Sampler) -> None:
                 "token_needed": not settings.on_loopback or settings.shop.admin_token is not None,
                 "can_freeze": settings.stack is not None and settings.on_loopback,
                 "reports": _reports(settings.reports) if settings.reports else [],
+                "labs": parts(app),
             }
         )
 

@@ -10,8 +10,10 @@ from collections.abc import Container
 from flask import Flask, Response, request
 from werkzeug.exceptions import UnsupportedMediaType
 
+from app.board.settings import BoardSettings
+from app.board.web.lab_parts import is_page
 from app.web import access
-from app.web.access import require_own_page
+from app.web.access import require_admin, require_own_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -30,7 +32,7 @@ def init_app(app: Flask, *, names: Container[str]) -> None:
 
     @app.before_request
     def check() -> None:
-        if request.path not in OPEN_TO_LINKS:
+        if request.path not in OPEN_TO_LINKS and not is_page(app, request.path):
             require_own_page()
             # A form of another site can send texts and forms without asking first, but no JSON.
             if request.method == "POST" and not request.is_json:
@@ -40,3 +42,8 @@ def init_app(app: Flask, *, names: Container[str]) -> None:
     def protect(response: Response) -> Response:
         response.headers.update(HEADERS)
         return response
+
+
+def authorize(settings: BoardSettings) -> None:
+    """Accept the request if it may change the sale; see `app.web.access.require_admin`."""
+    require_admin(settings.shop.admin_token, on_loopback=settings.on_loopback, what="controls on the board")
